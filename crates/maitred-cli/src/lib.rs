@@ -1,0 +1,1 @@
+//! The maitred command: options, configuration files, check, run.

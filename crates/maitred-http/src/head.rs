@@ -1,0 +1,125 @@
+//! Request and response heads, independent of how a protocol version writes them.
+
+use crate::body::BodyLength;
+use crate::fields::{FieldSet, Span};
+use crate::method::Method;
+use crate::status::Status;
+
+/// The protocol version of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+    /// HTTP/2
+    Http2,
+    /// HTTP/3
+    Http3,
+}
+
+impl Version {
+    /// The protocol as it stands in a request line and in `SERVER_PROTOCOL`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+            Self::Http3 => "HTTP/3",
+        }
+    }
+}
+
+/// A request head. Reusable: [`clear`](Self::clear) keeps its memory.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The protocol version the request came in.
+    pub version: Version,
+    /// The body that follows.
+    pub body: BodyLength,
+    /// The header fields; the target's bytes live in the same buffer.
+    pub fields: FieldSet,
+    /// The request target as sent, in `fields`.
+    pub target: Span,
+    /// The authority the request is for (`host[:port]`): from the absolute-form target, else from
+    /// `Host`, in `fields`; empty when there is none (HTTP/1.0).
+    pub authority: Span,
+    /// The path with its query (`/a/b?q=1`), or `*`, or the authority of a CONNECT, in `fields`.
+    pub path_and_query: Span,
+}
+
+impl Default for RequestHead {
+    fn default() -> Self {
+        Self {
+            method: Method::Get,
+            version: Version::Http11,
+            body: BodyLength::Empty,
+            fields: FieldSet::new(),
+            target: Span::default(),
+            authority: Span::default(),
+            path_and_query: Span::default(),
+        }
+    }
+}
+
+impl RequestHead {
+    /// Forgets the request and keeps the memory.
+    pub fn clear(&mut self) {
+        self.method = Method::Get;
+        self.body = BodyLength::Empty;
+        self.fields.clear();
+        self.target = Span::default();
+        self.authority = Span::default();
+        self.path_and_query = Span::default();
+    }
+
+    /// The request target as sent.
+    pub fn target(&self) -> &[u8] {
+        self.fields.bytes(self.target)
+    }
+
+    /// `host[:port]` the request is for; empty when there is none.
+    pub fn authority(&self) -> &[u8] {
+        self.fields.bytes(self.authority)
+    }
+
+    /// The path as sent, still percent-encoded, without the query.
+    pub fn path(&self) -> &[u8] {
+        let whole = self.fields.bytes(self.path_and_query);
+        whole.split(|byte| *byte == b'?').next().unwrap_or_default()
+    }
+
+    /// The query as sent, without its question mark; `None` when there is no question mark.
+    pub fn query(&self) -> Option<&[u8]> {
+        let whole = self.fields.bytes(self.path_and_query);
+        let mark = whole.iter().position(|byte| *byte == b'?')?;
+        whole.get(mark + 1..)
+    }
+}
+
+/// A response head as an application or the engine declares it, before framing.
+#[derive(Clone, Debug)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: Status,
+    /// A reason phrase other than the standard one, for versions that carry it.
+    pub reason: Option<Box<str>>,
+    /// The header fields.
+    pub fields: FieldSet,
+}
+
+impl ResponseHead {
+    /// A head with this status and no field.
+    pub fn new(status: Status) -> Self {
+        Self { status, reason: None, fields: FieldSet::new() }
+    }
+
+    /// Appends a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push(name, value);
+        self
+    }
+}

@@ -1,0 +1,1 @@
+//! The platform edge: poller, sockets, timers, clock, buffers.

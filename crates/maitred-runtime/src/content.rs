@@ -1,0 +1,63 @@
+//! What a handler sends as a body.
+
+use std::fs::File;
+use std::sync::Arc;
+
+/// A part of a response body. Every variant can be delivered after the handler has returned.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Bytes of the program itself.
+    Static(&'static [u8]),
+    /// Bytes handed over.
+    Bytes(Vec<u8>),
+    /// Bytes shared with a cache or with other responses.
+    Shared(Arc<[u8]>),
+    /// A part of a file, sent by the engine.
+    File(FileRange),
+}
+
+/// A part of an open file. The file is never mapped: truncation would be a signal, not an error.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The open regular file.
+    pub file: Arc<File>,
+    /// First byte, from the start of the file.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+impl Content {
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Static(bytes) => bytes.len() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Shared(bytes) => bytes.len() as u64,
+            Self::File(range) => range.length,
+        }
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<&'static str> for Content {
+    fn from(text: &'static str) -> Self {
+        Self::Static(text.as_bytes())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into_bytes())
+    }
+}

@@ -1,0 +1,223 @@
+//! One request with its response.
+//!
+//! ```text
+//! Exchange --respond--> (complete)
+//!     |                                      dropped unanswered: 500
+//!     `--start--> Stream --send*--> finish   dropped unfinished: the response is cut, so that
+//!                                            the peer can see that it is not whole
+//! ```
+//! Each state is a type and each step takes the old one, so that an answer after the end does not
+//! compile. All steps can be taken on any thread.
+
+use std::fmt;
+use std::time::Duration;
+
+use maitred_http::{ResponseHead, Status};
+
+use crate::content::Content;
+use crate::request::Request;
+
+/// What the server offers to an exchange. Not called by handlers.
+///
+/// Calls come in the order `send_head`, any number of `send_data`, then one of `finish` or
+/// `abort`. No call ever waits for the peer except [`wait`](Self::wait).
+pub trait Respond: Send {
+    /// Starts the response. `length` is the body's length where it is known.
+    ///
+    /// # Errors
+    /// The head cannot be sent as given; nothing has been sent, another head may follow.
+    fn send_head(&mut self, head: ResponseHead, length: Option<u64>) -> Result<(), SendError>;
+
+    /// Queues a part of the body and tries to send it at once.
+    ///
+    /// # Errors
+    /// The peer is gone, or the body is longer than declared (the surplus is not sent).
+    fn send_data(&mut self, content: Content) -> Result<Flow, SendError>;
+
+    /// Ends the response. The request comes back so that its memory can be used again.
+    fn finish(self: Box<Self>, request: Request);
+
+    /// Ends the response in the middle: the connection closes so that the peer can see it.
+    fn abort(self: Box<Self>, request: Request, reason: &str);
+
+    /// Waits until less than the stream limit is queued, or the peer is gone, or `limit` is over.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn wait(&mut self, limit: Duration) -> Result<Flow, SendError>;
+
+    /// Whether the peer is known to be gone.
+    fn is_closed(&self) -> bool;
+}
+
+/// Whether more can be queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Ready,
+    /// As much is queued as one response may hold: wait before sending more.
+    Full,
+}
+
+/// Why something could not be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The peer has gone, or the connection was ended. Nothing more can be sent.
+    Closed,
+    /// A field cannot be sent, for the reason given (CR, LF or NUL in it, or not a token).
+    InvalidField(String),
+    /// The body is longer than the declared length; the surplus was dropped.
+    TooLong {
+        /// The declared length in bytes.
+        declared: u64,
+    },
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the peer closed the connection"),
+            Self::InvalidField(why) => write!(f, "invalid response field: {why}"),
+            Self::TooLong { declared } => {
+                write!(f, "the response body is longer than its declared length of {declared} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+/// A request that waits for its answer.
+pub struct Exchange {
+    // Both are Some until the answer is given or the value is dropped.
+    request: Option<Request>,
+    responder: Option<Box<dyn Respond>>,
+}
+
+impl Exchange {
+    /// An exchange for `request`, answered through `responder`.
+    pub fn new(request: Request, responder: Box<dyn Respond>) -> Self {
+        Self { request: Some(request), responder: Some(responder) }
+    }
+
+    /// The request.
+    pub fn request(&self) -> &Request {
+        self.request.as_ref().expect("present until answered")
+    }
+
+    /// The request, to take its body out.
+    pub fn request_mut(&mut self) -> &mut Request {
+        self.request.as_mut().expect("present until answered")
+    }
+
+    /// Whether the peer is known to be gone.
+    pub fn is_closed(&self) -> bool {
+        self.responder.as_ref().is_none_or(|responder| responder.is_closed())
+    }
+
+    /// Answers completely: head and body leave in one write where the socket takes them.
+    ///
+    /// # Errors
+    /// As [`Respond::send_head`] (a 500 was sent instead) and [`Respond::send_data`].
+    pub fn respond(self, head: ResponseHead, body: impl Into<Content>) -> Result<(), SendError> {
+        let body = body.into();
+        let mut stream = self.start(head, Some(body.len()))?;
+        let sent = if body.is_empty() { Ok(()) } else { stream.send(body).map(drop) };
+        stream.finish();
+        sent
+    }
+
+    /// Starts a response whose body follows in parts. `length` is the body's length where it is
+    /// known; a body that turns out shorter closes the connection, a longer one is cut.
+    ///
+    /// # Errors
+    /// As [`Respond::send_head`]; a 500 was sent instead.
+    pub fn start(mut self, head: ResponseHead, length: Option<u64>) -> Result<Stream, SendError> {
+        let mut responder = self.responder.take().expect("present until answered");
+        let request = self.request.take().expect("present until answered");
+        match responder.send_head(head, length) {
+            Ok(()) => Ok(Stream { responder: Some(responder), request: Some(request) }),
+            Err(error) => {
+                fail(responder, request);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn fail(mut responder: Box<dyn Respond>, request: Request) {
+    const TEXT: &str = "The application failed to answer this request.\n";
+    let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR).with("Content-Type", "text/plain");
+    if responder.send_head(head, Some(TEXT.len() as u64)).is_ok() {
+        // A peer that is gone needs no answer.
+        let _ = responder.send_data(Content::Static(TEXT.as_bytes()));
+    }
+    responder.finish(request);
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            fail(responder, request);
+        }
+    }
+}
+
+/// A response whose head is sent and whose body follows in parts.
+pub struct Stream {
+    // Both are Some until the end.
+    responder: Option<Box<dyn Respond>>,
+    request: Option<Request>,
+}
+
+impl Stream {
+    /// The request that is being answered.
+    pub fn request(&self) -> &Request {
+        self.request.as_ref().expect("present until finished")
+    }
+
+    /// Sends a part of the body. It leaves at once if the socket takes it; else it is queued and
+    /// delivered by the engine. Never waits.
+    ///
+    /// # Errors
+    /// The peer is gone, or the body is longer than declared.
+    pub fn send(&mut self, content: impl Into<Content>) -> Result<Flow, SendError> {
+        self.responder.as_mut().expect("present until finished").send_data(content.into())
+    }
+
+    /// Waits until there is room for more, at most for `limit`.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {
+        self.responder.as_mut().expect("present until finished").wait(limit)
+    }
+
+    /// Whether the peer is known to be gone.
+    pub fn is_closed(&self) -> bool {
+        self.responder.as_ref().is_none_or(|responder| responder.is_closed())
+    }
+
+    /// Ends the response.
+    pub fn finish(mut self) {
+        if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            responder.finish(request);
+        }
+    }
+
+    /// Ends the response in the middle, for example after an error: the peer sees that it is cut.
+    /// `reason` goes to the error log.
+    pub fn abort(mut self, reason: &str) {
+        if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            responder.abort(request, reason);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            responder.abort(request, "the response was dropped before its end");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What answers a request.
+
+use crate::exchange::Exchange;
+
+/// Whether a handler may block the thread it runs on (D6). The dispatcher decides by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvocationType {
+    /// Never blocks: it may run on the thread that polls, also on the last one.
+    NonBlocking,
+    /// May block for as long as it likes: it runs only where another thread can poll.
+    Blocking,
+    /// Does not block when it is told not to (seam for adapters that can do either).
+    Either,
+}
+
+/// Answers requests. One value serves all threads at once.
+///
+/// The handler owns the exchange it gets: it answers before it returns, or keeps the exchange (or
+/// the stream it made of it) and finishes from any other thread later. An exchange dropped without
+/// an answer becomes a 500; a panic is caught, logged and becomes a 500 too.
+pub trait Handler: Send + Sync + 'static {
+    /// What the dispatcher may assume of [`handle`](Self::handle). Blocking unless said otherwise.
+    fn invocation_type(&self) -> InvocationType {
+        InvocationType::Blocking
+    }
+
+    /// Answers one request.
+    fn handle(&self, exchange: Exchange);
+}
+
+impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for F {
+    fn handle(&self, exchange: Exchange) {
+        self(exchange);
+    }
+}

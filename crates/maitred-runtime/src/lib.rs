@@ -1,0 +1,17 @@
+//! The language seam: what a handler is, its invocation type, and the exchange it gets.
+//!
+//! Promises: nothing here knows a protocol version, a socket or a scheduler; a language adapter
+//! and a native handler see the same exchange. Leaves out: how a reply reaches the peer (the
+//! server implements [`Respond`]).
+
+mod content;
+mod exchange;
+mod handler;
+mod request;
+mod threads;
+
+pub use content::{Content, FileRange};
+pub use exchange::{Exchange, Flow, Respond, SendError, Stream};
+pub use handler::{Handler, InvocationType};
+pub use request::{Endpoint, Request};
+pub use threads::{NativeThreads, ThreadBody, ThreadHost};

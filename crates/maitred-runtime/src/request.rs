@@ -1,0 +1,34 @@
+//! What a handler learns of a request.
+
+use std::net::SocketAddr;
+
+use maitred_http::RequestHead;
+
+/// A complete request: its head and its whole body.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// The head.
+    pub head: RequestHead,
+    /// The body, received completely before the handler runs (W1).
+    pub body: Vec<u8>,
+    /// Where the request came from and where it arrived.
+    pub endpoint: Endpoint,
+}
+
+/// The two ends of a connection as an application sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// Our own address on this connection.
+    pub local: SocketAddr,
+    /// `https` when true, `http` otherwise.
+    pub secure: bool,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self { peer: unspecified, local: unspecified, secure: false }
+    }
+}

@@ -1,0 +1,26 @@
+//! Who makes application threads. A language that must own its threads brings its own host.
+
+use std::io;
+
+/// What an application thread does until the server ends it.
+pub type ThreadBody = Box<dyn FnOnce() + Send + 'static>;
+
+/// Makes application threads. `spawn` may return before the thread runs, and must not wait for
+/// application code: it is called by the thread that polls.
+pub trait ThreadHost: Send + Sync + 'static {
+    /// Starts a thread with this name that runs `body` once.
+    ///
+    /// # Errors
+    /// When the thread cannot be made; `body` is dropped then.
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()>;
+}
+
+/// Plain operating-system threads, for native handlers.
+#[derive(Debug, Default)]
+pub struct NativeThreads;
+
+impl ThreadHost for NativeThreads {
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
+        std::thread::Builder::new().name(name).spawn(body).map(drop)
+    }
+}

@@ -1,0 +1,1 @@
+//! The way of a request: listener, connection, dispatch, handler, writer, outcome.

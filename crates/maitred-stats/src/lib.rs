@@ -1,0 +1,1 @@
+//! Named counters, sharded per thread, with snapshots.

@@ -1,0 +1,1 @@
+//! Test tools: virtual clock, in-memory connection pair, scripted handler, wire scripts.
