@@ -1,2 +1,91 @@
-//! Repository tasks.
-fn main() {}
+//! Checks of the repository that the compiler does not make.
+//!
+//! `cargo run -q -p xtask -- directions` fails when a crate depends on one it must not know, or when a protocol crate names
+//! a socket, a thread, a file or a clock. It looks at `cargo metadata` and at source text; it builds nothing.
+
+mod directions;
+mod purity;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["directions"] => directions(),
+        _ => Err(vec!["usage: cargo run -q -p xtask -- directions".to_owned()]),
+    };
+    match outcome {
+        Ok(summary) => {
+            let _ = writeln!(std::io::stdout(), "{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(faults) => {
+            for fault in &faults {
+                let _ = writeln!(std::io::stderr(), "xtask: {fault}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks the dependency edges of the workspace and the source of the protocol crates.
+///
+/// # Errors
+/// One line for every forbidden edge and every forbidden path.
+fn directions() -> Result<String, Vec<String>> {
+    let metadata = cargo_metadata().map_err(|error| vec![error])?;
+    let packages = directions::packages(&metadata).map_err(|error| vec![error])?;
+    let mut faults = directions::faults(&packages);
+    let mut files = 0;
+    for package in packages.iter().filter(|package| purity::PURE_CRATES.contains(&package.name.as_str())) {
+        for file in rust_files(&package.folder.join("src")).map_err(|error| vec![error])? {
+            let text = std::fs::read_to_string(&file)
+                .map_err(|error| vec![format!("{}: {error}", file.display())])?;
+            files += 1;
+            faults.extend(purity::faults(&text).iter().map(|fault| format!("{}:{fault}", file.display())));
+        }
+    }
+    if !faults.is_empty() {
+        faults.push(format!("directions: {} faults", faults.len()));
+        return Err(faults);
+    }
+    let edges: usize = packages.iter().map(|package| package.dependencies.len()).sum();
+    Ok(format!(
+        "directions: {} packages, {edges} edges, {files} files of protocol crates: all allowed",
+        packages.len()
+    ))
+}
+
+/// The workspace as cargo sees it, without resolving dependencies: no network, no lock file needed.
+fn cargo_metadata() -> Result<serde_json::Value, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .output()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// All `.rs` files under `folder`, in a stable order.
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
