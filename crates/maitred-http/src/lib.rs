@@ -4,10 +4,17 @@
 //! Leaves out: framing (the protocol crates) and sending (the server).
 
 pub mod body;
+pub mod conditional;
+pub mod date;
 pub mod fields;
 pub mod head;
+pub mod limits;
+pub mod media_type;
 pub mod method;
+pub mod multipart;
+pub mod range;
 pub mod status;
+pub mod target;
 
 pub use body::BodyLength;
 pub use fields::FieldSet;

@@ -1,0 +1,151 @@
+//! Paths of request targets: percent-decoding and normalisation (RFC 3986 §2.1, §5.2.4, §6.2.2).
+//!
+//! Two readings of one path are two different things here: [`normalise`] is strict and for whoever
+//! opens a file or compares prefixes; [`percent_decode`] changes nothing but the escapes and is for
+//! applications that route by themselves.
+
+use std::fmt;
+
+/// Why a path cannot be normalised. The answer is 400; only this request dies with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// The path does not start with `/` (for example `*`, or nothing).
+    NotAbsolute,
+    /// `%` without two hexadecimal digits behind it.
+    BadEscape,
+    /// A NUL byte, plain or encoded: system calls end a name there.
+    Nul,
+    /// A backslash, plain or encoded: some systems and clients take it for a slash.
+    Backslash,
+    /// `%2F`: a slash inside a segment is data, which no file name can hold. Decoding it would make
+    /// one segment two and lead past whoever looked at the encoded path before (a proxy's rules).
+    EncodedSlash,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAbsolute => "the path does not start with a slash",
+            Self::BadEscape => "a percent sign in the path is not followed by two hexadecimal digits",
+            Self::Nul => "the path contains a NUL byte",
+            Self::Backslash => "the path contains a backslash",
+            Self::EncodedSlash => "the path contains an encoded slash (%2F)",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Writes the normal form of `raw_path`, a path without its query, to `out`, whose content is
+/// replaced.
+///
+/// Escapes are decoded once, then `.` and `..` are resolved as in RFC 3986 §5.2.4, where `..` at the
+/// root stays there; slashes in a row count as one, as they do for a file system. A slash at the end
+/// stays, and one is there when the last segment was `.` or `..`. The result
+///
+/// - starts with `/`, is not longer than `raw_path` and holds no NUL and no backslash;
+/// - has no segment `.`, `..` or (but for the last one) of no bytes, so it cannot leave the folder
+///   it is appended to;
+/// - may hold any other byte, not necessarily UTF-8, also a `%` that was encoded. Normalising a
+///   result without `%` again changes nothing.
+///
+/// # Errors
+///
+/// [`PathError`], and `out` is empty.
+pub fn normalise(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+    out.clear();
+    let result = resolve(raw_path, out);
+    if result.is_err() {
+        out.clear();
+    }
+    result
+}
+
+/// Writes `raw` with its escapes decoded to `out`, whose content is replaced. A `%` without two
+/// hexadecimal digits behind it stays as it is; a `+` is a plus sign.
+///
+/// For `PATH_INFO`: nothing is resolved or refused, and `%2F` becomes a slash (PEP 3333 leaves the
+/// application no way to tell).
+pub fn percent_decode(raw: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.reserve(raw.len());
+    let mut rest = raw;
+    while let Some((byte, after)) = rest.split_first() {
+        match (byte, escape(after)) {
+            (b'%', Some((decoded, after))) => {
+                out.push(decoded);
+                rest = after;
+            }
+            _ => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+fn resolve(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+    let Some((b'/', relative)) = raw_path.split_first() else { return Err(PathError::NotAbsolute) };
+    out.reserve(raw_path.len());
+    out.push(b'/');
+    // `out` ends with a slash whenever a segment starts, and a segment that ended is followed by one.
+    for segment in relative.split_inclusive(|byte| *byte == b'/') {
+        let (segment, slash) = match segment.split_last() {
+            Some((b'/', segment)) => (segment, true),
+            _ => (segment, false),
+        };
+        let start = out.len();
+        decode_segment(segment, out)?;
+        match out.get(start..) {
+            Some(b"." | b"") => out.truncate(start),
+            Some(b"..") => drop_segment(start, out),
+            _ if slash => out.push(b'/'),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn decode_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+    let mut rest = segment;
+    while let Some((byte, mut after)) = rest.split_first() {
+        let mut decoded = *byte;
+        if decoded == b'%' {
+            (decoded, after) = escape(after).ok_or(PathError::BadEscape)?;
+        }
+        match decoded {
+            0 => return Err(PathError::Nul),
+            b'\\' => return Err(PathError::Backslash),
+            // A plain slash ends the segment, so this one was encoded.
+            b'/' => return Err(PathError::EncodedSlash),
+            _ => out.push(decoded),
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// Removes what stands from `start` and the segment before it. `out` stays at least `/`.
+fn drop_segment(start: usize, out: &mut Vec<u8>) {
+    out.truncate(start.saturating_sub(1));
+    let parent = out.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    out.truncate(parent);
+    if out.is_empty() {
+        out.push(b'/');
+    }
+}
+
+/// The byte that two hexadecimal digits at the start of `bytes` say, and what follows them.
+fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let ([high, low], after) = bytes.split_first_chunk::<2>()?;
+    Some((hex(*high)? << 4 | hex(*low)?, after))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
