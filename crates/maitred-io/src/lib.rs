@@ -1,1 +1,8 @@
 //! The platform edge: poller, sockets, timers, clock, buffers.
+
+pub mod clock;
+pub mod machine;
+pub mod poller;
+pub mod socket;
+pub mod sync;
+pub mod timers;
