@@ -1,1 +1,98 @@
 //! The maitred command: options, configuration files, check, run.
+//!
+//! A library because two programs offer it: the Rust binary `maitred`, and the Python package,
+//! whose [`Host`] imports applications. Every option is defined once, in `options.rs`. Leaves out:
+//! how anything is served (maitred-server) and how an application is loaded (the host).
+
+mod check;
+mod config;
+mod host;
+mod options;
+mod problem;
+mod reference;
+mod run;
+mod sources;
+mod value;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+pub use config::Config;
+pub use host::{Application, ApplicationSpec, Host, Interface, LoadError, Signals, StopSignal};
+pub use problem::Problem;
+pub use value::{AccessLog, BadListenAddress, ListenAddress, LogLevel, Mount};
+
+use sources::command_line::Command;
+use sources::{Inputs, Loaded};
+
+/// The command ended as it should.
+pub const EXIT_SUCCESS: u8 = 0;
+/// The system refused something, or requests were cut off at the end of the drain timeout.
+pub const EXIT_FAILURE: u8 = 1;
+/// The user made an error: command line, configuration, application, address in use.
+pub const EXIT_USAGE: u8 = 2;
+
+/// The whole command. `arguments` are those of the process, with the program's name first (it is
+/// not looked at); `host` loads applications. Returns the exit code when the server has ended:
+/// 0, 1 or 2 as above, or 128 and the number of the signal that ended it at once. Messages for the
+/// user go to standard error, what was asked for (`--help`, `check`) to standard output.
+pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
+    let loaded = inputs(arguments).and_then(|inputs| sources::load(&inputs));
+    match loaded.and_then(|loaded| execute(&loaded, host)) {
+        Ok(code) => code,
+        Err(problem) => {
+            say(&problem.to_string());
+            EXIT_USAGE
+        }
+    }
+}
+
+fn execute(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
+    for warning in &loaded.warnings {
+        say(&format!("warning: {warning}"));
+    }
+    match loaded.command {
+        Command::Run => run::run(loaded, host),
+        Command::Check => {
+            print(&check::report(loaded));
+            config::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
+        }
+        Command::Reference => Ok(print(&reference::markdown())),
+        Command::Help => Ok(print(&reference::help())),
+        Command::Version => {
+            Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
+        }
+    }
+}
+
+/// Arguments and `MAITRED_*` variables as text; both must be UTF-8.
+fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
+    let text = |place: &str, value: OsString| {
+        value.into_string().map_err(|value| {
+            Problem::new(place, format!("{} is not UTF-8", value.display()), "use UTF-8 text")
+        })
+    };
+    let arguments = arguments.into_iter().skip(1).map(|argument| text("command line", argument));
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| name.starts_with(sources::environment::PREFIX))
+        .map(|(name, value)| Ok((name.clone(), text(&name, value)?)));
+    let mut environment: Vec<(String, String)> = environment.collect::<Result<_, Problem>>()?;
+    environment.sort();
+    Ok(Inputs { arguments: arguments.collect::<Result<_, _>>()?, environment, folder: ".".into() })
+}
+
+/// One line to the user. A standard error that is closed loses it: there is nobody to tell.
+fn say(line: &str) {
+    let _ = std::io::stderr().write_all(format!("maitred: {line}\n").as_bytes());
+}
+
+/// What was asked for, to standard output. Who closes it early does not want the rest.
+fn print(text: &str) -> u8 {
+    let mut stdout = std::io::stdout();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILURE,
+        _ => EXIT_SUCCESS,
+    }
+}

@@ -1,0 +1,222 @@
+//! The merged configuration, and the rules that concern several options at once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::host::Interface;
+use crate::options::OPTIONS;
+use crate::problem::Problem;
+use crate::sources::Origins;
+use crate::value::{AccessLog, ListenAddress, LogLevel, Mount};
+
+/// Everything that can be configured. The meaning of the fields is that of the options with the
+/// same names, see docs/operations/configuration.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `module:attr`, a path to a program, or a folder.
+    pub application: Option<String>,
+    /// At least one.
+    pub listen: Vec<ListenAddress>,
+    /// From 1 to `max_threads`.
+    pub min_threads: usize,
+    /// From 1 to 10,000.
+    pub max_threads: usize,
+    /// Folders of static files, without the one given as application.
+    pub mounts: Vec<Mount>,
+    /// Whether folders without an index file are listed.
+    pub listing: bool,
+    /// The calling convention of the application.
+    pub interface: Interface,
+    /// From the first to the last byte of a request head; more than zero.
+    pub head_timeout: Duration,
+    /// Without progress in a body; more than zero.
+    pub body_timeout: Duration,
+    /// Idle between two requests; more than zero.
+    pub keep_alive: Duration,
+    /// The largest request body in bytes.
+    pub max_body: u64,
+    /// For running requests after a stop signal; more than zero.
+    pub drain_timeout: Duration,
+    /// Where the access log goes.
+    pub access_log: AccessLog,
+    /// How much the error log says.
+    pub log_level: LogLevel,
+}
+
+impl Default for Config {
+    /// The defaults of the option table.
+    fn default() -> Self {
+        let mut config = Self {
+            application: None,
+            listen: Vec::new(),
+            min_threads: 0,
+            max_threads: 0,
+            mounts: Vec::new(),
+            listing: false,
+            interface: Interface::default(),
+            head_timeout: Duration::ZERO,
+            body_timeout: Duration::ZERO,
+            keep_alive: Duration::ZERO,
+            max_body: 0,
+            drain_timeout: Duration::ZERO,
+            access_log: AccessLog::default(),
+            log_level: LogLevel::default(),
+        };
+        for definition in OPTIONS.iter().filter(|definition| !definition.default.is_empty()) {
+            let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
+            let set = definition.set(&mut config, &texts);
+            debug_assert!(set.is_ok(), "the default of {} is not valid", definition.name);
+        }
+        config
+    }
+}
+
+/// What the configuration means on this machine, found while it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// One for each of `listen`, in the same order.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) target: Option<Target>,
+    /// All mounts, with the folder given as application.
+    pub(crate) mounts: Vec<Mount>,
+}
+
+/// What the application argument names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A folder of static files.
+    Folder(PathBuf),
+    /// Something for the host to load.
+    Program(String),
+}
+
+/// Checks what no single option can know. `origins` says in an error where the value came from.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
+    let at = |name: &str| origins.describe(name);
+    if config.min_threads > config.max_threads {
+        return Err(Problem::new(
+            at("min-threads"),
+            format!(
+                "min-threads {} is greater than max-threads {} ({})",
+                config.min_threads,
+                config.max_threads,
+                origins.of("max-threads")
+            ),
+            format!("set max-threads to {} or more", config.min_threads),
+        ));
+    }
+    let target = match &config.application {
+        Some(text) => {
+            Some(target(text).map_err(|(what, remedy)| Problem::new(at("application"), what, remedy))?)
+        }
+        None => None,
+    };
+    let mut mounts = config.mounts.clone();
+    check_mounts(&mounts).map_err(|(what, remedy)| Problem::new(at("static"), what, remedy))?;
+    if let Some(Target::Folder(folder)) = &target {
+        if mounts.iter().any(|mount| mount.prefix == "/") {
+            return Err(Problem::new(
+                at("static"),
+                format!("'/' is already served from the folder {}", folder.display()),
+                "choose another URL or leave the folder out",
+            ));
+        }
+        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
+    }
+    let addresses =
+        addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
+    Ok(Checked { addresses, target, mounts })
+}
+
+/// What is wrong, and the remedy.
+type Wrong = (String, String);
+
+fn check_mounts(mounts: &[Mount]) -> Result<(), Wrong> {
+    for (position, mount) in mounts.iter().enumerate() {
+        if let Some(other) = mounts[..position].iter().find(|other| other.prefix == mount.prefix) {
+            let what = format!(
+                "{} is served from two folders, {} and {}",
+                mount.prefix,
+                other.folder.display(),
+                mount.folder.display()
+            );
+            return Err((what, "leave one of them out".to_owned()));
+        }
+        check_folder(&mount.folder)?;
+    }
+    Ok(())
+}
+
+fn check_folder(folder: &Path) -> Result<(), Wrong> {
+    let shown = folder.display();
+    match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => std::fs::read_dir(folder)
+            .map(drop)
+            .map_err(|error| (format!("the folder {shown} cannot be read: {error}"), "allow it".to_owned())),
+        Ok(_) => Err((format!("{shown} is not a folder"), "name the folder that holds the files".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let current = std::env::current_dir().unwrap_or_default();
+            Err((
+                format!("there is no folder {shown}"),
+                format!("create it or correct the path (the current directory is {})", current.display()),
+            ))
+        }
+        Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
+    }
+}
+
+fn addresses(listen: &[ListenAddress]) -> Result<Vec<SocketAddr>, Wrong> {
+    if listen.is_empty() {
+        return Err((
+            "there is no address to listen on".to_owned(),
+            "give one, such as 127.0.0.1:8000".to_owned(),
+        ));
+    }
+    let mut addresses: Vec<SocketAddr> = Vec::with_capacity(listen.len());
+    for wanted in listen {
+        let address = wanted.resolve().map_err(|error| {
+            (
+                format!("the name in {wanted} cannot be resolved: {error}"),
+                "use a number, such as 127.0.0.1".to_owned(),
+            )
+        })?;
+        if let Some(position) = addresses.iter().position(|other| overlap(*other, address)) {
+            let what = if addresses[position] == address {
+                format!("{address} is listed twice")
+            } else {
+                format!("{} and {wanted} cover the same address", listen[position])
+            };
+            return Err((what, "leave one of them out".to_owned()));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    // Port 0 is a different port each time.
+    one.port() == other.port()
+        && one.port() != 0
+        && one.is_ipv4() == other.is_ipv4()
+        && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
+}
+
+/// A folder when it is one, or looks like one; a Python package of that name is a program.
+fn target(text: &str) -> Result<Target, Wrong> {
+    let path = Path::new(text);
+    let is_module_name = !text.contains('/') && text != "." && text != "..";
+    let is_python = path.join("__init__.py").exists() || Path::new(&format!("{text}.py")).exists();
+    if text.ends_with('/') || path.is_dir() && !(is_module_name && is_python) {
+        return check_folder(path).map(|()| Target::Folder(path.to_owned()));
+    }
+    let file = text.rsplit_once(".py:").map_or(text, |(stem, _)| &text[..stem.len() + 3]);
+    if (file.ends_with(".py") || text.contains('/')) && !Path::new(file).is_file() {
+        let current = std::env::current_dir().unwrap_or_default();
+        return Err((
+            format!("there is no file {file}"),
+            format!("correct the path (the current directory is {})", current.display()),
+        ));
+    }
+    Ok(Target::Program(text.to_owned()))
+}

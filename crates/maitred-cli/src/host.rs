@@ -1,0 +1,124 @@
+//! What the program around the command brings along: the loader of applications and the signals.
+//!
+//! The Rust binary brings a host without a language; the Python package brings one that imports
+//! WSGI and ASGI applications.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_runtime::{Handler, ThreadHost};
+
+/// What the program around the command can do.
+pub trait Host: Sync {
+    /// Loads the application. Called once, on the thread that called [`main`](crate::main), after
+    /// the configuration has been checked and before a socket is opened.
+    ///
+    /// # Errors
+    /// One clear line with its remedy; the command prints it and ends with exit code 2.
+    fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
+
+    /// Installs the signal handling. Called after [`load`](Self::load), so that what the
+    /// application installed while it was imported can be chained.
+    ///
+    /// # Errors
+    /// The handlers cannot be installed; the command ends with exit code 1.
+    fn signals(&self) -> io::Result<Box<dyn Signals>>;
+
+    /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
+    fn languages(&self) -> &'static str;
+}
+
+/// The stop signals of the process.
+pub trait Signals {
+    /// Waits for the next SIGTERM or SIGINT: for ever without a `limit`, else at most for
+    /// `limit` (zero looks without waiting), then `None`. Called only on the thread that called
+    /// [`main`](crate::main). A signal that came between two calls is reported by the next one.
+    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal>;
+}
+
+/// A signal that ends the server: the first one drains, the second one ends at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopSignal {
+    /// SIGINT, for example from Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl StopSignal {
+    /// The number of the signal (POSIX).
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Interrupt => 2,
+            Self::Terminate => 15,
+        }
+    }
+}
+
+impl fmt::Display for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        })
+    }
+}
+
+/// Which application to load and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationSpec {
+    /// As the user wrote it: `module`, `module:attr`, `path/to/app.py` or `path/to/app.py:attr`.
+    pub target: String,
+    /// The calling convention.
+    pub interface: Interface,
+    /// The greatest number of application threads, at least 1.
+    pub max_threads: usize,
+}
+
+/// The calling convention of an application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// The host looks at the application and decides.
+    #[default]
+    Auto,
+    /// WSGI (PEP 3333).
+    Wsgi,
+    /// ASGI 3.
+    Asgi,
+}
+
+/// A loaded application.
+pub struct Application {
+    /// What answers requests.
+    pub handler: Arc<dyn Handler>,
+    /// Who makes its threads.
+    pub threads: Arc<dyn ThreadHost>,
+    /// For the start-up line, for example `WSGI app:app`.
+    pub description: String,
+}
+
+/// Why an application could not be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError {
+    /// What is wrong, in one line.
+    pub what: String,
+    /// What to do about it, in one line.
+    pub remedy: String,
+}
+
+impl LoadError {
+    /// An error with its remedy. Neither ends with a full stop.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,67 @@
+//! The `maitred` binary: the command with a host that has no language.
+//!
+//! It serves static folders. Python applications are run by the command of the Python package,
+//! which is the same library with another host.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signals, StopSignal};
+
+fn main() -> ExitCode {
+    ExitCode::from(maitred_cli::main(std::env::args_os().collect(), &NativeHost))
+}
+
+struct NativeHost;
+
+impl Host for NativeHost {
+    fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError> {
+        Err(LoadError::new(
+            format!("this binary has no Python and cannot run '{}'", spec.target),
+            "run it with the maitred command of the Python package (python -m maitred); this binary \
+             serves folders: maitred folder/",
+        ))
+    }
+
+    fn signals(&self) -> io::Result<Box<dyn Signals>> {
+        NativeSignals::install().map(|signals| Box::new(signals) as Box<dyn Signals>)
+    }
+
+    fn languages(&self) -> &'static str {
+        "native"
+    }
+}
+
+/// Signals are taken by a thread of their own: the one that waits may stop waiting at a time.
+struct NativeSignals {
+    incoming: Receiver<StopSignal>,
+}
+
+impl NativeSignals {
+    fn install() -> io::Result<Self> {
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+        let (sender, incoming) = mpsc::channel();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                let signal = if signal == SIGINT { StopSignal::Interrupt } else { StopSignal::Terminate };
+                if sender.send(signal).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { incoming })
+    }
+}
+
+impl Signals for NativeSignals {
+    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+        match limit {
+            Some(limit) => self.incoming.recv_timeout(limit).ok(),
+            None => self.incoming.recv().ok(),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Where values come from, and how they are merged: default < file < drop-in files < environment
+//! < command line. A later value replaces an earlier one; lists are replaced whole.
+
+pub(crate) mod command_line;
+pub(crate) mod environment;
+pub(crate) mod file;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::config::Config;
+use crate::options::{Definition, OPTIONS};
+use crate::problem::{Problem, nearest};
+use crate::value::BadValue;
+use command_line::Command;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nowhere: it is the option's default.
+    Default,
+    /// In `maitred.toml`, or the file given instead.
+    File { path: String, line: usize },
+    /// In a file of the drop-in folder.
+    DropIn { path: String, line: usize },
+    /// In this environment variable.
+    Environment(String),
+    /// On the command line.
+    CommandLine,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::DropIn { path, line } => write!(f, "drop-in {path}:{line}"),
+            Self::Environment(name) => write!(f, "environment variable {name}"),
+            Self::CommandLine => f.write_str("command line"),
+        }
+    }
+}
+
+impl Source {
+    /// How an error names the place.
+    fn place(&self, definition: &Definition) -> String {
+        match self {
+            Self::File { path, line } | Self::DropIn { path, line } => {
+                format!("{path}:{line}: {}", definition.name)
+            }
+            Self::Environment(name) => name.clone(),
+            Self::Default | Self::CommandLine if definition.is_positional() => definition.name.to_owned(),
+            Self::Default | Self::CommandLine => definition.flag(),
+        }
+    }
+}
+
+/// A value of an option as it was written.
+pub(crate) struct Assignment {
+    pub(crate) definition: &'static Definition,
+    pub(crate) texts: Vec<String>,
+    pub(crate) source: Source,
+}
+
+/// Where each value of a configuration came from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(BTreeMap<&'static str, Source>);
+
+impl Origins {
+    /// The source of the option with this name.
+    pub(crate) fn of(&self, name: &str) -> &Source {
+        self.0.get(name).unwrap_or(&Source::Default)
+    }
+
+    /// How an error names the place of this option.
+    pub(crate) fn describe(&self, name: &str) -> String {
+        crate::options::find(name).map_or(name.to_owned(), |definition| self.of(name).place(definition))
+    }
+}
+
+/// What the process was started with.
+pub(crate) struct Inputs {
+    /// Without the name of the program.
+    pub(crate) arguments: Vec<String>,
+    /// The variables whose names start with `MAITRED_`.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The folder in which `maitred.toml` is looked for.
+    pub(crate) folder: PathBuf,
+}
+
+/// The merged configuration and how it came about.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) command: Command,
+    pub(crate) config: Config,
+    pub(crate) origins: Origins,
+    /// The files that were read, in order.
+    pub(crate) files: Vec<String>,
+    /// Lines for the user about what was ignored.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads all sources and merges them. Every value is checked, also one that is replaced later.
+pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
+    let line = command_line::parse(&inputs.arguments)?;
+    let mut loaded = Loaded {
+        command: line.command,
+        config: Config::default(),
+        origins: Origins::default(),
+        files: Vec::new(),
+        warnings: Vec::new(),
+    };
+    if !matches!(loaded.command, Command::Run | Command::Check) {
+        return Ok(loaded);
+    }
+    let variables = environment::parse(&inputs.environment, &mut loaded.warnings);
+    let named = line
+        .config_file
+        .map(|path| ("--config".to_owned(), path))
+        .or(variables.config_file.map(|path| ("MAITRED_CONFIG".to_owned(), path)));
+    let files = file::read(&inputs.folder, named)?;
+    loaded.files = files.names;
+    for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
+        let Assignment { definition, texts, source } = assignment;
+        definition
+            .set(&mut loaded.config, &texts)
+            .map_err(|BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy))?;
+        loaded.origins.0.insert(definition.name, source);
+    }
+    Ok(loaded)
+}
+
+/// The remedy for an unknown name: the nearest one, or where all are listed.
+fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String {
+    let names: Vec<String> = OPTIONS.iter().filter_map(known).collect();
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => "'maitred --help' lists the options".to_owned(),
+    }
+}

@@ -1,0 +1,150 @@
+//! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
+
+use crate::options::{self, Definition, Kind, Reach};
+use crate::problem::{Problem, nearest};
+
+use super::{Assignment, Source, suggest};
+
+/// What the command is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Serve.
+    Run,
+    /// Print the merged configuration.
+    Check,
+    /// Print docs/operations/configuration.md.
+    Reference,
+    /// Print the version.
+    Version,
+    /// Print the help text.
+    Help,
+}
+
+/// The words that are commands when they come first. A module of that name is reached as
+/// `check:app` or `./check.py`.
+const COMMANDS: &[(&str, Command)] = &[("check", Command::Check), ("reference", Command::Reference)];
+
+/// A parsed command line.
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    pub(crate) config_file: Option<String>,
+    pub(crate) assignments: Vec<Assignment>,
+}
+
+/// Parses the arguments without the program's name. An option given twice: the last one counts,
+/// repeatable ones are collected.
+pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
+    let mut line = CommandLine { command: Command::Run, config_file: None, assignments: Vec::new() };
+    let mut rest = arguments.iter().map(String::as_str).peekable();
+    if let Some((_, command)) = rest.peek().and_then(|first| COMMANDS.iter().find(|(word, _)| word == first))
+    {
+        line.command = *command;
+        rest.next();
+    }
+    let mut only_names = false;
+    while let Some(argument) = rest.next() {
+        if !only_names && argument == "--" {
+            only_names = true;
+        } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
+            let (definition, attached) = find(argument)?;
+            let value = match attached {
+                Some(value) => value,
+                None if definition.is_switch() => "true",
+                None => {
+                    rest.next_if(|next| !next.starts_with("--")).ok_or_else(|| missing_value(definition))?
+                }
+            };
+            line.add(definition, value)?;
+        } else {
+            line.add_application(argument)?;
+        }
+    }
+    Ok(line)
+}
+
+/// The option and the value attached with `=`.
+fn find(argument: &str) -> Result<(&'static Definition, Option<&str>), Problem> {
+    let (flag, value) = match argument.split_once('=') {
+        Some((flag, value)) => (flag, Some(value)),
+        None => (argument, None),
+    };
+    let name = match flag {
+        "-h" => "help",
+        "-V" => "version",
+        _ => flag.strip_prefix("--").unwrap_or_default(),
+    };
+    let definition = options::find(name).filter(|definition| !definition.is_positional());
+    let Some(definition) = definition else {
+        let remedy = suggest(flag, |known| (!known.is_positional()).then(|| known.flag()));
+        return Err(Problem::new(flag, "unknown option", remedy));
+    };
+    if value.is_some() && definition.reach == Reach::CommandLine {
+        return Err(Problem::new(flag, "takes no value", "leave the value out"));
+    }
+    Ok((definition, value))
+}
+
+fn missing_value(definition: &Definition) -> Problem {
+    let example = definition.default.first().map_or(definition.placeholder, |default| default);
+    Problem::new(definition.flag(), "needs a value", format!("for example {} {example}", definition.flag()))
+}
+
+impl CommandLine {
+    fn add(&mut self, definition: &'static Definition, value: &str) -> Result<(), Problem> {
+        match definition.kind {
+            // What was asked first counts; the rest of the line is still checked.
+            Kind::Action if matches!(self.command, Command::Help | Command::Version) => {}
+            Kind::Action => {
+                self.command = if definition.name == "version" { Command::Version } else { Command::Help };
+            }
+            Kind::File if value.is_empty() => return Err(missing_value(definition)),
+            Kind::File => self.config_file = Some(value.to_owned()),
+            _ => {
+                let earlier = self
+                    .assignments
+                    .iter_mut()
+                    .find(|earlier| definition.is_repeatable() && earlier.definition.name == definition.name);
+                match earlier {
+                    Some(earlier) => earlier.texts.push(value.to_owned()),
+                    None => self.assignments.push(Assignment {
+                        definition,
+                        texts: vec![value.to_owned()],
+                        source: Source::CommandLine,
+                    }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_application(&mut self, argument: &str) -> Result<(), Problem> {
+        if argument.is_empty() {
+            return Err(Problem::new(
+                "application",
+                "the name is empty",
+                "give module:attr, a file or a folder",
+            ));
+        }
+        if let Some(first) = self.assignments.iter().find(|earlier| earlier.definition.is_positional()) {
+            let first = first.texts.join(" ");
+            let remedy = if COMMANDS.iter().any(|(word, _)| *word == argument) {
+                format!("put the command first: maitred {argument} {first}")
+            } else {
+                match nearest(&first, COMMANDS.iter().map(|(word, _)| *word)) {
+                    Some(command) => format!("did you mean 'maitred {command} {argument}'?"),
+                    None => "start one process for each".to_owned(),
+                }
+            };
+            return Err(Problem::new(argument, format!("a second application after '{first}'"), remedy));
+        }
+        match options::find("application") {
+            Some(definition) => self.add(definition, argument),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The command that `word` may have been meant for.
+pub(crate) fn meant_command(word: &str) -> Option<&'static str> {
+    nearest(word, COMMANDS.iter().map(|(word, _)| *word))
+}

@@ -1,0 +1,48 @@
+//! The environment: `MAITRED_NAME` for each option. Lists are separated by commas; an empty
+//! variable counts as not set.
+//!
+//! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
+//! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
+
+use crate::options::{Kind, OPTIONS};
+
+use super::{Assignment, Source, suggest};
+
+/// What the names of our variables start with.
+pub(crate) const PREFIX: &str = "MAITRED_";
+
+/// What the environment says.
+pub(crate) struct Environment {
+    pub(crate) config_file: Option<String>,
+    pub(crate) assignments: Vec<Assignment>,
+}
+
+/// Takes the variables that are options; the others give a warning.
+pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) -> Environment {
+    let mut environment = Environment { config_file: None, assignments: Vec::new() };
+    for (name, value) in variables {
+        let definition = OPTIONS
+            .iter()
+            .find(|definition| definition.is_in_environment() && definition.variable() == *name);
+        let Some(definition) = definition else {
+            let remedy = suggest(name, |known| known.is_in_environment().then(|| known.variable()));
+            warnings.push(format!("{name}: unknown variable, ignored; {remedy}"));
+            continue;
+        };
+        if value.is_empty() {
+            continue;
+        }
+        if matches!(definition.kind, Kind::File) {
+            environment.config_file = Some(value.clone());
+            continue;
+        }
+        let texts = if definition.is_repeatable() {
+            value.split(',').map(|text| text.trim().to_owned()).collect()
+        } else {
+            vec![value.clone()]
+        };
+        let source = Source::Environment(name.clone());
+        environment.assignments.push(Assignment { definition, texts, source });
+    }
+    environment
+}

@@ -1,0 +1,366 @@
+//! The values of options: text in, a type with the right meaning out.
+//!
+//! Every parser answers with what is wrong and a remedy; where it was written is added by the
+//! caller.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What is wrong with a value, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadValue {
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+}
+
+impl BadValue {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+/// Where to listen: a host name or an address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    host: ListenHost,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ListenHost {
+    Address(IpAddr),
+    /// `:8000`: all IPv4 interfaces.
+    All,
+    Name(String),
+}
+
+impl ListenAddress {
+    /// The port; 0 lets the system choose a free one.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The socket address. A name is looked up; its first IPv4 address is taken, else its first
+    /// IPv6 address (many containers name `::1` in /etc/hosts but have no IPv6).
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub fn resolve(&self) -> std::io::Result<SocketAddr> {
+        match &self.host {
+            ListenHost::Address(address) => Ok(SocketAddr::new(*address, self.port)),
+            ListenHost::All => Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.port)),
+            ListenHost::Name(name) => {
+                let found: Vec<SocketAddr> = (name.as_str(), self.port).to_socket_addrs()?.collect();
+                let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+                first.copied().ok_or_else(|| std::io::Error::other("the name has no address"))
+            }
+        }
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = BadListenAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse_listen(text).ok_or(BadListenAddress)
+    }
+}
+
+/// The text is not `host:port`, `:port` or `[v6]:port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadListenAddress;
+
+fn parse_listen(text: &str) -> Option<ListenAddress> {
+    let (host, port) = text.rsplit_once(':')?;
+    if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let port = port.parse().ok()?;
+    let host = if host.is_empty() {
+        ListenHost::All
+    } else if let Some(inner) = host.strip_prefix('[') {
+        ListenHost::Address(inner.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into())
+    } else if let Ok(address) = host.parse::<Ipv4Addr>() {
+        ListenHost::Address(address.into())
+    } else if is_host_name(host) {
+        ListenHost::Name(host.to_ascii_lowercase())
+    } else {
+        return None;
+    };
+    Some(ListenAddress { host, port })
+}
+
+/// RFC 1123 §2.1: letters, digits, hyphens, dots. A last label of digits only is a mistyped
+/// IPv4 address, never a name.
+fn is_host_name(host: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.len() <= 253 && host.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            ListenHost::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
+            ListenHost::All => write!(f, ":{}", self.port),
+            ListenHost::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
+    text.parse().map_err(|BadListenAddress| {
+        BadValue::new(
+            format!("'{text}' is not an address to listen on"),
+            match suggest_listen(text) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => "write host:port, :port or [ipv6]:port with a port from 0 to 65535, \
+                         for example 127.0.0.1:8000"
+                    .to_owned(),
+            },
+        )
+    })
+}
+
+fn suggest_listen(text: &str) -> Option<String> {
+    let meant = if text.parse::<u16>().is_ok() {
+        format!("127.0.0.1:{text}")
+    } else if let Some(rest) = text.strip_prefix("http://") {
+        rest.trim_end_matches('/').to_owned()
+    } else if text.parse::<Ipv6Addr>().is_ok() {
+        format!("[{text}]:8000")
+    } else {
+        format!("{text}:8000")
+    };
+    parse_listen(&meant).map(|address| address.to_string())
+}
+
+/// A folder of static files at a prefix of the URL path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Starts with `/` and does not end with one, except for the root, which is `/`.
+    pub prefix: String,
+    /// The folder; relative to the current directory where it is not absolute.
+    pub folder: PathBuf,
+}
+
+impl fmt::Display for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.prefix, self.folder.display())
+    }
+}
+
+pub(crate) fn mount(text: &str) -> Result<Mount, BadValue> {
+    let remedy = "write /url=folder, for example /assets=./public";
+    let bad = |why: &str| BadValue::new(format!("'{text}' {why}"), remedy);
+    let (url, folder) = text.split_once('=').ok_or_else(|| bad("has no '='"))?;
+    if !url.starts_with('/') {
+        return Err(bad("does not start with '/'"));
+    }
+    if folder.is_empty() {
+        return Err(bad("names no folder"));
+    }
+    let prefix = url.trim_end_matches('/');
+    let plain = |segment: &str| !segment.is_empty() && segment != "." && segment != "..";
+    let printable = |byte: u8| byte > b' ' && byte != 0x7f && !b"?#%\\".contains(&byte);
+    if !prefix.bytes().all(printable) || !prefix.split('/').skip(1).all(plain) {
+        return Err(bad("is not a plain URL path (no empty segment, '.', '..', '?', '#', '%', '\\')"));
+    }
+    let prefix = if prefix.is_empty() { "/" } else { prefix };
+    Ok(Mount { prefix: prefix.to_owned(), folder: PathBuf::from(folder) })
+}
+
+pub(crate) fn count(text: &str, min: usize, max: usize) -> Result<usize, BadValue> {
+    text.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
+        BadValue::new(
+            format!("'{text}' is not a whole number from {min} to {max}"),
+            format!("give one, for example {min}"),
+        )
+    })
+}
+
+pub(crate) fn seconds(text: &str, min: f64, max: f64) -> Result<Duration, BadValue> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| (min..=max).contains(number))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| {
+            BadValue::new(
+                format!("'{text}' is not a time in seconds from {min} to {max}"),
+                "give a number without unit, for example 30 or 0.5",
+            )
+        })
+}
+
+/// The largest number of bytes an option takes: 1 TiB, more than any memory a body would fit in.
+pub(crate) const MAX_BYTES: u64 = 1 << 40;
+
+pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(split);
+    let unit: Option<u64> = match suffix.to_ascii_lowercase().as_str() {
+        "" => Some(1),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let product = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    product.filter(|bytes| *bytes <= MAX_BYTES).ok_or_else(|| {
+        BadValue::new(
+            format!("'{text}' is not a number of bytes from 0 to 1024g"),
+            "give a whole number with k, m or g (units of 1024) or nothing behind it, for example 16m",
+        )
+    })
+}
+
+/// `bytes` in the largest unit that divides it.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    [(30, "g"), (20, "m"), (10, "k")]
+        .into_iter()
+        .find(|(shift, _)| bytes != 0 && bytes.trailing_zeros() >= *shift)
+        .map_or(bytes.to_string(), |(shift, unit)| format!("\"{}{unit}\"", bytes >> shift))
+}
+
+pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "1" => Ok(true),
+        "false" | "off" | "no" | "0" => Ok(false),
+        _ => Err(BadValue::new(format!("'{text}' is neither on nor off"), "write true or false")),
+    }
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To standard output.
+    Stdout,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+impl fmt::Display for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Stdout => f.write_str("-"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+pub(crate) fn access_log(text: &str) -> Result<AccessLog, BadValue> {
+    match text {
+        "" => Err(BadValue::new("the file name is empty", "write off, - or the path of a file")),
+        "off" => Ok(AccessLog::Off),
+        "-" => Ok(AccessLog::Stdout),
+        path => Ok(AccessLog::File(PathBuf::from(path))),
+    }
+}
+
+/// How much the error log says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Only what went wrong and lost something.
+    Error,
+    /// Also what went wrong and was put right.
+    Warn,
+    /// Also start, stop and other rare events.
+    #[default]
+    Info,
+    /// Everything.
+    Debug,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> String {
+        listen(text).expect(text).resolve().expect(text).to_string()
+    }
+
+    #[test]
+    fn listen_addresses_in_all_forms() {
+        assert_eq!(resolved("127.0.0.1:8000"), "127.0.0.1:8000");
+        assert_eq!(resolved(":80"), "0.0.0.0:80");
+        assert_eq!(resolved("[::1]:0"), "[::1]:0");
+        assert_eq!(resolved("localhost:65535"), "127.0.0.1:65535");
+        assert_eq!(listen("LocalHost:1").expect("a name").to_string(), "localhost:1");
+    }
+
+    #[test]
+    fn a_bad_listen_address_suggests_the_one_that_was_meant() {
+        for (text, meant) in [
+            ("8000", "'127.0.0.1:8000'"),
+            ("127.0.0.1", "'127.0.0.1:8000'"),
+            ("::1", "'[::1]:8000'"),
+            ("http://localhost:80/", "'localhost:80'"),
+        ] {
+            let bad = listen(text).expect_err(text);
+            assert!(bad.remedy.contains(meant), "{text}: {}", bad.remedy);
+        }
+        for text in
+            ["", ":", "a:65536", "a:+1", "1.2.3:80", "1.2.3.400:80", "[::1:80", "a b:80", "-a:80", "::1:80"]
+        {
+            assert!(listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn mounts_are_normalised() {
+        let parsed = mount("/assets/=./a=b").expect("a mount");
+        assert_eq!((parsed.prefix.as_str(), parsed.folder.to_str()), ("/assets", Some("./a=b")));
+        assert_eq!(mount("/=x").expect("the root").prefix, "/");
+        for text in
+            ["assets=x", "/assets", "/assets=", "/a//b=x", "/a/../b=x", "/a?b=x", "/a%20b=x", "/a b=x"]
+        {
+            assert!(mount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_hold_their_range() {
+        assert_eq!(count("1", 1, 10), Ok(1));
+        assert_eq!(count("10", 1, 10), Ok(10));
+        for text in ["0", "11", "-1", "1.5", "", "many"] {
+            assert!(count(text, 1, 10).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_take_fractions_and_nothing_strange() {
+        assert_eq!(seconds("0.25", 0.001, 60.0), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("60", 0.001, 60.0), Ok(Duration::from_secs(60)));
+        for text in ["0", "-1", "60.1", "inf", "nan", "30s", "", "1e300"] {
+            assert!(seconds(text, 0.001, 60.0).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_take_binary_units() {
+        for (text, value) in
+            [("0", 0), ("1000", 1000), ("16m", 16 << 20), ("1KiB", 1024), ("1024g", MAX_BYTES)]
+        {
+            assert_eq!(bytes(text), Ok(value), "{text}");
+        }
+        for text in ["", "m", "1kb", "1.5m", "-1", "1025g", "99999999999999999999", "99999999999g"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(show_bytes(16 << 20), "\"16m\"");
+        assert_eq!(show_bytes(1000), "1000");
+        assert_eq!(show_bytes(0), "0");
+    }
+}
