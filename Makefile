@@ -1,0 +1,70 @@
+# The commands of this repository; `make help` lists them. All of them may be repeated: what is there is not made again.
+
+PYTHON  ?= python3
+CARGO   ?= cargo
+SECONDS ?= 60
+NAME    ?= static
+SUITES  ?=
+
+VENV   := .venv
+TOOLS  := .build/tools
+STAMPS := $(VENV)/stamps
+DEMO   := $(VENV)/bin/maitred examples/demo/app.py --static /static=examples/demo/static
+
+# What the extension module is built from: a change of any of these builds it again.
+ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates python -type f \
+                 \( -name '*.rs' -o -name Cargo.toml -o -name '*.py' \) -not -path "*/tests/*" 2>/dev/null)
+
+.PHONY: help build run test setup packages binary deny fuzz bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+build: $(STAMPS)/engine binary ## .venv/bin/maitred (Python package) and target/release/maitred, release builds
+
+run: build ## the demo site on http://127.0.0.1:8000
+	exec $(DEMO)
+
+test: ## all suites with their times, or some of them: make test SUITES="rust python"
+	@$(PYTHON) scripts/test $(SUITES)
+
+setup: packages $(STAMPS)/requirements-dev ## what `make test` needs: Debian packages (as root), virtual environment
+	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
+
+packages:
+	@sh scripts/packages
+
+binary:
+	$(CARGO) build --release --package maitred-cli
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet 'maturin>=1.16,<2'
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/requirements-dev: $(STAMPS)/venv python/requirements-dev.txt
+	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-dev.txt
+	@touch $@
+
+# Editable: the Python files are used where they stand, only the extension module is built and copied.
+$(STAMPS)/engine: $(STAMPS)/venv $(ENGINE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --release
+	@touch $@
+
+deny: ## licences, advisories, banned and duplicate crates (cargo-deny); OFFLINE=1 leaves the advisories out
+	@sh scripts/deny $(TOOLS)
+
+fuzz: ## every fuzz target for SECONDS (60) each, on a nightly toolchain
+	@sh scripts/fuzz $(TOOLS) $(SECONDS)
+
+bench: build ## one measurement: make bench NAME=static
+	bench/run $(NAME)
+
+docs: ## API documentation of all crates in target/doc, warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+clean: ## removes everything that was built, the virtual environment included
+	$(CARGO) clean
+	rm -rf $(VENV) .build python/maitred/*.so
