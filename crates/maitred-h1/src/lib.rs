@@ -1,1 +1,32 @@
 //! HTTP/1 connection state machine: bytes in, events out; commands in, bytes out.
+//!
+//! Promises: server side of HTTP/1.0 and 1.1 (RFC 9112) without I/O, without a clock and without a
+//! panic. The [`Receiver`] turns bytes into request heads and decoded body data, the same events
+//! however the bytes are cut; what two parsers could read in two ways is refused with the reason.
+//! The [`Sender`] frames one response and keeps the connection in step whatever the application
+//! declares or does.
+//!
+//! Leaves out: buffers (the caller keeps what is not consumed), deadlines, the size of bodies
+//! (the server knows the route and its limit), and body bytes on their way out, which never pass
+//! through here.
+
+#![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
+
+mod chunked;
+mod error;
+mod framing;
+mod head;
+mod hop;
+mod limits;
+mod lines;
+mod receiver;
+mod sender;
+mod target;
+mod trailers;
+mod write;
+
+pub use error::{HeadError, RequestError};
+pub use head::{HeadFacts, TargetForm};
+pub use limits::Limits;
+pub use receiver::{Event, Receiver, Step};
+pub use sender::{DataPlan, Finish, HeadReport, Sender, error_response};

@@ -1,0 +1,271 @@
+//! The receiving half: bytes in, events out.
+//!
+//! ```text
+//!   ,----------------- a head without body ----------------.
+//!   v                                                       |
+//! Head --Content-Length--> Fixed --all data--> End --.      |
+//!   |  `--chunked--> Chunked --last chunk--> Trailers |     |
+//!   |                                          |      |     |
+//!   ^------------------------------------------+------+-----'
+//!
+//! any --RequestError--> Failed (for ever)
+//! ```
+
+use maitred_http::{BodyLength, FieldSet, RequestHead, Status};
+
+use crate::chunked::{Chunked, Progress};
+use crate::error::RequestError;
+use crate::head::{self, HeadFacts};
+use crate::limits::Limits;
+use crate::lines::{line_end, section_end};
+use crate::trailers;
+
+/// The receiving half of a connection. It owns no buffer: the caller drops what was consumed, keeps
+/// the rest and offers it again with more behind it.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Head(Scan),
+    Fixed { left: u64 },
+    Chunked(Chunked),
+    Trailers { scanned: usize },
+    End,
+    Failed,
+}
+
+/// How far an incomplete head was looked through, so that no byte is searched twice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scan {
+    position: usize,
+    empty_lines: u8,
+    line_checked: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Head(Scan::default())
+    }
+}
+
+/// What one look at the input gave.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// Bytes at the start of the input that are done with, whatever the event; data included.
+    pub consumed: usize,
+    /// What happened.
+    pub event: Event<'a>,
+}
+
+/// What happened. A request is one `Head`; then, unless the head is [`complete`](HeadFacts::complete),
+/// any number of `Data`, at most one `Trailers`, and `End`.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Nothing more can be said before more bytes arrive behind those that are left.
+    NeedMore,
+    /// A head is complete and stands in the [`RequestHead`] that was offered.
+    Head(HeadFacts),
+    /// Body bytes, decoded, never empty.
+    Data(&'a [u8]),
+    /// The trailer section of a chunked body, without fields that are forbidden there. Absent when
+    /// the section is empty.
+    Trailers(Box<FieldSet>),
+    /// The body is complete. The next call looks for the next request.
+    End,
+}
+
+impl Receiver {
+    /// A receiver that waits for the first request.
+    pub const fn new() -> Self {
+        Self { state: State::Head(Scan { position: 0, empty_lines: 0, line_checked: false }) }
+    }
+
+    /// Whether the receiver stands between two requests: nothing of the next one was seen, the end
+    /// of the one before was reported.
+    pub fn is_between_requests(&self) -> bool {
+        matches!(self.state, State::Head(Scan { position: 0, .. }))
+    }
+
+    /// Looks at `input` and returns at most one event. `head` is written to only when the event is
+    /// [`Event::Head`] or an error; its memory is used again. Call again with the rest of the input until
+    /// [`Event::NeedMore`]. The events do not depend on how the bytes are cut.
+    ///
+    /// # Errors
+    /// The request is refused; every later call is too. 400: malformed, or readable in two ways;
+    /// 414: target too long; 417: an expectation other than `100-continue`; 431: head or trailers too
+    /// large; 501: unknown transfer coding, or method too long; 505: another protocol version.
+    pub fn poll_event<'a>(
+        &mut self,
+        input: &'a [u8],
+        head: &mut RequestHead,
+        limits: &Limits,
+    ) -> Result<Step<'a>, RequestError> {
+        let polled = match self.state {
+            State::Head(scan) => self.poll_head(scan, input, head, limits),
+            State::Fixed { left } => Ok(self.poll_fixed(left, input)),
+            State::Chunked(chunked) => self.poll_chunked(chunked, input, limits),
+            State::Trailers { scanned } => self.poll_trailers(scanned, input, limits),
+            State::End => {
+                self.state = State::default();
+                Ok(Step { consumed: 0, event: Event::End })
+            }
+            State::Failed => Err(RequestError::bad("a request before this one was refused")),
+        };
+        if polled.is_err() {
+            self.state = State::Failed;
+        }
+        polled
+    }
+
+    fn poll_head<'a>(
+        &mut self,
+        mut scan: Scan,
+        input: &[u8],
+        head: &mut RequestHead,
+        limits: &Limits,
+    ) -> Result<Step<'a>, RequestError> {
+        let skipped = scan.skip_empty_lines(input, limits)?;
+        let rest = input.get(skipped..).unwrap_or_default();
+        let window = rest.get(..limits.max_head).unwrap_or(rest);
+        // Nearly every head arrives in one piece. What is wrong with one is said by the careful way
+        // below, so that the answer is the same however the bytes are cut.
+        if scan.position == 0
+            && window.first().is_some_and(u8::is_ascii_graphic)
+            && let Ok(Some((length, facts))) = head::read(window, head, limits)
+        {
+            return Ok(self.head_done(skipped + length, facts, head));
+        }
+        let Some(end) = scan.find_end(window, limits)? else {
+            self.state = State::Head(scan);
+            return Ok(Step { consumed: skipped, event: Event::NeedMore });
+        };
+        match head::read(window.get(..end).unwrap_or_default(), head, limits)? {
+            Some((length, facts)) => Ok(self.head_done(skipped + length, facts, head)),
+            None => Err(RequestError::bad("malformed request head")),
+        }
+    }
+
+    fn head_done<'a>(&mut self, consumed: usize, facts: HeadFacts, head: &RequestHead) -> Step<'a> {
+        self.state = match head.body {
+            BodyLength::Fixed(left) if left > 0 => State::Fixed { left },
+            BodyLength::Chunked => State::Chunked(Chunked::default()),
+            BodyLength::Fixed(_) | BodyLength::Empty | BodyLength::UntilClose => State::default(),
+        };
+        Step { consumed, event: Event::Head(facts) }
+    }
+
+    fn poll_fixed<'a>(&mut self, left: u64, input: &'a [u8]) -> Step<'a> {
+        let length = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
+        let left = left - length as u64;
+        self.state = if left == 0 { State::End } else { State::Fixed { left } };
+        data(input, 0, length)
+    }
+
+    fn poll_chunked<'a>(
+        &mut self,
+        mut chunked: Chunked,
+        input: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Step<'a>, RequestError> {
+        let (consumed, progress) = chunked.advance(input, limits)?;
+        self.state = State::Chunked(chunked);
+        match progress {
+            Progress::NeedMore => Ok(Step { consumed, event: Event::NeedMore }),
+            Progress::Data(length) => Ok(data(input, consumed, length)),
+            Progress::Last => {
+                let step = self.poll_trailers(0, input.get(consumed..).unwrap_or_default(), limits)?;
+                Ok(Step { consumed: consumed + step.consumed, event: step.event })
+            }
+        }
+    }
+
+    fn poll_trailers<'a>(
+        &mut self,
+        scanned: usize,
+        input: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Step<'a>, RequestError> {
+        if input.starts_with(b"\r\n") {
+            self.state = State::default();
+            return Ok(Step { consumed: 2, event: Event::End });
+        }
+        let window = input.get(..limits.max_trailers).unwrap_or(input);
+        if let Some(end) = section_end(window, scanned)? {
+            let trailers = trailers::read(window.get(..end).unwrap_or_default(), limits)?;
+            self.state = State::End;
+            return Ok(Step { consumed: end, event: Event::Trailers(Box::new(trailers)) });
+        }
+        if window.len() >= limits.max_trailers {
+            let status = Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(RequestError::new(status, "trailer section too large"));
+        }
+        self.state = State::Trailers { scanned: window.len() };
+        Ok(Step { consumed: 0, event: Event::NeedMore })
+    }
+}
+
+/// `length` bytes of data behind `start` bytes of framing.
+fn data(input: &[u8], start: usize, length: usize) -> Step<'_> {
+    match input.get(start..start + length) {
+        Some(bytes) if !bytes.is_empty() => Step { consumed: start + length, event: Event::Data(bytes) },
+        _ => Step { consumed: start, event: Event::NeedMore },
+    }
+}
+
+impl Scan {
+    /// RFC 9112 §2.2: empty lines before a request line are skipped, for old clients that send one
+    /// behind a body. Returns how many bytes they have.
+    fn skip_empty_lines(&mut self, input: &[u8], limits: &Limits) -> Result<usize, RequestError> {
+        let mut skipped = 0;
+        while self.position == 0 && input.get(skipped..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
+            skipped += 2;
+            self.empty_lines = self.empty_lines.saturating_add(1);
+            if self.empty_lines > limits.max_empty_lines {
+                return Err(RequestError::bad("too many empty lines before a request"));
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// Looks through the bytes of `window` that are new and returns where the head ends. The request line
+    /// is judged as soon as it is there, the fields when all of them are.
+    fn find_end(&mut self, window: &[u8], limits: &Limits) -> Result<Option<usize>, RequestError> {
+        match window {
+            [] | [b'\r'] => return Ok(None),
+            // Not the start of a method: for example a TLS hello, which may never have a line end.
+            [first, ..] if !first.is_ascii_graphic() => {
+                return Err(RequestError::bad("the request does not start with a method"));
+            }
+            _ => {}
+        }
+        if !self.line_checked {
+            let line = window.get(..limits.max_request_line()).unwrap_or(window);
+            let Some(end) = line_end(line, self.position)? else {
+                if line.len() >= limits.max_request_line() {
+                    return Err(head::endless_request_line(line, limits));
+                }
+                if window.len() >= limits.max_head {
+                    return Err(too_large());
+                }
+                self.position = window.len();
+                return Ok(None);
+            };
+            head::check_request_line(window.get(..end).unwrap_or_default(), limits)?;
+            self.line_checked = true;
+            self.position = end;
+        }
+        let end = section_end(window, self.position)?;
+        self.position = window.len();
+        if end.is_none() && window.len() >= limits.max_head {
+            return Err(too_large());
+        }
+        Ok(end)
+    }
+}
+
+fn too_large() -> RequestError {
+    RequestError::new(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, "request head too large")
+}

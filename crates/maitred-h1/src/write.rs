@@ -1,0 +1,105 @@
+//! Writing the parts of a response head straight into the buffer.
+
+use maitred_http::Status;
+
+/// The status line. An empty reason phrase still has its space before it (RFC 9112 §4).
+pub(crate) fn status_line(status: Status, reason: &str, out: &mut Vec<u8>) {
+    let code = status.code();
+    let digit = |divisor: u16| b'0' + (code / divisor % 10) as u8;
+    let mut start = *b"HTTP/1.1 000 ";
+    let [.., hundreds, tens, ones, _] = &mut start;
+    (*hundreds, *tens, *ones) = (digit(100), digit(10), digit(1));
+    out.extend_from_slice(&start);
+    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// One field line.
+pub(crate) fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `number` in decimal.
+pub(crate) fn decimal(number: u64, out: &mut Vec<u8>) {
+    digits::<10>(number, out);
+}
+
+/// `number` in hexadecimal, as chunk sizes are written.
+pub(crate) fn hexadecimal(number: u64, out: &mut Vec<u8>) {
+    digits::<16>(number, out);
+}
+
+fn digits<const BASE: u64>(mut number: u64, out: &mut Vec<u8>) {
+    // 2^64 has 20 decimal digits.
+    let mut buffer = [0u8; 20];
+    let mut start = buffer.len();
+    for place in buffer.iter_mut().rev() {
+        let digit = (number % BASE) as u8;
+        *place = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
+        start -= 1;
+        number /= BASE;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(buffer.get(start..).unwrap_or_default());
+}
+
+/// Whether `name` is a token (RFC 9110 §5.6.2).
+pub(crate) fn is_token(name: &[u8]) -> bool {
+    let is_usual = |byte: u8| (byte | 0x20).is_ascii_lowercase() | (byte == b'-');
+    // Without a way out in the middle the compiler takes many bytes at a time.
+    let usual = name.iter().fold(true, |all, byte| all & is_usual(*byte));
+    !name.is_empty() && (usual || name.iter().all(|byte| is_token_byte(*byte)))
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Whether `value` has no control character but the tab (RFC 9110 §5.5).
+pub(crate) fn is_field_value(value: &[u8]) -> bool {
+    let is_control = |byte: u8| ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f);
+    !value.iter().fold(false, |any, byte| any | is_control(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for number in [0, 1, 9, 10, 15, 16, 255, 1024, 65536, u64::from(u32::MAX), u64::MAX] {
+            let (mut dec, mut hex) = (Vec::new(), Vec::new());
+            decimal(number, &mut dec);
+            hexadecimal(number, &mut hex);
+            assert_eq!(dec, number.to_string().into_bytes());
+            assert_eq!(hex, format!("{number:x}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn tokens_and_values() {
+        for good in ["A", "Content-Type", "x_y", "a.b", "0", "!#$%&'*+-.^_`|~"] {
+            assert!(is_token(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "a b", "a:", "a\r", "\n", "ä", "a\0", "(a)", "a/b", "@", "[", "{"] {
+            assert!(!is_token(bad.as_bytes()), "{bad}");
+        }
+        for byte in 0..=255u8 {
+            let is_bad = byte != b'\t' && byte.is_ascii_control();
+            assert_eq!(is_field_value(&[b'a', byte, b'b']), !is_bad, "{byte}");
+        }
+    }
+
+    #[test]
+    fn status_lines() {
+        let mut out = Vec::new();
+        status_line(Status::NOT_FOUND, "Not Found", &mut out);
+        status_line(Status::OK, "", &mut out);
+        assert_eq!(out, b"HTTP/1.1 404 Not Found\r\nHTTP/1.1 200 \r\n");
+    }
+}
