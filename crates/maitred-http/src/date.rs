@@ -35,7 +35,7 @@ pub fn format(unix_seconds: u64) -> [u8; 29] {
 }
 
 /// The seconds `text` says in one of the three forms of RFC 9110 §5.6.7: IMF-fixdate, the obsolete
-/// RFC 850 form and asctime's. `None` for anything else, and for a day that does not exist.
+/// RFC 850 form and asctime's. `None` for anything else, and for a day that does not exist. White space around it does no harm.
 ///
 /// A two-digit year below 70 is of this century, any other of the last one: the rule of the RFC
 /// (not more than 50 years ahead) would need a clock.

@@ -1,11 +1,21 @@
 //! The field set (A5): an ordered multi-map of names and values in one contiguous buffer.
 //!
 //! Two allocations hold any number of fields: the bytes, and one 16-byte entry of 32-bit offsets
-//! per field. Both are kept when the set is cleared, so a set that is used again allocates nothing.
-//! Look-up compares names without regard to ASCII case. Used for header fields, query and form
-//! fields and configuration values.
+//! per field. Both start large enough for a small head and double from there, so that a usual head
+//! costs four allocations, two where the caller reserves, and none in a set that is used again:
+//! clearing keeps the memory. Look-up compares names without regard to ASCII case and walks the
+//! entries in order. Used for header fields, query and form fields and configuration values.
+//!
+//! Leaves out: what a name or a value may contain (the protocol crates check that), and giving back
+//! the bytes of single fields: what is removed or replaced stays in the buffer until the set is
+//! cleared.
 
 use std::fmt;
+
+/// The bytes of the buffer when the first field comes: ten fields of a usual head.
+const FIRST_BYTES: usize = 512;
+/// The entries when the first field comes.
+const FIRST_FIELDS: usize = 16;
 
 /// One name and one value as positions in the buffer.
 #[derive(Clone, Copy)]
@@ -34,10 +44,26 @@ impl FieldSet {
         Self { buffer: Vec::new(), entries: Vec::new() }
     }
 
-    /// Removes all fields and keeps the memory for the next use.
+    /// An empty set with room for `fields` fields of `bytes` bytes together, names and values.
+    pub fn with_capacity(fields: usize, bytes: usize) -> Self {
+        Self { buffer: Vec::with_capacity(bytes), entries: Vec::with_capacity(fields) }
+    }
+
+    /// Makes room for `fields` more fields of `bytes` bytes together.
+    pub fn reserve(&mut self, fields: usize, bytes: usize) {
+        self.buffer.reserve(bytes);
+        self.entries.reserve(fields);
+    }
+
+    /// Removes all fields and keeps the memory for the next use. Spans of this set are void then.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.entries.clear();
+    }
+
+    /// Keeps the first `fields` fields. Adopted bytes stay, and so does the memory.
+    pub fn truncate(&mut self, fields: usize) {
+        self.entries.truncate(fields);
     }
 
     /// The number of fields, duplicates counted.
@@ -50,46 +76,90 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
+    /// The bytes of memory this set owns, used or not. 0 for a set that never held anything.
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// The bytes the buffer holds: names, values and adopted bytes, also those of fields that were
+    /// removed or replaced.
+    pub fn used(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Appends a field; an equal name that is there already stays. A field that would take the
-    /// buffer past 4 GiB is not added and `false` is returned.
+    /// buffer past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is
+    /// returned.
     pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> bool {
         let (name, value) = (name.as_ref(), value.as_ref());
-        let start = self.buffer.len();
-        let Some(end) = start.checked_add(name.len()).and_then(|n| n.checked_add(value.len())) else {
+        let Some((name_span, value_span)) = Span::pair(self.buffer.len(), name.len(), value.len()) else {
             return false;
         };
-        if u32::try_from(end).is_err() {
-            return false;
-        }
+        self.start(name.len().saturating_add(value.len()));
         self.buffer.extend_from_slice(name);
         self.buffer.extend_from_slice(value);
-        self.entries.push(Entry {
-            name: Span { start: start as u32, length: name.len() as u32 },
-            value: Span { start: (start + name.len()) as u32, length: value.len() as u32 },
+        self.entries.push(Entry { name: name_span, value: value_span });
+        true
+    }
+
+    /// Makes `value` the only value of `name`: the first field of this name gets it, in its place and
+    /// spelling, further ones are removed; without one it is appended. `false`, and nothing is
+    /// changed, past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET).
+    pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) -> bool {
+        let value = value.as_ref();
+        let Some(place) = self.entries.iter().position(|entry| self.is_named(entry, name)) else {
+            return self.push(name, value);
+        };
+        // Always at the end: the old value's bytes may be those of another span, too.
+        let Some(span) = self.adopt(value) else { return false };
+        let mut index = 0;
+        let buffer = &self.buffer;
+        self.entries.retain_mut(|entry| {
+            let keeps = index <= place || !entry.name.of(buffer).eq_ignore_ascii_case(name.as_bytes());
+            if index == place {
+                entry.value = span;
+            }
+            index += 1;
+            keeps
         });
         true
     }
 
-    /// Copies `bytes` into the buffer without making a field of them and returns where they stand.
-    /// A protocol crate adopts a whole head this way and then names its fields with
-    /// [`push_spans`](Self::push_spans), one copy for all of them. `None` past 4 GiB.
-    pub fn adopt(&mut self, bytes: &[u8]) -> Option<Span> {
-        let start = u32::try_from(self.buffer.len()).ok()?;
-        let length = u32::try_from(bytes.len()).ok()?;
-        start.checked_add(length)?;
-        self.buffer.extend_from_slice(bytes);
-        Some(Span { start, length })
+    /// Appends a field unless one of this name is there; whether it was appended.
+    pub fn push_missing(&mut self, name: &str, value: impl AsRef<[u8]>) -> bool {
+        !self.contains(name) && self.push(name, value)
     }
 
-    /// Appends a field whose name and value stand in adopted bytes already.
+    /// Copies `bytes` into the buffer without making a field of them and returns where they stand.
+    /// A protocol crate adopts a whole head this way and then names its fields with
+    /// [`push_spans`](Self::push_spans), one copy for all of them. `None` past
+    /// [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET).
+    pub fn adopt(&mut self, bytes: &[u8]) -> Option<Span> {
+        let span = Span::at(self.buffer.len(), bytes.len())?;
+        self.start(bytes.len());
+        self.buffer.extend_from_slice(bytes);
+        Some(span)
+    }
+
+    /// The first reservation of a set that owns no memory, so that it does not grow from 8 bytes.
+    fn start(&mut self, bytes: usize) {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(bytes.max(FIRST_BYTES));
+        }
+        if self.entries.capacity() == 0 {
+            self.entries.reserve_exact(FIRST_FIELDS);
+        }
+    }
+
+    /// Appends a field whose name and value stand in adopted bytes already. A span that is not of
+    /// this set reads as empty.
     pub fn push_spans(&mut self, name: Span, value: Span) {
         self.entries.push(Entry { name, value });
     }
 
     /// The bytes at `span`; empty when the span is not of this set.
     pub fn bytes(&self, span: Span) -> &[u8] {
-        let start = span.start as usize;
-        self.buffer.get(start..start + span.length as usize).unwrap_or_default()
+        span.of(&self.buffer)
     }
 
     /// The first value of `name`.
@@ -125,16 +195,30 @@ impl FieldSet {
     pub fn remove(&mut self, name: &str) -> usize {
         let before = self.entries.len();
         let buffer = &self.buffer;
-        self.entries.retain(|entry| {
-            let start = entry.name.start as usize;
-            let bytes = buffer.get(start..start + entry.name.length as usize).unwrap_or_default();
-            !bytes.eq_ignore_ascii_case(name.as_bytes())
-        });
+        self.entries.retain(|entry| !entry.name.of(buffer).eq_ignore_ascii_case(name.as_bytes()));
         before - self.entries.len()
     }
 }
 
 impl Span {
+    /// `length` bytes from `start`; `None` where the end does not fit 32 bits.
+    fn at(start: usize, length: usize) -> Option<Self> {
+        let (start, length) = (u32::try_from(start).ok()?, u32::try_from(length).ok()?);
+        start.checked_add(length)?;
+        Some(Self { start, length })
+    }
+
+    /// A name from `start` and its value directly behind it.
+    fn pair(start: usize, name: usize, value: usize) -> Option<(Self, Self)> {
+        Some((Self::at(start, name)?, Self::at(start.checked_add(name)?, value)?))
+    }
+
+    fn of(self, buffer: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        let end = start.saturating_add(self.length as usize);
+        buffer.get(start..end).unwrap_or_default()
+    }
+
     /// The part of this span from `start`, `length` bytes long; empty where it would leave the span.
     pub fn part(self, start: usize, length: usize) -> Span {
         match start.checked_add(length) {
@@ -163,3 +247,6 @@ impl fmt::Debug for FieldSet {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

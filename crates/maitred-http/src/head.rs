@@ -85,15 +85,20 @@ impl RequestHead {
         self.fields.bytes(self.authority)
     }
 
+    /// The path with its query as sent, or `*`, or the authority of a CONNECT.
+    pub fn path_and_query(&self) -> &[u8] {
+        self.fields.bytes(self.path_and_query)
+    }
+
     /// The path as sent, still percent-encoded, without the query.
     pub fn path(&self) -> &[u8] {
-        let whole = self.fields.bytes(self.path_and_query);
+        let whole = self.path_and_query();
         whole.split(|byte| *byte == b'?').next().unwrap_or_default()
     }
 
     /// The query as sent, without its question mark; `None` when there is no question mark.
     pub fn query(&self) -> Option<&[u8]> {
-        let whole = self.fields.bytes(self.path_and_query);
+        let whole = self.path_and_query();
         let mark = whole.iter().position(|byte| *byte == b'?')?;
         whole.get(mark + 1..)
     }
@@ -121,5 +126,50 @@ impl ResponseHead {
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push(name, value);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(path_and_query: &[u8]) -> RequestHead {
+        let mut head = RequestHead::default();
+        head.path_and_query = head.fields.adopt(path_and_query).unwrap_or_default();
+        head
+    }
+
+    #[test]
+    fn path_and_query_part_at_the_first_question_mark() {
+        for (whole, path, query) in [
+            ("/a/b", "/a/b", None),
+            ("/a?", "/a", Some("")),
+            ("/a?x=1?y", "/a", Some("x=1?y")),
+            ("/?x", "/", Some("x")),
+            ("*", "*", None),
+            ("", "", None),
+        ] {
+            let head = head(whole.as_bytes());
+            assert_eq!(head.path_and_query(), whole.as_bytes());
+            assert_eq!(head.path(), path.as_bytes(), "{whole}");
+            assert_eq!(head.query(), query.map(str::as_bytes), "{whole}");
+        }
+    }
+
+    #[test]
+    fn a_cleared_head_keeps_its_memory_and_nothing_else() {
+        let mut head = head(b"/secret?token=1");
+        head.method = Method::Post;
+        head.body = BodyLength::Fixed(9);
+        let memory = head.fields.memory();
+        head.clear();
+        assert_eq!(
+            (head.method.clone(), head.body, head.path_and_query()),
+            (Method::Get, BodyLength::Empty, &b""[..])
+        );
+        assert_eq!(head.fields.memory(), memory);
+        // A span that was kept from before shows nothing of what comes next.
+        head.fields.push("Cookie", "private");
+        assert!(head.target().is_empty() && head.authority().is_empty());
     }
 }

@@ -79,3 +79,57 @@ pub fn content_range(range: ByteRange, total: u64) -> String {
 pub fn unsatisfied_range(total: u64) -> String {
     format!("bytes */{total}")
 }
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    const RANGES: [ByteRange; 2] = [ByteRange { first: 0, last: 1 }, ByteRange { first: 7, last: 9 }];
+
+    fn body(parts: &Parts, content: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (head, range) in parts.iter() {
+            body.extend_from_slice(head);
+            body.extend(content.iter().skip(range.first as usize).take(range.len() as usize));
+        }
+        body.extend_from_slice(parts.closing());
+        body
+    }
+
+    #[test]
+    fn two_ranges_make_a_body_of_two_parts() {
+        let parts = Parts::new(Some("text/plain"), 10, &RANGES, 0xab);
+        let expected = "--000000000000000000000000000000ab\r\n\
+            Content-Type: text/plain\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n\
+            --000000000000000000000000000000ab\r\n\
+            Content-Type: text/plain\r\nContent-Range: bytes 7-9/10\r\n\r\n789\r\n\
+            --000000000000000000000000000000ab--\r\n";
+        assert_eq!(String::from_utf8_lossy(&body(&parts, b"0123456789")), expected);
+        assert_eq!(parts.content_length(), expected.len() as u64);
+        assert_eq!(parts.content_type(), "multipart/byteranges; boundary=000000000000000000000000000000ab");
+    }
+
+    #[test]
+    fn a_representation_without_a_type_has_none_in_its_parts() {
+        let parts = Parts::new(None, 10, &RANGES, u128::MAX);
+        let body = body(&parts, b"0123456789");
+        assert_eq!(parts.content_length(), body.len() as u64);
+        assert!(!String::from_utf8_lossy(&body).contains("Content-Type"));
+    }
+
+    #[test]
+    fn the_length_is_right_past_four_gibibytes() {
+        let far = 5 << 30;
+        let ranges = [ByteRange { first: 0, last: far - 1 }, ByteRange { first: far + 1, last: 2 * far - 1 }];
+        let parts = Parts::new(Some("a/b"), 2 * far, &ranges, 1);
+        let framing: usize = parts.iter().map(|(head, _)| head.len()).sum::<usize>() + parts.closing().len();
+        assert_eq!(parts.content_length(), 2 * far - 1 + framing as u64);
+    }
+
+    #[test]
+    fn content_range_says_first_last_and_total() {
+        assert_eq!(content_range(RANGES[1], 10), "bytes 7-9/10");
+        assert_eq!(unsatisfied_range(0), "bytes */0");
+    }
+}
