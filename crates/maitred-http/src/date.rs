@@ -2,7 +2,7 @@
 //!
 //! Seconds since 1970-01-01T00:00:00Z in and out; there is no clock here. Writing allocates nothing.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The last second that four digits of year can say: 9999-12-31T23:59:59Z.
 pub const LAST: u64 = 253_402_300_799;
@@ -35,14 +35,15 @@ pub fn format(unix_seconds: u64) -> [u8; 29] {
 }
 
 /// The seconds `text` says in one of the three forms of RFC 9110 §5.6.7: IMF-fixdate, the obsolete
-/// RFC 850 form and asctime's. `None` for anything else, and for a day that does not exist. White space around it does no harm.
+/// RFC 850 form and asctime's. `None` for anything else, and for a day that does not exist. White
+/// space around it does no harm.
 ///
 /// A two-digit year below 70 is of this century, any other of the last one: the rule of the RFC
 /// (not more than 50 years ahead) would need a clock.
 pub fn parse(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
     let time = httpdate::parse_http_date(text).ok()?;
-    time.duration_since(SystemTime::UNIX_EPOCH).ok().as_ref().map(Duration::as_secs)
+    time.duration_since(UNIX_EPOCH).ok().as_ref().map(Duration::as_secs)
 }
 
 /// Year, month (1 to 12) and day (1 to 31) of a day counted from 1970-01-01. Years are counted from
