@@ -7,6 +7,11 @@
 //!
 //! There is no system call, no clock and no thread here: time is a parameter and the caller owns the timerfd.
 //!
+//! The queue is a binary heap with lazy deletion. Measured with 100,000 timers, an exact hierarchical wheel cost the
+//! same for each operation (35 to 50 ns to arm or shorten) and moved due entries in 130 ns instead of 190, but when a
+//! coarse slot came due it held the lock for 1.7 ms, the heap for 0.13 ms at most. A connection's entry moves once
+//! per timeout, so the shorter pause weighs more. At 1,000,000 timers the wheel would be three times as fast.
+//!
 //! # Races
 //!
 //! Any number of threads may call any method at any time.
@@ -25,12 +30,13 @@
 //! goes on under the lock, or `expire` sees the new deadline.
 
 mod slots;
-mod wheel;
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use slots::{NEVER, Slots};
-use wheel::Wheel;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Stale queue entries always tolerated, so that a small group does not sweep after every few shortenings.
 /// They cost 16 bytes each: 16 KiB.
@@ -49,7 +55,8 @@ pub struct Timers {
 }
 
 struct Queue {
-    wheel: Wheel,
+    /// Position and id, earliest first. An entry is live when it equals its slot's queued position.
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
     /// Entries whose slot has been queued elsewhere since.
     stale: usize,
 }
@@ -61,7 +68,7 @@ impl Timers {
         Self {
             slots: Slots::new(),
             earliest: AtomicU64::new(NEVER),
-            queue: Mutex::new(Queue { wheel: Wheel::new(), stale: 0 }),
+            queue: Mutex::new(Queue { heap: BinaryHeap::new(), stale: 0 }),
         }
     }
 
@@ -89,33 +96,38 @@ impl Timers {
     }
 
     /// Appends to `due` the ids whose deadline is at or before `now` and removes their deadlines, so that each is
-    /// reported once. An id whose deadline was extended meanwhile is queued again, not reported. The order is not
-    /// that of the deadlines.
+    /// reported once. An id whose deadline was extended meanwhile is queued again, not reported. The order is that
+    /// of the queued positions.
     ///
     /// `now` may lag behind that of an earlier call (two threads have read the clock).
     pub fn expire(&self, now: u64, due: &mut Vec<u32>) {
+        let now = now.min(NEVER - 1);
         if self.earliest.load(SeqCst) > now {
             return;
         }
         let mut queue = self.lock();
-        let Queue { wheel, stale } = &mut *queue;
-        let now = now.max(wheel.base());
-        wheel.advance(now, |position, id| {
+        let Queue { heap, stale } = &mut *queue;
+        while let Some(mut first) = heap.peek_mut() {
+            let Reverse((position, id)) = *first;
+            if position > now {
+                break;
+            }
             let slot = self.slots.slot(id);
             if slot.queued.load(SeqCst) != position {
+                PeekMut::pop(first);
                 // Saturating: after a sweep a stale entry equal to the live one is no longer counted.
                 *stale = stale.saturating_sub(1);
-                return None;
-            }
-            if position > now {
-                return Some(position);
+                continue;
             }
             slot.queued.store(NEVER, SeqCst);
-            let later = slot.take_due(now, || due.push(id))?;
-            slot.queued.store(later, SeqCst);
-            Some(later)
-        });
-        self.earliest.store(wheel.earliest(), SeqCst);
+            if let Some(later) = slot.take_due(now, || due.push(id)) {
+                slot.queued.store(later, SeqCst);
+                *first = Reverse((later, id));
+            } else {
+                PeekMut::pop(first);
+            }
+        }
+        self.earliest.store(first_position(heap), SeqCst);
     }
 
     /// The first queued position, or `None` when nothing is queued. It may lie before the first true deadline, never
@@ -150,16 +162,16 @@ impl Timers {
     /// Number of queue entries, live and stale ones: what the queue costs in memory, in units of 16 bytes.
     #[must_use]
     pub fn queue_entries(&self) -> usize {
-        self.lock().wheel.len()
+        self.lock().heap.len()
     }
 
     /// The slow half of [`set`](Self::set): queues `id` at its deadline.
     fn queue_earlier(&self, id: u32) -> bool {
         let mut queue = self.lock();
-        let Queue { wheel, stale } = &mut *queue;
+        let Queue { heap, stale } = &mut *queue;
         let slot = self.slots.slot(id);
         // Read again: since the store in `set` the deadline may have been reported, cancelled or replaced.
-        let position = slot.deadline.load(SeqCst).max(wheel.base());
+        let position = slot.deadline.load(SeqCst);
         let queued = slot.queued.load(SeqCst);
         if position >= queued {
             return false;
@@ -167,10 +179,10 @@ impl Timers {
         if queued != NEVER {
             *stale += 1;
         }
-        wheel.push(position, id);
+        heap.push(Reverse((position, id)));
         slot.queued.store(position, SeqCst);
-        if *stale > STALE_ALLOWED.max(wheel.len() / 2) {
-            wheel.retain(|position, id| self.slots.slot(id).queued.load(SeqCst) == position);
+        if *stale > STALE_ALLOWED.max(heap.len() / 2) {
+            heap.retain(|Reverse((position, id))| self.slots.slot(*id).queued.load(SeqCst) == *position);
             *stale = 0;
         }
         let before = self.earliest.load(SeqCst);
@@ -183,6 +195,11 @@ impl Timers {
     fn lock(&self) -> crate::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The first position in `heap`, or `NEVER`.
+fn first_position(heap: &BinaryHeap<Reverse<(u64, u32)>>) -> u64 {
+    heap.peek().map_or(NEVER, |Reverse((position, _))| *position)
 }
 
 impl Default for Timers {
