@@ -6,6 +6,7 @@
 
 mod check;
 mod config;
+mod holder;
 mod host;
 mod options;
 mod problem;

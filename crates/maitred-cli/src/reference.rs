@@ -127,8 +127,8 @@ const INTRODUCTION: &str = "\
 
 # Configuration
 
-maitred needs no configuration: `maitred app:app` serves on 127.0.0.1:8000 with 1 to 10 threads. Every
-option below can be given in four places. A later place wins over an earlier one, and lists are replaced
+maitred needs no configuration: `maitred app:app` serves on 127.0.0.1:8000 with 1 to 10 threads. The
+value of an option comes from these places; a later one wins over an earlier one, and lists are replaced
 whole, never joined:
 
 1. the default;
@@ -169,3 +169,41 @@ const END: &str = "
 | 2 | an error in the command line, the configuration or the application; a port in use |
 | 130, 143 | ended at once by a second SIGINT or SIGTERM |
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_reference_is_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/configuration.md");
+        let committed = std::fs::read_to_string(path).expect("docs/operations/configuration.md");
+        assert_eq!(
+            committed,
+            markdown(),
+            "run: cargo run -p maitred-cli -- reference > docs/operations/configuration.md"
+        );
+    }
+
+    #[test]
+    fn the_help_text_names_every_option_and_fits_a_terminal() {
+        let text = help();
+        for definition in OPTIONS.iter().filter(|definition| !definition.is_positional()) {
+            assert!(text.contains(&format!("  --{}", definition.name)), "{}", definition.name);
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_example_in_the_reference_is_valid() {
+        let text = markdown();
+        let (_, example) = text.split_once("```toml\n").expect("an example");
+        let (example, _) = example.split_once("```").expect("its end");
+        let table: toml::Table = example.parse().expect("TOML");
+        for key in table.keys() {
+            assert!(crate::options::find(key).is_some(), "{key}");
+        }
+    }
+}

@@ -139,3 +139,6 @@ fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String 
         None => "'maitred --help' lists the options".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The built binary, as a user meets it: what it prints, where, and its exit code.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// The binary in an empty folder, without the variables of whoever runs the tests.
+fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
+    command.args(arguments).current_dir(folder);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+fn run(folder: &TempDir, arguments: &[&str]) -> Output {
+    maitred(folder, arguments).output().expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("UTF-8")
+}
+
+/// One line on standard error, nothing on standard output, exit code 2.
+fn usage_error(output: &Output) -> &str {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    assert_eq!(stdout(output), "");
+    let line = stderr(output).strip_suffix('\n').expect("a line");
+    assert!(!line.contains('\n'), "more than one line: {line}");
+    line
+}
+
+#[test]
+fn version_names_the_version_and_the_languages() {
+    let output = run(&folder(&[]), &["--version"]);
+    assert_eq!(stdout(&output), format!("maitred {} (native)\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn help_goes_to_standard_output() {
+    let output = run(&folder(&[]), &["--help"]);
+    assert!(stdout(&output).contains("--listen ADDR"));
+    assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
+}
+
+#[test]
+fn a_bad_option_is_one_line_with_the_nearest_one() {
+    let output = run(&folder(&[]), &["app:app", "--max-thread", "3"]);
+    assert_eq!(usage_error(&output), "maitred: --max-thread: unknown option; did you mean '--max-threads'?");
+}
+
+#[test]
+fn a_bad_key_names_its_line() {
+    let output = run(&folder(&[("maitred.toml", "# mine\nlisten = \":1\"\nmaxbody = 3\n")]), &["app:app"]);
+    assert_eq!(
+        usage_error(&output),
+        "maitred: maitred.toml:3: unknown key 'maxbody'; did you mean 'max-body'?"
+    );
+}
+
+#[test]
+fn without_an_application_there_are_examples() {
+    let output = run(&folder(&[]), &[]);
+    let line = usage_error(&output);
+    assert!(line.starts_with("maitred: nothing to serve: "), "{line}");
+    assert!(line.contains("maitred app:app") && line.contains("maitred folder/"), "{line}");
+}
+
+#[test]
+fn a_program_is_sent_to_the_python_package() {
+    let output = run(&folder(&[]), &["nosuch:app"]);
+    let line = usage_error(&output);
+    assert!(line.contains("this binary has no Python and cannot run 'nosuch:app'; "), "{line}");
+    assert!(line.contains("python -m maitred"), "{line}");
+    let output = run(&folder(&[]), &["chek"]);
+    assert!(usage_error(&output).ends_with("(or did you mean 'maitred check'?)"));
+}
+
+#[test]
+fn check_prints_the_merged_result_and_where_each_value_came_from() {
+    let folder = folder(&[
+        (
+            "maitred.toml",
+            "application = \"app:app\"\nmax-threads = 20\nkeep-alive = 20\nmax-body = \"20m\"\n",
+        ),
+        ("maitred.toml.d/local.toml", "\nkeep-alive = 5.5\nmax-body = 5\n"),
+    ]);
+    let output = maitred(&folder, &["check", "--listen", "[::1]:0"]).env("MAITRED_MAX_BODY", "64k").output();
+    let output = output.expect("the binary runs");
+    assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
+    let text = stdout(&output);
+    let lines: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for expected in [
+        "# read: maitred.toml, maitred.toml.d/local.toml",
+        "application = \"app:app\" # maitred.toml:1",
+        "listen = [\"[::1]:0\"] # command line",
+        "min-threads = 1 # default",
+        "max-threads = 20 # maitred.toml:2",
+        "keep-alive = 5.5 # drop-in maitred.toml.d/local.toml:2",
+        "max-body = \"64k\" # environment variable MAITRED_MAX_BODY",
+    ] {
+        assert!(lines.iter().any(|line| line == expected), "{expected} is not in\n{text}");
+    }
+    // What is printed is a configuration of the same meaning.
+    fs::remove_dir_all(folder.path().join("maitred.toml.d")).expect("the drop-in folder");
+    fs::write(folder.path().join("maitred.toml"), text).expect("maitred.toml");
+    let again = run(&folder, &["check"]);
+    let values = |text: &str| -> Vec<String> {
+        text.lines()
+            .skip(1)
+            .filter_map(|line| Some(line.rsplit_once("  #")?.0.trim_end().to_owned()))
+            .collect()
+    };
+    assert_eq!(values(stdout(&again)), values(text));
+}
+
+#[test]
+fn check_finds_what_running_would_find() {
+    let output = run(&folder(&[("maitred.toml", "static = \"/a=none\"\n")]), &["check"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("maitred: maitred.toml:1: static: there is no folder none; "));
+    assert!(stdout(&output).contains("[\"/a=none\"]"));
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning() {
+    let output =
+        maitred(&folder(&[]), &["check"]).env("MAITRED_LISTN", ":1").output().expect("the binary runs");
+    assert_eq!(
+        stderr(&output),
+        "maitred: warning: MAITRED_LISTN: unknown variable, ignored; did you mean 'MAITRED_LISTEN'?\n"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
