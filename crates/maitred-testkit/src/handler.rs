@@ -1,0 +1,63 @@
+//! A handler that answers from a list and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_runtime::{Exchange, Handler, InvocationType};
+
+/// A request as the handler saw it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The head.
+    pub head: RequestHead,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+/// Answers each request with the next response of its list, and with 500 when the list is used up.
+#[derive(Debug, Default)]
+pub struct ScriptedHandler {
+    answers: Mutex<VecDeque<(ResponseHead, Vec<u8>)>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere in the test is reported there.
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ScriptedHandler {
+    /// A handler without answers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an answer behind those that are there.
+    #[must_use]
+    pub fn then(self, head: ResponseHead, body: impl Into<Vec<u8>>) -> Self {
+        lock(&self.answers).push_back((head, body.into()));
+        self
+    }
+
+    /// The requests so far, in the order they came.
+    pub fn seen(&self) -> Vec<Seen> {
+        lock(&self.seen).clone()
+    }
+}
+
+impl Handler for ScriptedHandler {
+    fn invocation_type(&self) -> InvocationType {
+        InvocationType::NonBlocking
+    }
+
+    fn handle(&self, exchange: Exchange) {
+        let request = exchange.request();
+        lock(&self.seen).push(Seen { head: request.head.clone(), body: request.body.clone() });
+        let answer = lock(&self.answers).pop_front();
+        let (head, body) =
+            answer.unwrap_or_else(|| (ResponseHead::new(Status::INTERNAL_SERVER_ERROR), Vec::new()));
+        // A peer that is gone is the business of the test, which sees it at its end.
+        let _ = exchange.respond(head, body);
+    }
+}
