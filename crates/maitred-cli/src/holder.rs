@@ -65,9 +65,8 @@ fn listeners(table: &str, address: SocketAddr) -> Vec<String> {
 
 /// Ours are IPv6-only sockets; an IPv6 wildcard of somebody else may cover IPv4 as well.
 fn conflict(held: SocketAddr, wanted: SocketAddr) -> bool {
-    let covers = |one: IpAddr, other: IpAddr| {
-        one == other || one.is_unspecified() && one.is_ipv4() == other.is_ipv4()
-    };
+    let covers =
+        |one: IpAddr, other: IpAddr| one == other || one.is_unspecified() && one.is_ipv4() == other.is_ipv4();
     held.port() == wanted.port()
         && (covers(held.ip(), wanted.ip())
             || covers(wanted.ip(), held.ip())

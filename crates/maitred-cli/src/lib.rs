@@ -8,6 +8,7 @@ mod check;
 mod config;
 mod holder;
 mod host;
+mod lifetime;
 mod options;
 mod problem;
 mod reference;

@@ -1,0 +1,188 @@
+//! From the start-up lines to the end of the process.
+//!
+//! ```text
+//! serving --first signal--> draining --all answered----> exit code 0
+//!                              |-------drain-timeout---> 1, the rest is cut off
+//!                              `-------second signal---> 128 + signal, the rest is cut off
+//! ```
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::config::{Checked, Config, Target};
+use crate::host::Signals;
+use crate::{EXIT_FAILURE, EXIT_SUCCESS};
+
+/// What is asked of a running server at its end.
+pub(crate) trait Drain {
+    /// Begins the graceful stop and returns at once.
+    fn drain(&self);
+    /// Waits until all requests are answered, at most for `limit`; whether they are.
+    fn wait_drained(&self, limit: Duration) -> bool;
+}
+
+/// How often a drain looks for a second signal. Signals are waited for only on this thread, as
+/// Python wants it, and so is the end of the drain, which is noticed at once.
+const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
+
+/// Waits for the end; returns the exit code. What is still running then is the caller's to stop.
+pub(crate) fn wait_for_end(
+    server: &dyn Drain,
+    signals: &mut dyn Signals,
+    limit: Duration,
+    say: &mut dyn FnMut(&str),
+) -> u8 {
+    let first = loop {
+        if let Some(signal) = signals.wait(None) {
+            break signal;
+        }
+    };
+    say(&format!(
+        "{first}: draining, at most {} s for running requests; a second signal ends at once",
+        limit.as_secs_f64()
+    ));
+    server.drain();
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if server.wait_drained(left.min(LOOK_FOR_SIGNAL)) {
+            say("drained: every accepted request was answered");
+            return EXIT_SUCCESS;
+        }
+        if let Some(second) = signals.wait(Some(Duration::ZERO)) {
+            say(&format!("{second}: ending at once, running requests are cut off"));
+            return 128 + second.number();
+        }
+        if left.is_zero() {
+            say("drain-timeout is over: running requests are cut off");
+            return EXIT_FAILURE;
+        }
+    }
+}
+
+/// The lines that say what is served and where, in the order of the listeners.
+pub(crate) fn start_up_lines(
+    config: &Config,
+    checked: &Checked,
+    application: Option<&str>,
+    addresses: &[SocketAddr],
+) -> Vec<String> {
+    let threads = match (config.min_threads, config.max_threads) {
+        (1, 1) => "1 thread".to_owned(),
+        (min, max) if min == max => format!("{max} threads"),
+        (min, max) => format!("{min} to {max} threads"),
+    };
+    let what = match (application, &checked.target) {
+        (Some(description), _) => format!("{description} on {threads}"),
+        (None, Some(Target::Folder(folder))) => format!("the folder {}", folder.display()),
+        _ => "static files".to_owned(),
+    };
+    let mut lines = vec![format!("maitred {} serving {what}", env!("CARGO_PKG_VERSION"))];
+    lines.extend(
+        config.mounts.iter().map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
+    );
+    lines.extend(addresses.iter().map(|address| format!("http://{address}  HTTP/1.1")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::host::StopSignal::{self, Interrupt, Terminate};
+
+    /// A server that is drained after so many looks.
+    struct Scripted {
+        looks: Cell<Option<u32>>,
+        draining: Cell<bool>,
+    }
+
+    impl Drain for Scripted {
+        fn drain(&self) {
+            self.draining.set(true);
+        }
+
+        fn wait_drained(&self, _: Duration) -> bool {
+            assert!(self.draining.get(), "waits before it drains");
+            let looks = self.looks.get();
+            self.looks.set(looks.map(|looks| looks.saturating_sub(1)));
+            looks == Some(0)
+        }
+    }
+
+    struct Sent(VecDeque<Option<StopSignal>>);
+
+    impl Signals for Sent {
+        fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+            let next = self.0.pop_front();
+            assert!(next.is_some() || limit.is_some(), "would wait for ever");
+            next.flatten()
+        }
+    }
+
+    fn end(looks: Option<u32>, signals: &[Option<StopSignal>], limit: Duration) -> (u8, Vec<String>) {
+        let server = Scripted { looks: Cell::new(looks), draining: Cell::new(false) };
+        let said = RefCell::new(Vec::new());
+        let mut signals = Sent(signals.iter().copied().collect());
+        let code =
+            wait_for_end(&server, &mut signals, limit, &mut |line| said.borrow_mut().push(line.to_owned()));
+        (code, said.into_inner())
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_first_signal_drains_and_the_exit_code_is_zero() {
+        let (code, said) = end(Some(3), &[Some(Terminate)], MINUTE);
+        assert_eq!(code, 0);
+        assert_eq!(
+            said,
+            [
+                "SIGTERM: draining, at most 60 s for running requests; a second signal ends at once",
+                "drained: every accepted request was answered",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_second_signal_ends_at_once() {
+        let (code, _) = end(None, &[Some(Terminate), None, Some(Interrupt)], MINUTE);
+        assert_eq!(code, 130);
+        let (code, _) = end(None, &[Some(Interrupt), Some(Terminate)], MINUTE);
+        assert_eq!(code, 143);
+    }
+
+    #[test]
+    fn a_drain_that_takes_too_long_is_a_failure() {
+        let (code, said) = end(None, &[Some(Terminate)], Duration::ZERO);
+        assert_eq!(code, 1);
+        assert_eq!(
+            said.last().map(String::as_str),
+            Some("drain-timeout is over: running requests are cut off")
+        );
+    }
+
+    #[test]
+    fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
+        let mut config = Config::default();
+        let addresses = ["127.0.0.1:8000", "[::1]:81"].map(|text| text.parse().expect("an address"));
+        let mut checked = Checked { addresses: addresses.to_vec(), target: None, mounts: Vec::new() };
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            start_up_lines(&config, &checked, Some("WSGI app:app"), &addresses),
+            [
+                &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
+                "http://127.0.0.1:8000  HTTP/1.1",
+                "http://[::1]:81  HTTP/1.1",
+            ]
+        );
+        checked.target = Some(Target::Folder("public/".into()));
+        config.mounts = vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into() }];
+        assert_eq!(
+            start_up_lines(&config, &checked, None, &[]),
+            [&format!("maitred {version} serving the folder public/"), "/a  files of b"]
+        );
+    }
+}
