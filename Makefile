@@ -12,8 +12,8 @@ STAMPS := $(VENV)/stamps
 DEMO   := $(VENV)/bin/maitred examples/demo/app.py --static /static=examples/demo/static
 
 # What the extension module is built from: a change of any of these builds it again.
-ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates python -type f \
-                 \( -name '*.rs' -o -name Cargo.toml -o -name '*.py' \) -not -path "*/tests/*" 2>/dev/null)
+ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \
+                 \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*')
 
 .PHONY: help build run test setup packages binary deny fuzz bench docs clean
 .DEFAULT_GOAL := help
