@@ -1,0 +1,88 @@
+//! What the Python package brings to the command: loading, application threads, signals.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use maitred_cli::{Application, ApplicationSpec, Host, Interface, LoadError, Signals};
+use pyo3::prelude::*;
+
+use crate::report::{self, ErrorSink};
+use crate::signals::{PythonSignals, io_error};
+use crate::threads::PythonThreads;
+use crate::wsgi::WsgiHandler;
+
+/// The host of the Python package.
+pub(crate) struct PythonHost {
+    pub(crate) threads: PythonThreads,
+    pub(crate) log: ErrorSink,
+}
+
+impl PythonHost {
+    pub(crate) fn new() -> io::Result<Self> {
+        let log: ErrorSink = Arc::new(write_to_stderr);
+        Ok(Self { threads: PythonThreads::new(log.clone())?, log })
+    }
+
+    fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Application> {
+        let interface = match spec.interface {
+            Interface::Auto => "auto",
+            Interface::Wsgi => "wsgi",
+            Interface::Asgi => "asgi",
+        };
+        let loaded = py.import("maitred._load")?.call_method1("load", (&spec.target, interface))?;
+        let (application, description): (Py<PyAny>, String) = loaded.extract()?;
+        let handler = WsgiHandler::new(py, application, spec.max_threads, self.log.clone())?;
+        Ok(Application { handler: Arc::new(handler), threads: Arc::new(self.threads.clone()), description })
+    }
+
+    /// The error in one line; a traceback of the application's own code goes before it.
+    fn explain(&self, py: Python<'_>, target: &str, error: &PyErr) -> LoadError {
+        let value = error.value(py);
+        let text = |name: &str| value.getattr(name).and_then(|text| text.extract::<String>());
+        match (text("what"), text("remedy"), text("traceback")) {
+            (Ok(what), Ok(remedy), Ok(traceback)) => {
+                if !traceback.is_empty() {
+                    report::write(py, &self.log, traceback.trim_end());
+                }
+                LoadError::new(what, remedy)
+            }
+            // Not one of the loader's own errors: Ctrl-C during the import, or a fault of ours.
+            _ => LoadError::new(
+                format!("cannot load {target}: {}", report::summary(py, error)),
+                "see the text above",
+            ),
+        }
+    }
+}
+
+impl Host for PythonHost {
+    fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError> {
+        Python::attach(|py| {
+            self.load_attached(py, spec).map_err(|error| self.explain(py, &spec.target, &error))
+        })
+    }
+
+    fn signals(&self) -> io::Result<Box<dyn Signals>> {
+        Python::attach(|py| match PythonSignals::install(py, self.threads.clone(), self.log.clone()) {
+            Ok(signals) => Ok(Box::new(signals) as Box<dyn Signals>),
+            Err(error) => Err(io_error(py, &error)),
+        })
+    }
+
+    fn languages(&self) -> &'static str {
+        static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+        TEXT.get_or_init(|| {
+            let version = Python::attach(|py| {
+                let info = py.version_info();
+                format!("{}.{}.{}", info.major, info.minor, info.patch)
+            });
+            format!("Python {version}")
+        })
+    }
+}
+
+/// Entries of several lines are written in one piece, so that threads do not mix theirs.
+fn write_to_stderr(entry: &str) {
+    // There is nobody left to tell when standard error is closed.
+    let _ = io::stderr().lock().write_all(format!("{entry}\n").as_bytes());
+}

@@ -1,0 +1,69 @@
+//! The Python adapter: extension module `maitred._engine`.
+//!
+//! Promises: an application is called under the rules of PEP 3333, on threads that Python made, and
+//! the interpreter is released wherever the engine could wait. Leaves out: HTTP (no byte of the
+//! wire is parsed here), scheduling (the server decides which thread runs what) and the options of
+//! the command (`maitred-cli`).
+
+mod host;
+mod report;
+mod signals;
+mod threads;
+mod wsgi;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+pub use report::ErrorSink;
+pub use threads::PythonThreads;
+pub use wsgi::WsgiHandler;
+
+use host::PythonHost;
+
+/// How long the end of the process waits for application threads. The server has drained by then,
+/// so a thread that is still inside the application is stuck, or told to be cut.
+const JOIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// The native part of the Python package.
+#[pymodule]
+mod _engine {
+    #[pymodule_export]
+    use super::main;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// Runs the command with these arguments, the program's name first, and returns its exit code.
+///
+/// Must be called on Python's main thread, because only that can take signals.
+#[pyfunction]
+fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
+    let host = PythonHost::new()?;
+    let code = py.detach(|| maitred_cli::main(argv, &host));
+    let stuck = host.threads.join(py, JOIN_LIMIT);
+    if !stuck.is_empty() {
+        let names = stuck.join(", ");
+        report::write(
+            py,
+            &host.log,
+            &format!("maitred: ended with threads still in the application: {names}"),
+        );
+        end_process(py, code)?;
+    }
+    Ok(code)
+}
+
+/// Ends without Python's own shutdown: it would take the interpreter away from under threads that
+/// come back from the application. What was printed still gets out.
+fn end_process(py: Python<'_>, code: u8) -> PyResult<()> {
+    let system = py.import("sys")?;
+    for stream in ["stdout", "stderr"] {
+        // A stream that is closed or that nobody reads must not keep the process.
+        let _ = system.getattr(stream).and_then(|stream| stream.call_method0("flush"));
+    }
+    py.import("os")?.call_method1("_exit", (code,)).map(drop)
+}

@@ -1,0 +1,144 @@
+//! Stop signals in a process that Python owns.
+//!
+//! Python's own C handler writes the signal's number to the wake-up descriptor, which is the bell
+//! the main thread waits for; the main thread then lets Python run its handlers. So nothing is done
+//! in a signal handler, what the application installed while it was imported is called too, and no
+//! signal mask leaks into processes the application starts.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use maitred_cli::{Signals, StopSignal};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::report::{self, ErrorSink};
+use crate::threads::PythonThreads;
+
+const STOP_SIGNALS: [StopSignal; 2] = [StopSignal::Interrupt, StopSignal::Terminate];
+
+type Received = Arc<Mutex<VecDeque<StopSignal>>>;
+
+/// The main thread's wait: for stop signals, and for threads that are to be made.
+pub(crate) struct PythonSignals {
+    received: Received,
+    threads: PythonThreads,
+    log: ErrorSink,
+    earlier: Vec<(StopSignal, Py<PyAny>)>,
+    earlier_descriptor: RawFd,
+}
+
+impl PythonSignals {
+    /// Takes over SIGINT and SIGTERM. Only the main thread of Python may do that.
+    pub(crate) fn install(py: Python<'_>, threads: PythonThreads, log: ErrorSink) -> PyResult<Self> {
+        let module = py.import("signal")?;
+        let no_warning = PyDict::new(py);
+        no_warning.set_item("warn_on_full_buffer", false)?;
+        let descriptor = threads.bell().descriptor();
+        let earlier_descriptor =
+            module.call_method("set_wakeup_fd", (descriptor,), Some(&no_warning))?.extract()?;
+        let mut this =
+            Self { received: Arc::default(), threads, log, earlier: Vec::new(), earlier_descriptor };
+        for signal in STOP_SIGNALS {
+            let previous = module.call_method1("getsignal", (signal.number(),))?.unbind();
+            let handler =
+                StopHandler { signal, previous: previous.clone_ref(py), received: this.received.clone() };
+            module.call_method1("signal", (signal.number(), Py::new(py, handler)?))?;
+            this.earlier.push((signal, previous));
+        }
+        Ok(this)
+    }
+
+    /// What Python does between two waits: handlers of signals that came, threads that are wanted.
+    fn attend(&self, py: Python<'_>) {
+        if let Err(error) = py.check_signals() {
+            // A handler of the application that ends with KeyboardInterrupt or SystemExit wants the
+            // process to stop, and that is what the signal already does.
+            if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                let text = report::traceback(py, &error);
+                report::write(py, &self.log, &format!("a signal handler raised an exception\n{text}"));
+            }
+        }
+        self.threads.start_wanted(py);
+    }
+
+    fn next(&self) -> Option<StopSignal> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn restore(&mut self, py: Python<'_>) -> PyResult<()> {
+        let module = py.import("signal")?;
+        for (signal, handler) in self.earlier.drain(..) {
+            // None stands for a handler that Python did not install and cannot put back.
+            if !handler.is_none(py) {
+                module.call_method1("signal", (signal.number(), handler))?;
+            }
+        }
+        module.call_method1("set_wakeup_fd", (self.earlier_descriptor,)).map(drop)
+    }
+}
+
+impl Signals for PythonSignals {
+    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            Python::attach(|py| self.attend(py));
+            if let Some(signal) = self.next() {
+                return Some(signal);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            if let Err(error) = self.threads.bell().wait(left) {
+                // Without the bell no signal would ever be seen: better to stop in order.
+                (self.log)(&format!("cannot wait for signals ({error}); stopping"));
+                return Some(StopSignal::Terminate);
+            }
+        }
+    }
+}
+
+impl Drop for PythonSignals {
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            if let Err(error) = self.restore(py) {
+                let text = report::summary(py, &error);
+                report::write(py, &self.log, &format!("cannot restore the signal handlers: {text}"));
+            }
+        });
+    }
+}
+
+/// The handler of one stop signal: notes it and calls what was there before.
+#[pyclass(frozen, module = "maitred._engine")]
+struct StopHandler {
+    signal: StopSignal,
+    previous: Py<PyAny>,
+    received: Received,
+}
+
+#[pymethods]
+impl StopHandler {
+    fn __call__(&self, number: &Bound<'_, PyAny>, frame: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = number.py();
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.signal);
+        let previous = self.previous.bind(py);
+        // Python's own handler of SIGINT only raises KeyboardInterrupt; SIG_DFL, SIG_IGN and None
+        // are not callable.
+        let default = py.import("signal")?.getattr("default_int_handler")?;
+        if previous.is_callable() && !previous.is(&default) {
+            previous.call1((number, frame))?;
+        }
+        Ok(())
+    }
+}
+
+/// An exception of Python as the error of an operation of the system.
+pub(crate) fn io_error(py: Python<'_>, error: &PyErr) -> io::Error {
+    io::Error::other(report::summary(py, error))
+}

@@ -1,0 +1,182 @@
+//! Application threads are threads of Python.
+//!
+//! Each is a `threading.Thread`, so that the application sees it as one (`threading.local`,
+//! debuggers, profilers), and keeps one thread state for its life; while it is in the engine the
+//! interpreter is released.
+//!
+//! Who asks for a thread may be a thread without interpreter and must not wait for one: `spawn`
+//! puts the request into a queue and wakes the main thread, which makes the thread between two waits
+//! for a signal.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use maitred_runtime::{ThreadBody, ThreadHost};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::report::{self, ErrorSink};
+
+/// Makes application threads through Python's `threading`.
+#[derive(Clone)]
+pub struct PythonThreads {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    wanted: Mutex<VecDeque<(String, ThreadBody)>>,
+    running: Mutex<Vec<Py<PyAny>>>,
+    bell: Bell,
+    log: ErrorSink,
+}
+
+impl PythonThreads {
+    /// A host without threads. Its failures go to `log`.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn new(log: ErrorSink) -> io::Result<Self> {
+        let shared = Shared { wanted: Mutex::default(), running: Mutex::default(), bell: Bell::new()?, log };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Makes the threads that were asked for since the last call.
+    pub fn start_wanted(&self, py: Python<'_>) {
+        loop {
+            let next = lock(&self.shared.wanted).pop_front();
+            let Some((name, body)) = next else { return };
+            match start(py, &name, body) {
+                Ok(thread) => self.remember(py, thread),
+                Err(error) => {
+                    let text = format!("cannot start thread {name}: {}", report::summary(py, &error));
+                    report::write(py, &self.shared.log, &text);
+                }
+            }
+        }
+    }
+
+    /// Keeps the thread for [`join`](Self::join) and forgets those that have ended.
+    fn remember(&self, py: Python<'_>, thread: Py<PyAny>) {
+        let earlier = std::mem::take(&mut *lock(&self.shared.running));
+        let mut alive: Vec<_> = earlier.into_iter().filter(|thread| is_alive(py, thread)).collect();
+        alive.push(thread);
+        *lock(&self.shared.running) = alive;
+    }
+
+    /// Waits at most `limit` for all threads to end and returns the names of those that have not.
+    /// Threads that were asked for and not started are forgotten.
+    pub fn join(&self, py: Python<'_>, limit: Duration) -> Vec<String> {
+        let forgotten = std::mem::take(&mut *lock(&self.shared.wanted));
+        py.detach(|| drop(forgotten));
+        let deadline = Instant::now() + limit;
+        let mut stuck = Vec::new();
+        for thread in std::mem::take(&mut *lock(&self.shared.running)) {
+            let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+            // An exception from join leaves the thread alive; the next line sees it.
+            let _ = thread.call_method1(py, "join", (left,));
+            if is_alive(py, &thread) {
+                stuck.push(
+                    thread.getattr(py, "name").map_or_else(|_| "?".to_owned(), |name| name.to_string()),
+                );
+            }
+        }
+        stuck
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.shared.bell
+    }
+}
+
+impl ThreadHost for PythonThreads {
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
+        lock(&self.shared.wanted).push_back((name, body));
+        self.shared.bell.ring()
+    }
+}
+
+/// Wakes the main thread; the sending end also serves as Python's signal wake-up descriptor.
+pub(crate) struct Bell {
+    sender: UnixStream,
+    receiver: UnixStream,
+}
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        let (sender, receiver) = UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        Ok(Self { sender, receiver })
+    }
+
+    /// The descriptor a wake-up byte is written to. It never blocks.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.sender.as_raw_fd()
+    }
+
+    fn ring(&self) -> io::Result<()> {
+        match (&self.sender).write(&[0]) {
+            // Full: the main thread has enough bytes waiting to wake it.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// Waits until the bell was rung since the last call, at most for `limit`; for ever without one.
+    /// May return early. Not called with the interpreter.
+    pub(crate) fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        // Zero would mean "for ever" to the socket.
+        let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
+        self.receiver.set_read_timeout(limit)?;
+        let mut bytes = [0; 256];
+        match (&self.receiver).read(&mut bytes) {
+            // The bytes only wake; how many there are says nothing.
+            Ok(_count) => Ok(()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// The target of a `threading.Thread`.
+#[pyclass(frozen, module = "maitred._engine")]
+struct ThreadTarget {
+    body: Mutex<Option<ThreadBody>>,
+}
+
+#[pymethods]
+impl ThreadTarget {
+    fn __call__(&self, py: Python<'_>) {
+        if let Some(body) = lock(&self.body).take() {
+            // A panic has been reported by the panic hook; it ends this thread and nothing else.
+            let _ = py.detach(|| catch_unwind(AssertUnwindSafe(body)));
+        }
+    }
+}
+
+/// Threads are daemons: the interpreter must not wait for one that is stuck in the application. Who
+/// ends the process waits with [`PythonThreads::join`], which has a limit.
+fn start(py: Python<'_>, name: &str, body: ThreadBody) -> PyResult<Py<PyAny>> {
+    let arguments = PyDict::new(py);
+    arguments.set_item("target", Py::new(py, ThreadTarget { body: Mutex::new(Some(body)) })?)?;
+    arguments.set_item("name", name)?;
+    arguments.set_item("daemon", true)?;
+    let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&arguments))?;
+    thread.call_method0("start")?;
+    Ok(thread.unbind())
+}
+
+fn is_alive(py: Python<'_>, thread: &Py<PyAny>) -> bool {
+    thread.call_method0(py, "is_alive").and_then(|alive| alive.is_truthy(py)).unwrap_or(false)
+}
+
+/// A panic elsewhere cannot leave these queues half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,127 @@
+//! WSGI 1.0.1 (PEP 3333).
+//!
+//! ```text
+//! environ.rs   request → dictionary
+//! head.rs      what the application passed to start_response → response head
+//! response.rs  start_response and write: the state of one response
+//! deliver.rs   the iterable → blocks sent
+//! errors.rs    wsgi.errors
+//! ```
+
+mod deliver;
+mod environ;
+mod errors;
+mod head;
+mod response;
+
+use maitred_http::Method;
+use maitred_runtime::{Exchange, Handler};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::report::{self, ErrorSink};
+use deliver::{Trouble, deliver};
+use environ::EnvironBuilder;
+use errors::ErrorStream;
+use response::StartResponse;
+
+/// Answers requests by calling a WSGI application. Its invocation type is blocking.
+pub struct WsgiHandler {
+    application: Py<PyAny>,
+    environ: EnvironBuilder,
+    errors: Py<ErrorStream>,
+    log: ErrorSink,
+}
+
+impl WsgiHandler {
+    /// A handler for `application`, which is called by up to `max_threads` threads at once
+    /// (`wsgi.multithread` is true from 2 on). Tracebacks and the lines of `wsgi.errors` go to `log`.
+    ///
+    /// # Errors
+    /// The interpreter has no memory or its standard library is incomplete.
+    pub fn new(py: Python<'_>, application: Py<PyAny>, max_threads: usize, log: ErrorSink) -> PyResult<Self> {
+        let errors = Py::new(py, ErrorStream::new(log.clone()))?;
+        let environ = EnvironBuilder::new(py, errors.clone_ref(py), max_threads > 1)?;
+        Ok(Self { application, environ, errors, log })
+    }
+
+    fn answer(&self, py: Python<'_>, mut exchange: Exchange) -> PyResult<()> {
+        let is_head = exchange.request().head.method == Method::Head;
+        let environ = self.environ.build(py, exchange.request_mut())?;
+        let start = Bound::new(py, StartResponse::new(exchange, is_head))?;
+        match self.application.bind(py).call1((&environ, &start)) {
+            Ok(result) => self.deliver(py, &result, &start, &environ),
+            Err(error) => self.fail(py, start.get(), &environ, Trouble::Raised(error)),
+        }
+        Ok(())
+    }
+
+    /// Sends the result and closes it. `close()` is called once, whatever happened before; the end
+    /// of the response does not wait for it.
+    fn deliver(
+        &self,
+        py: Python<'_>,
+        result: &Bound<'_, PyAny>,
+        start: &Bound<'_, StartResponse>,
+        environ: &Bound<'_, PyDict>,
+    ) {
+        match deliver(py, result, start.get()) {
+            Ok(()) => {}
+            Err(trouble) => self.fail(py, start.get(), environ, trouble),
+        }
+        let closed = match result.getattr_opt(intern!(py, "close")) {
+            Ok(Some(close)) => close.call0().map(drop),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = closed {
+            self.report(py, environ, "close() of the response failed", &report::traceback(py, &error));
+        }
+    }
+
+    fn fail(&self, py: Python<'_>, start: &StartResponse, environ: &Bound<'_, PyDict>, trouble: Trouble) {
+        match trouble {
+            // The application cannot do anything about it and need not hear of it.
+            Trouble::PeerGone => start.end_for_lost_peer(),
+            // The surplus was dropped: what was declared has been sent, so the response is whole.
+            Trouble::TooLong(error) => {
+                self.report(py, environ, "the response was cut", &error.to_string());
+                start.end_cut();
+            }
+            Trouble::Misuse(text) => {
+                self.report(py, environ, "the application broke the rules of WSGI", &text);
+                start.fail(&text);
+            }
+            Trouble::Raised(error) => {
+                if !start.was_told_of_lost_peer(py, &error) {
+                    let text = report::traceback(py, &error);
+                    self.report(py, environ, "the application raised an exception", &text);
+                }
+                start.fail(&format!("the application raised {}", report::summary(py, &error)));
+            }
+        }
+    }
+
+    /// One entry: `GET /path: what` and the details below.
+    fn report(&self, py: Python<'_>, environ: &Bound<'_, PyDict>, what: &str, details: &str) {
+        let value = |key: &str| match environ.get_item(key) {
+            Ok(Some(value)) => value.to_string().escape_debug().to_string(),
+            _ => "?".to_owned(),
+        };
+        let (method, target) = (value("REQUEST_METHOD"), value("REQUEST_URI"));
+        report::write(py, &self.log, &format!("{method} {target}: {what}\n{details}"));
+    }
+}
+
+impl Handler for WsgiHandler {
+    fn handle(&self, exchange: Exchange) {
+        Python::attach(|py| {
+            if let Err(error) = self.answer(py, exchange) {
+                // The exchange was dropped on the way, so the peer has its 500.
+                report::write(py, &self.log, &report::traceback(py, &error));
+            }
+            self.errors.get().end_line(py);
+        });
+    }
+}

@@ -1,0 +1,284 @@
+//! `start_response` and `write`: the state of one response.
+//!
+//! ```text
+//! Waiting(no head) --start_response--> Waiting(head) --first block--> Streaming --end--> Over
+//!        |                              ^  |  start_response(exc_info)
+//!        |                              `--'
+//!        `--failure--> Over (500)                    Streaming --failure--> Over (cut)
+//! ```
+//! `Busy` stands in for a stream that one thread holds with the interpreter released: the lock is
+//! never held then, because a thread that waits for the lock while attached would stop the other
+//! from coming back.
+
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use maitred_http::{ResponseHead, Status};
+use maitred_runtime::{Exchange, Flow, SendError, Stream};
+use pyo3::exceptions::{PyAssertionError, PyBrokenPipeError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use super::head::{self, Declared};
+use crate::report::type_name;
+
+/// How long one wait for a slow reader lasts before it is entered again. The engine's own time
+/// limits end the wait for a reader that stands still; this is only a granularity.
+const WAIT_SLICE: Duration = Duration::from_secs(10);
+
+const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
+
+enum Phase {
+    Waiting { exchange: Exchange, declared: Option<Declared> },
+    Streaming(Stream),
+    Busy,
+    Over { peer_gone: bool },
+}
+
+/// Why a block was not sent.
+pub(super) enum Unsent {
+    /// `start_response` was not called yet.
+    NoHead,
+    /// Another thread is sending, or the response has ended.
+    NotOpen(&'static str),
+    /// The engine refused it.
+    Refused(SendError),
+}
+
+impl Unsent {
+    /// What `write()` raises.
+    fn into_error(self) -> PyErr {
+        match self {
+            Self::NoHead => PyAssertionError::new_err("write() before start_response()"),
+            Self::NotOpen(text) => PyRuntimeError::new_err(text),
+            Self::Refused(SendError::Closed) => {
+                PyBrokenPipeError::new_err("the client closed the connection")
+            }
+            Self::Refused(error) => PyValueError::new_err(error.to_string()),
+        }
+    }
+}
+
+/// The callable an application gets as `start_response`, valid for one request.
+#[pyclass(frozen, module = "maitred._engine")]
+pub(crate) struct StartResponse {
+    phase: Mutex<Phase>,
+    is_head: bool,
+}
+
+#[pymethods]
+impl StartResponse {
+    #[pyo3(signature = (status, headers, exc_info = None))]
+    fn __call__(
+        this: &Bound<'_, Self>,
+        status: &Bound<'_, PyAny>,
+        headers: &Bound<'_, PyAny>,
+        exc_info: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Write> {
+        this.get().declare(status, headers, exc_info)?;
+        Ok(Write { response: this.clone().unbind() })
+    }
+}
+
+/// The callable that `start_response` returns.
+#[pyclass(frozen, module = "maitred._engine")]
+pub(crate) struct Write {
+    response: Py<StartResponse>,
+}
+
+#[pymethods]
+impl Write {
+    fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(data) = data.cast::<PyBytes>() else {
+            return Err(PyTypeError::new_err(format!("write() takes bytes, not {}", type_name(data))));
+        };
+        if data.as_bytes().is_empty() {
+            return Ok(());
+        }
+        self.response.get().send(py, data.as_bytes(), None).map_err(Unsent::into_error)
+    }
+}
+
+impl StartResponse {
+    pub(super) fn new(exchange: Exchange, is_head: bool) -> Self {
+        Self { phase: Mutex::new(Phase::Waiting { exchange, declared: None }), is_head }
+    }
+
+    // A panic cannot leave a half-made phase behind: phases are replaced whole.
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn declare(
+        &self,
+        status: &Bound<'_, PyAny>,
+        headers: &Bound<'_, PyAny>,
+        exc_info: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let exc_info = exc_info.filter(|value| !value.is_none());
+        let parsed = match exc_info {
+            // Once the head is sent the exception goes on, whatever the new head looks like.
+            Some(exc_info) if !matches!(*self.phase(), Phase::Waiting { .. }) => {
+                return Err(exception_of(exc_info)?);
+            }
+            _ => head::parse(status, headers)?,
+        };
+        match &mut *self.phase() {
+            Phase::Waiting { declared, .. } if declared.is_none() || exc_info.is_some() => {
+                *declared = Some(parsed);
+                Ok(())
+            }
+            Phase::Over { .. } => {
+                Err(PyAssertionError::new_err("start_response() after the end of the response"))
+            }
+            _ => Err(PyAssertionError::new_err("start_response() called a second time without exc_info")),
+        }
+    }
+
+    /// Sends one block at once; `whole` is the length of the whole body if that is known. Waits with
+    /// the interpreter released while the engine holds as much as it may.
+    pub(super) fn send(&self, py: Python<'_>, block: &[u8], whole: Option<u64>) -> Result<(), Unsent> {
+        let mut stream = self.open_stream(whole)?;
+        let sent = match stream.send(block.to_vec()) {
+            Ok(Flow::Ready) => Ok(()),
+            Ok(Flow::Full) => py.detach(|| wait_for_room(&mut stream)),
+            Err(error) => Err(error),
+        };
+        if sent == Err(SendError::Closed) {
+            *self.phase() = Phase::Over { peer_gone: true };
+            stream.abort("the peer closed the connection");
+        } else {
+            *self.phase() = Phase::Streaming(stream);
+        }
+        sent.map_err(Unsent::Refused)
+    }
+
+    /// Takes the stream out, starting it if need be. The phase is busy until it is put back.
+    fn open_stream(&self, whole: Option<u64>) -> Result<Stream, Unsent> {
+        let mut phase = self.phase();
+        let (exchange, Declared { head, length }) = match mem::replace(&mut *phase, Phase::Busy) {
+            Phase::Streaming(stream) => return Ok(stream),
+            Phase::Waiting { exchange, declared: Some(declared) } => (exchange, declared),
+            unchanged @ Phase::Waiting { .. } => {
+                *phase = unchanged;
+                return Err(Unsent::NoHead);
+            }
+            Phase::Busy => return Err(Unsent::NotOpen("two threads write to one response at the same time")),
+            Phase::Over { peer_gone } => {
+                *phase = Phase::Over { peer_gone };
+                return Err(match peer_gone {
+                    true => Unsent::Refused(SendError::Closed),
+                    false => Unsent::NotOpen("the response has ended"),
+                });
+            }
+        };
+        exchange.start(head, length.or(whole)).map_err(|error| {
+            *phase = Phase::Over { peer_gone: error == SendError::Closed };
+            Unsent::Refused(error)
+        })
+    }
+
+    /// Sends the whole body and ends the response: one write where nothing was sent before.
+    pub(super) fn send_whole(&self, py: Python<'_>, body: Vec<u8>) -> Result<(), Unsent> {
+        let mut phase = self.phase();
+        match mem::replace(&mut *phase, Phase::Busy) {
+            Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
+                if length.is_none_or(|length| length == body.len() as u64) =>
+            {
+                let answered = exchange.respond(head, body);
+                *phase = Phase::Over { peer_gone: answered == Err(SendError::Closed) };
+                answered.map_err(Unsent::Refused)
+            }
+            unchanged => {
+                *phase = unchanged;
+                drop(phase);
+                self.send(py, &body, None)?;
+                self.finish()
+            }
+        }
+    }
+
+    /// Ends the response after its last block. Without any block it has an empty body.
+    pub(super) fn finish(&self) -> Result<(), Unsent> {
+        let mut phase = self.phase();
+        match mem::replace(&mut *phase, Phase::Over { peer_gone: false }) {
+            Phase::Streaming(stream) => stream.finish(),
+            Phase::Waiting { exchange, declared: Some(Declared { head, length }) } => {
+                // Without a body by nature, "no block" says nothing about the length a GET would have.
+                let bodyless = self.is_head || head.status.forbids_body();
+                let length = length.or((!bodyless).then_some(0));
+                exchange.start(head, length).map_err(Unsent::Refused)?.finish();
+            }
+            unchanged @ Phase::Waiting { .. } => {
+                *phase = unchanged;
+                return Err(Unsent::NoHead);
+            }
+            unchanged @ (Phase::Busy | Phase::Over { .. }) => *phase = unchanged,
+        }
+        Ok(())
+    }
+
+    /// Ends the response after a failure of the application: a 500 when nothing was sent, otherwise
+    /// the response is cut so that the peer can see that it is not whole.
+    pub(super) fn fail(&self, reason: &str) {
+        let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: false });
+        match before {
+            Phase::Waiting { exchange, .. } => {
+                let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR)
+                    .with("Content-Type", "text/plain; charset=utf-8");
+                // A peer that is gone needs no answer.
+                let _ = exchange.respond(head, FAILURE_TEXT);
+            }
+            Phase::Streaming(stream) => stream.abort(reason),
+            Phase::Busy | Phase::Over { .. } => {}
+        }
+    }
+
+    /// Ends a response whose declared length has been sent and whose surplus was dropped.
+    pub(super) fn end_cut(&self) {
+        let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: false });
+        if let Phase::Streaming(stream) = before {
+            stream.finish();
+        }
+    }
+
+    /// Ends the response because nobody reads it any more.
+    pub(super) fn end_for_lost_peer(&self) {
+        let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: true });
+        if let Phase::Streaming(stream) = before {
+            stream.abort("the peer closed the connection");
+        }
+    }
+
+    /// Whether `error` is only our own message, passed through by the application, that the peer is
+    /// gone.
+    pub(super) fn was_told_of_lost_peer(&self, py: Python<'_>, error: &PyErr) -> bool {
+        matches!(*self.phase(), Phase::Over { peer_gone: true })
+            && error.is_instance_of::<PyBrokenPipeError>(py)
+    }
+
+    /// Whether the application declared the body's length itself.
+    pub(super) fn declares_length(&self) -> bool {
+        match &*self.phase() {
+            Phase::Waiting { declared, .. } => declared.as_ref().is_some_and(|head| head.length.is_some()),
+            _ => true,
+        }
+    }
+}
+
+fn wait_for_room(stream: &mut Stream) -> Result<(), SendError> {
+    while stream.wait(WAIT_SLICE)? == Flow::Full {}
+    Ok(())
+}
+
+/// The exception of an `exc_info` tuple, with its traceback.
+fn exception_of(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let tuple = exc_info.cast::<PyTuple>().ok().filter(|tuple| tuple.len() == 3);
+    let Some(tuple) = tuple else {
+        let given = type_name(exc_info);
+        return Err(PyTypeError::new_err(format!("exc_info must be a tuple of three, not {given}")));
+    };
+    let value = tuple.get_item(1)?.call_method1("with_traceback", (tuple.get_item(2)?,))?;
+    Ok(PyErr::from_value(value))
+}
