@@ -29,12 +29,12 @@ impl<'a> Framing<'a> {
         match (self.content_length, self.transfer_encoding) {
             (None, None) => Ok(BodyLength::Empty),
             (Some(_), Some(_)) => {
-                Err(RequestError::bad("both Content-Length and Transfer-Encoding (RFC 9112 §6.3)"))
+                Err(RequestError::bad("both Content-Length and Transfer-Encoding (RFC 9112 section 6.3)"))
             }
             _ if self.repeated => Err(RequestError::bad("a framing field is there twice")),
             (Some(value), None) => parse_content_length(value).map(BodyLength::Fixed),
             (None, Some(_)) if version == Version::Http10 => {
-                Err(RequestError::bad("Transfer-Encoding in HTTP/1.0 (RFC 9112 §6.1)"))
+                Err(RequestError::bad("Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1)"))
             }
             (None, Some(value)) => check_codings(value).map(|()| BodyLength::Chunked),
         }

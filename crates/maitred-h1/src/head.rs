@@ -101,9 +101,9 @@ fn refusal(error: Error, window: &[u8]) -> RequestError {
 /// 505 for a well-formed version that is not 1.0 or 1.1, such as the preface of HTTP/2.
 fn bad_version(window: &[u8]) -> RequestError {
     let line = window.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let word = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    match word {
-        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    match (words.next(), words.next()) {
+        (Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9']), None) => {
             RequestError::new(Status::HTTP_VERSION_NOT_SUPPORTED, "protocol version not supported")
         }
         _ => RequestError::bad("malformed protocol version"),
@@ -138,6 +138,8 @@ fn take(
         head.fields.push_spans(adopted.part(at, field.name.len()), value);
         known.note(field, value);
     }
+    // The line before the blank one, and the blank one.
+    check_line_end(bytes, bytes.len().saturating_sub(2))?;
     check_line_end(bytes, bytes.len())?;
 
     let parts = target::parse(&head.method, path.as_bytes())?;
