@@ -1,0 +1,277 @@
+//! The cache of resources: small files in memory, larger ones as open descriptors.
+//!
+//! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no
+//! allocation. Leaves out: loading, and what makes an entry valid (`resource.rs`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
+
+use super::resource::Resource;
+use super::{Now, StaticSettings};
+
+/// What an entry costs besides its content and names, in bytes: two prepared heads of about 400
+/// bytes with their allocations, the resource, and the cache's own entry.
+const ENTRY_OVERHEAD: u64 = 1024;
+
+/// How long a descriptor stays open without being asked for. A deleted file keeps its disk space
+/// while it is open. Source: the default of nginx's `open_file_cache … inactive=60s`.
+const MAX_IDLE_DESCRIPTOR: Duration = Duration::from_secs(60);
+
+/// How often idle descriptors are looked for.
+const SWEEP_INTERVAL_NS: u64 = 10_000_000_000;
+
+/// The most shards: enough that 16 threads seldom meet, few enough that a share holds large entries.
+const MAX_SHARDS: u64 = 16;
+
+/// The fewest entries of the largest kind that one shard must hold, so that a budget cut into shards
+/// still admits them.
+const MIN_ENTRIES_PER_SHARD: u64 = 16;
+
+/// What the cache has done and holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatistics {
+    /// Files that are cached now, in memory or open.
+    pub entries: u64,
+    /// Bytes of content in memory now.
+    pub bytes: u64,
+    /// Descriptors held open now.
+    pub descriptors: u64,
+    /// Requests answered from the cache.
+    pub hits: u64,
+    /// Requests for which a file was opened.
+    pub misses: u64,
+    /// Entries that gave way to others, or were too large for the budget.
+    pub evictions: u64,
+    /// Checks that found an entry unchanged.
+    pub revalidations: u64,
+    /// Checks that found an entry changed or gone.
+    pub invalidations: u64,
+    /// What loading took, in total over all misses.
+    pub load_time: Duration,
+}
+
+impl CacheStatistics {
+    /// The share of requests answered from the cache, 0 to 1; 0 before the first.
+    pub fn hit_rate(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+
+    /// What the hits would have cost: their number times the mean time of a load.
+    pub fn saved_time(&self) -> Duration {
+        let mean = self.load_time.as_nanos().checked_div(u128::from(self.misses)).unwrap_or(0);
+        let saved = mean.saturating_mul(u128::from(self.hits));
+        Duration::from_nanos(u64::try_from(saved).unwrap_or(u64::MAX))
+    }
+}
+
+/// What a look-up found.
+pub(super) enum LookUp {
+    /// Answer with this.
+    Fresh(Arc<Resource>),
+    /// The caller must check this first.
+    Due(Arc<Resource>),
+    Absent,
+}
+
+type Key = Box<[u8]>;
+
+/// The resources by the path that was asked for.
+#[derive(Debug)]
+pub(super) struct ResourceCache {
+    /// None when the budget is zero.
+    entries: Option<Cache<Key, Arc<Resource>, Charge, DefaultHashBuilder, Evictions>>,
+    max_descriptors: u64,
+    validate_after_ns: u64,
+    hits: ShardedCounter,
+    misses: AtomicU64,
+    load_ns: AtomicU64,
+    revalidations: AtomicU64,
+    invalidations: AtomicU64,
+    evictions: Arc<AtomicU64>,
+    swept_at: AtomicU64,
+}
+
+impl ResourceCache {
+    /// A cache within the limits of `settings`; `max_descriptors` is given apart because the
+    /// process limit may lower it.
+    pub(super) fn new(settings: &StaticSettings, max_descriptors: u64) -> Self {
+        let evictions = Arc::new(AtomicU64::new(0));
+        let charge = Charge {
+            per_entry: settings.max_cache_bytes / (settings.max_cache_entries as u64).max(1),
+            per_descriptor: settings.max_cache_bytes / max_descriptors.max(1),
+        };
+        let largest = settings.max_cached_file.max(charge.per_descriptor).max(charge.per_entry).max(1);
+        let shards =
+            (settings.max_cache_bytes / (largest.saturating_mul(MIN_ENTRIES_PER_SHARD))).clamp(1, MAX_SHARDS);
+        let options = OptionsBuilder::new()
+            .shards(1 << shards.ilog2())
+            .estimated_items_capacity(settings.max_cache_entries)
+            .weight_capacity(settings.max_cache_bytes)
+            .build()
+            .ok()
+            .filter(|_| settings.max_cache_bytes > 0 && settings.max_cache_entries > 0);
+        Self {
+            entries: options.map(|options| {
+                let on_evict = Evictions(Arc::clone(&evictions));
+                Cache::with_options(options, charge, DefaultHashBuilder::default(), on_evict)
+            }),
+            max_descriptors,
+            validate_after_ns: u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX),
+            hits: ShardedCounter::default(),
+            misses: AtomicU64::new(0),
+            load_ns: AtomicU64::new(0),
+            revalidations: AtomicU64::new(0),
+            invalidations: AtomicU64::new(0),
+            evictions,
+            swept_at: AtomicU64::new(0),
+        }
+    }
+
+    /// The resource for `path`. At most one thread per `validate_after` is told that a check is due;
+    /// to the others the entry is fresh until it has finished.
+    pub(super) fn look_up(&self, path: &[u8], now: Now) -> LookUp {
+        let Some(resource) = self.entries.as_ref().and_then(|entries| entries.get(path)) else {
+            return LookUp::Absent;
+        };
+        if !resource.is_fresh(now.monotonic_ns, self.validate_after_ns)
+            && resource.claim_check(now.monotonic_ns, self.validate_after_ns)
+        {
+            return LookUp::Due(resource);
+        }
+        self.hits.add_one();
+        LookUp::Fresh(resource)
+    }
+
+    /// A due check found the entry unchanged, or could not be made for want of descriptors.
+    pub(super) fn note_revalidated(&self) {
+        self.revalidations.fetch_add(1, Ordering::Relaxed);
+        self.hits.add_one();
+    }
+
+    /// A due check found the entry changed or gone.
+    pub(super) fn invalidate(&self, path: &[u8], stale: &Arc<Resource>) {
+        self.invalidations.fetch_add(1, Ordering::Relaxed);
+        if let Some(entries) = &self.entries {
+            entries.remove_if(path, |found| Arc::ptr_eq(found, stale));
+        }
+    }
+
+    /// Counts a load and keeps what it brought, unless the file is unsettled or descriptors are not
+    /// to be kept.
+    pub(super) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
+        self.load_ns.fetch_add(cost, Ordering::Relaxed);
+        if resource.is_unsettled || resource.descriptors > self.max_descriptors {
+            return;
+        }
+        if let Some(entries) = &self.entries {
+            entries.insert(path.into(), Arc::clone(resource));
+        }
+    }
+
+    /// Closes every descriptor that only the cache holds. Returns whether there were any.
+    pub(super) fn release_descriptors(&self) -> bool {
+        self.retain(|resource| resource.descriptors == 0)
+    }
+
+    /// Closes descriptors that have not been asked for, at most once per interval.
+    pub(super) fn sweep(&self, now: Now) {
+        let last = self.swept_at.load(Ordering::Relaxed);
+        let due = now.monotonic_ns.saturating_sub(last) >= SWEEP_INTERVAL_NS;
+        let taken = || {
+            self.swept_at
+                .compare_exchange(last, now.monotonic_ns, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        };
+        if due && taken() {
+            self.retain(|resource| {
+                resource.descriptors == 0 || resource.idle_for(now.monotonic_ns) < MAX_IDLE_DESCRIPTOR
+            });
+        }
+    }
+
+    fn retain(&self, keep: impl Fn(&Resource) -> bool) -> bool {
+        let Some(entries) = &self.entries else { return false };
+        let before = entries.len();
+        entries.retain(|_, resource| keep(resource));
+        entries.len() < before
+    }
+
+    pub(super) fn statistics(&self) -> CacheStatistics {
+        let mut statistics = CacheStatistics {
+            hits: self.hits.sum(),
+            misses: self.misses.load(Ordering::Relaxed),
+            evictions: self.evictions.load(Ordering::Relaxed),
+            revalidations: self.revalidations.load(Ordering::Relaxed),
+            invalidations: self.invalidations.load(Ordering::Relaxed),
+            load_time: Duration::from_nanos(self.load_ns.load(Ordering::Relaxed)),
+            ..CacheStatistics::default()
+        };
+        for (_, resource) in self.entries.iter().flat_map(|entries| entries.iter()) {
+            statistics.entries += 1;
+            statistics.bytes += resource.bytes;
+            statistics.descriptors += resource.descriptors;
+        }
+        statistics
+    }
+}
+
+/// What an entry takes of the budget. An entry is charged at least its share of the entry limit and
+/// a descriptor its share of the descriptor limit, so one sum keeps all three.
+#[derive(Clone, Debug)]
+struct Charge {
+    per_entry: u64,
+    per_descriptor: u64,
+}
+
+impl Weighter<Key, Arc<Resource>> for Charge {
+    fn weight(&self, path: &Key, resource: &Arc<Resource>) -> u64 {
+        let names = (path.len() + resource.name_length()) as u64;
+        (resource.bytes + names + ENTRY_OVERHEAD)
+            .max(self.per_entry)
+            .saturating_add(resource.descriptors.saturating_mul(self.per_descriptor))
+    }
+}
+
+/// Counts evictions and carries what was evicted out of the lock, where closing may take long.
+#[derive(Clone, Debug)]
+struct Evictions(Arc<AtomicU64>);
+
+impl Lifecycle<Key, Arc<Resource>> for Evictions {
+    type RequestState = Vec<Arc<Resource>>;
+
+    fn on_evict(&self, evicted: &mut Self::RequestState, _: Key, resource: Arc<Resource>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        evicted.push(resource);
+    }
+}
+
+/// A counter that threads add to without sharing a cache line.
+#[derive(Debug, Default)]
+struct ShardedCounter([Seat; 16]);
+
+/// 128 bytes: processors fetch lines of 64 bytes in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Seat(AtomicU64);
+
+impl ShardedCounter {
+    fn add_one(&self) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static SEAT: usize = NEXT.fetch_add(1, Ordering::Relaxed) % 16;
+        }
+        let seat = SEAT.with(|seat| *seat);
+        self.0[seat].0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().map(|seat| seat.0.load(Ordering::Relaxed)).sum()
+    }
+}

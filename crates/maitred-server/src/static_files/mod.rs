@@ -1,0 +1,293 @@
+//! Static files: a folder answers GET and HEAD.
+//!
+//! Promises:
+//! - Nothing outside the root is read, and nothing but regular files: no FIFO, socket or device is
+//!   ever opened, so no call here waits for anybody but the disk. Hidden names (a leading dot) do
+//!   not exist, `.well-known` (RFC 8615) excepted.
+//! - Conditional and range requests by RFC 9110 §13 and §14; precompressed siblings `name.br`,
+//!   `name.zst`, `name.gz` by `Accept-Encoding` (§12.5.3), each with an entity tag of its own.
+//! - Small files come from memory and larger ones from descriptors that stay open, bounded and
+//!   looked at again at most once per [`StaticSettings::validate_after`]. A file that changed within
+//!   the last two seconds is never cached: its times may not show the next change. It has a weak
+//!   entity tag of its own and no `Last-Modified` until it has settled.
+//!
+//! Leaves out: the mount (`path` is below it), framing, sending, and the log; an answer that the
+//! operator should know of carries a note for the error log.
+
+mod cache;
+mod listing;
+mod negotiate;
+mod path;
+mod refusal;
+mod reply;
+mod resource;
+mod root;
+mod stamp;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_runtime::Content;
+use rustix::io::Errno;
+use rustix::process::{Resource as Limit, getrlimit};
+
+pub use cache::CacheStatistics;
+
+use cache::{LookUp, ResourceCache};
+use resource::{Plan, Resource};
+use root::{CurrentRoot, Found, Root};
+
+/// The part of the process's descriptor limit that cached files of one root may take: one eighth,
+/// the rest is for connections.
+const DESCRIPTOR_SHARE: u64 = 8;
+
+/// How a folder is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticSettings {
+    /// The names tried in this order for a folder. Default: `index.html`.
+    pub index: Vec<String>,
+    /// Whether a folder without an index file is listed. Default: no, it is then 404.
+    pub listing: bool,
+    /// Whether siblings `.br`, `.zst` and `.gz` that are not older than the file are sent to peers
+    /// that accept them. Costs three look-ups in the folder per load and check. Default: yes.
+    pub precompressed: bool,
+    /// The value of `Cache-Control` on every file. Default: none.
+    pub cache_control: Option<String>,
+    /// The largest file kept in memory, in bytes. Default: 256 KiB.
+    pub max_cached_file: u64,
+    /// The budget of the cache, in bytes; 0 turns it off. An entry takes its content and about 1 KiB,
+    /// an open descriptor its share of this. Default: 64 MiB.
+    pub max_cache_bytes: u64,
+    /// The most files that are cached. Default: 16,384.
+    pub max_cache_entries: usize,
+    /// The most descriptors of larger files kept open, at most an eighth of the process's limit.
+    /// Default: 512.
+    pub max_descriptors: u64,
+    /// How long a cached file is believed before its times are looked at again. Default: 1 s.
+    pub validate_after: Duration,
+}
+
+impl Default for StaticSettings {
+    fn default() -> Self {
+        Self {
+            index: vec!["index.html".to_owned()],
+            listing: false,
+            precompressed: true,
+            cache_control: None,
+            max_cached_file: 256 * 1024,
+            max_cache_bytes: 64 * 1024 * 1024,
+            max_cache_entries: 16 * 1024,
+            max_descriptors: 512,
+            validate_after: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The time of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Nanoseconds of a clock that never goes back.
+    pub monotonic_ns: u64,
+    /// Seconds since 1970-01-01T00:00:00Z, as file times count.
+    pub unix_seconds: u64,
+}
+
+/// An answer that is complete but for framing.
+#[derive(Debug)]
+pub struct Answer {
+    /// The head without `Date`, `Content-Length` and `Connection`, which the protocol adds.
+    pub head: Arc<ResponseHead>,
+    /// The bytes of the body; for HEAD those that GET would send. 0 for 304.
+    pub length: u64,
+    /// The body; empty for HEAD.
+    pub body: Body,
+    /// What the error log should say, in one line: the reason of a 403, 500 or 503.
+    pub note: Option<String>,
+}
+
+/// The body of an [`Answer`].
+#[derive(Debug)]
+pub enum Body {
+    /// Nothing.
+    Empty,
+    /// One piece.
+    One(Content),
+    /// Several pieces in this order (multipart/byteranges).
+    Many(Vec<Content>),
+}
+
+/// A folder that is served.
+#[derive(Debug)]
+pub struct StaticFiles {
+    settings: StaticSettings,
+    root: CurrentRoot,
+    cache: ResourceCache,
+}
+
+/// What a path leads to.
+enum Target {
+    File(Plan),
+    Folder,
+    FolderWithoutSlash,
+}
+
+impl StaticFiles {
+    /// Opens the folder at `root`. When `root` is, or leads through, a symbolic link that is changed
+    /// later, the new folder is served after `validate_after`.
+    ///
+    /// # Errors
+    ///
+    /// What opening the folder says: not found, not a folder, no permission.
+    pub fn open(root: &Path, settings: StaticSettings) -> io::Result<Self> {
+        let validate_after_ns = u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX);
+        let root = CurrentRoot::open(root, validate_after_ns)?;
+        let limit = getrlimit(Limit::Nofile).current.unwrap_or(u64::MAX);
+        let cache = ResourceCache::new(&settings, settings.max_descriptors.min(limit / DESCRIPTOR_SHARE));
+        Ok(Self { settings, root, cache })
+    }
+
+    /// The answer to `request` for `path`, the normalised path below the mount, which starts with a
+    /// slash. Waits for nothing but the disk; a cached file makes no system call.
+    pub fn answer(&self, request: &RequestHead, path: &[u8], now: Now) -> Answer {
+        use maitred_http::Method::{Get, Head};
+        if !matches!(request.method, Get | Head) {
+            return refusal::method_not_allowed(&request.method);
+        }
+        if path.len() <= 1 && path::lacks_slash(request.path()) {
+            return redirect(request);
+        }
+        match self.cache.look_up(path, now) {
+            LookUp::Fresh(resource) => reply::answer(&resource, request),
+            LookUp::Due(resource) => self.check(request, path, now, &resource),
+            LookUp::Absent => self.load(request, path, now),
+        }
+    }
+
+    /// What the cache holds and has done.
+    pub fn statistics(&self) -> CacheStatistics {
+        self.cache.statistics()
+    }
+
+    /// Closes descriptors of files that nobody asked for in the last minute. Requests that find
+    /// something not cached do this too; a timer that calls it every ten seconds or more serves the
+    /// time without requests.
+    pub fn sweep(&self, now: Now) {
+        self.cache.sweep(now);
+    }
+
+    /// Answers from a cached resource if it is still what the file system holds.
+    fn check(&self, request: &RequestHead, path: &[u8], now: Now, cached: &Arc<Resource>) -> Answer {
+        let unchanged = match self.find(&self.root.at(now), path) {
+            Ok(Target::File(plan)) => cached.matches(&plan),
+            // No descriptor for the check: what was true a moment ago is better than a 503.
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
+            Ok(Target::Folder | Target::FolderWithoutSlash) | Err(_) => false,
+        };
+        if unchanged {
+            self.cache.note_revalidated();
+            return reply::answer(cached, request);
+        }
+        self.cache.invalidate(path, cached);
+        self.load(request, path, now)
+    }
+
+    /// Answers from the file system and keeps what may be kept.
+    fn load(&self, request: &RequestHead, path: &[u8], now: Now) -> Answer {
+        if !path::is_servable(path) {
+            return refusal::not_found(&request.method);
+        }
+        self.cache.sweep(now);
+        let started = Instant::now();
+        let root = self.root.at(now);
+        let mut loaded = self.try_load(&root, path, now);
+        if matches!(loaded, Err(Errno::MFILE)) && self.cache.release_descriptors() {
+            loaded = self.try_load(&root, path, now);
+        }
+        match loaded {
+            Ok(Loaded::Resource(resource)) => {
+                self.cache.insert(path, &resource, started.elapsed());
+                reply::answer(&resource, request)
+            }
+            Ok(Loaded::Folder) if self.settings.listing => list(&root, request, path),
+            Ok(Loaded::Folder) => refusal::not_found(&request.method),
+            Ok(Loaded::FolderWithoutSlash) => redirect(request),
+            Err(errno) => refusal::fault(&request.method, path, errno),
+        }
+    }
+
+    fn try_load(&self, root: &Root, path: &[u8], now: Now) -> Result<Loaded, Errno> {
+        Ok(match self.find(root, path)? {
+            Target::File(plan) => {
+                Loaded::Resource(Arc::new(Resource::load(root, plan, &self.settings, now)?))
+            }
+            Target::Folder => Loaded::Folder,
+            Target::FolderWithoutSlash => Loaded::FolderWithoutSlash,
+        })
+    }
+
+    /// What stands at `path`: a regular file, an index file of the folder, or the folder.
+    fn find(&self, root: &Root, path: &[u8]) -> Result<Target, Errno> {
+        let plan = |name: Vec<u8>, stamp| {
+            Target::File(Plan::of(root, name, stamp, self.settings.precompressed))
+        };
+        if !path.is_empty() && !path.ends_with(b"/") {
+            return match root.inspect(path)? {
+                Found::File(stamp) => Ok(plan(path.to_vec(), stamp)),
+                Found::Folder => Ok(Target::FolderWithoutSlash),
+                Found::Other => Err(Errno::NOENT),
+            };
+        }
+        for index in &self.settings.index {
+            let name = if path.is_empty() { b"/" } else { path };
+            let name = [name, index.as_bytes()].concat();
+            match root.inspect(&name) {
+                Ok(Found::File(stamp)) => return Ok(plan(name, stamp)),
+                Ok(Found::Folder | Found::Other) | Err(Errno::NOENT | Errno::LOOP | Errno::XDEV) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        match root.inspect(path)? {
+            Found::Folder => Ok(Target::Folder),
+            Found::File(_) | Found::Other => Err(Errno::NOENT),
+        }
+    }
+}
+
+/// What loading brought.
+enum Loaded {
+    Resource(Arc<Resource>),
+    Folder,
+    FolderWithoutSlash,
+}
+
+/// Sends the peer to the folder's own path, from which relative links work. 301 rather than 308:
+/// for GET and HEAD they mean the same, and every client knows the older one.
+fn redirect(request: &RequestHead) -> Answer {
+    let Some(location) = path::folder_location(request.path(), request.query()) else {
+        return refusal::not_found(&request.method);
+    };
+    let head = refusal::text_head(Status::MOVED_PERMANENTLY).with("Location", location);
+    refusal::text(&request.method, &Arc::new(head), "301 Moved Permanently\n")
+}
+
+fn list(root: &Root, request: &RequestHead, path: &[u8]) -> Answer {
+    let mut title = Vec::new();
+    if maitred_http::target::normalise(request.path(), &mut title).is_err() {
+        title = path.to_vec();
+    }
+    match listing::page(root, path, &title) {
+        Ok(page) => {
+            let head = ResponseHead::new(Status::OK)
+                .with("Content-Type", "text/html; charset=utf-8")
+                .with("Cache-Control", "no-cache");
+            let is_head = request.method == maitred_http::Method::Head;
+            let length = page.len() as u64;
+            let body = if is_head { Body::Empty } else { Body::One(Content::Bytes(page)) };
+            Answer { head: Arc::new(head), length, body, note: None }
+        }
+        Err(errno) => refusal::fault(&request.method, path, errno),
+    }
+}

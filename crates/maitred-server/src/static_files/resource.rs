@@ -1,0 +1,321 @@
+//! A file with its compressed siblings: found, opened, and made into ready answers.
+//!
+//! Promises: what is kept in memory was read under one stamp or is marked unsettled; the prepared
+//! heads of a variant never change. Leaves out: when it is looked at again (`cache.rs`).
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use maitred_http::{ResponseHead, Status, date, media_type};
+use maitred_runtime::{Content, FileRange};
+use rustix::fs::fstat;
+use rustix::io::Errno;
+
+use super::negotiate::Coding;
+use super::root::{Found, Root};
+use super::stamp::Stamp;
+use super::{Now, StaticSettings};
+
+/// The media type of a file whose name says nothing (RFC 9110 §8.3).
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// The stamps of a file and its siblings, by coding.
+pub(super) type Stamps = [Option<Stamp>; 4];
+
+/// A file that was found, before it is opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The path below the root, the name of an index file included.
+    pub(super) name: Vec<u8>,
+    pub(super) stamps: Stamps,
+}
+
+impl Plan {
+    /// The plan for the regular file `name`, with the siblings that are regular and not older.
+    pub(super) fn of(root: &Root, name: Vec<u8>, original: Stamp, precompressed: bool) -> Self {
+        let mut stamps: Stamps = [None; 4];
+        stamps[Coding::Identity as usize] = Some(original);
+        if precompressed {
+            for coding in Coding::COMPRESSED {
+                // A sibling that cannot be looked at is no sibling: the original can be sent.
+                if let Ok(Found::File(stamp)) = root.inspect(&sibling(&name, coding)) {
+                    stamps[coding as usize] = stamp.is_as_new_as(&original).then_some(stamp);
+                }
+            }
+        }
+        Self { name, stamps }
+    }
+}
+
+fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
+    [name, coding.suffix().as_bytes()].concat()
+}
+
+/// A file with its siblings, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Resource {
+    plan: Plan,
+    original: Variant,
+    siblings: Vec<(Coding, Variant)>,
+    /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
+    checked_at: AtomicU64,
+    /// Whether the file may change without a new stamp; then the resource must not be kept.
+    pub(super) is_unsettled: bool,
+    /// Bytes of content in memory.
+    pub(super) bytes: u64,
+    /// Descriptors held open.
+    pub(super) descriptors: u64,
+}
+
+/// One stored form of a file.
+#[derive(Debug)]
+pub(super) struct Variant {
+    /// The prepared 200 answer.
+    pub(super) full: Arc<ResponseHead>,
+    /// The prepared 304 answer.
+    pub(super) not_modified: Arc<ResponseHead>,
+    pub(super) entity_tag: Box<str>,
+    pub(super) last_modified: Option<u64>,
+    pub(super) media_type: &'static str,
+    /// The size in bytes of this form.
+    pub(super) length: u64,
+    payload: Payload,
+}
+
+#[derive(Clone, Debug)]
+enum Payload {
+    Memory(Arc<[u8]>),
+    File(Arc<File>),
+}
+
+/// A variant that is open, before its heads are made.
+struct Opened {
+    coding: Coding,
+    stamp: Stamp,
+    length: u64,
+    payload: Payload,
+    is_unsettled: bool,
+}
+
+impl Resource {
+    /// Opens what `plan` found and prepares the answers. The plan is brought up to date with what
+    /// was opened; a sibling that has gone or is too old by then is left out.
+    pub(super) fn load(
+        root: &Root,
+        mut plan: Plan,
+        settings: &StaticSettings,
+        now: Now,
+    ) -> Result<Self, Errno> {
+        // All of them in memory, or none: a large file's siblings do not count as small ones.
+        let is_small = plan.stamps.iter().flatten().all(|stamp| stamp.size <= settings.max_cached_file);
+        let max_in_memory = if is_small { settings.max_cached_file } else { 0 };
+        let original = open(root, &plan.name, Coding::Identity, max_in_memory)?;
+        plan.stamps[Coding::Identity as usize] = Some(original.stamp);
+        let mut siblings = Vec::new();
+        for coding in Coding::COMPRESSED {
+            let Some(found) = &mut plan.stamps[coding as usize] else { continue };
+            match open(root, &plan.name, coding, max_in_memory) {
+                Ok(sibling) if sibling.stamp.is_as_new_as(&original.stamp) => {
+                    *found = sibling.stamp;
+                    siblings.push((coding, sibling));
+                }
+                Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
+                _ => plan.stamps[coding as usize] = None,
+            }
+        }
+        Ok(Self::prepare(plan, original, siblings, settings, now))
+    }
+
+    fn prepare(
+        plan: Plan,
+        original: Opened,
+        siblings: Vec<(Coding, Opened)>,
+        settings: &StaticSettings,
+        now: Now,
+    ) -> Self {
+        let (mut is_unsettled, mut bytes, mut descriptors) = (false, 0, 0);
+        for opened in [&original].into_iter().chain(siblings.iter().map(|(_, sibling)| sibling)) {
+            is_unsettled |= opened.is_young(now);
+            match opened.payload {
+                Payload::Memory(_) => bytes += opened.length,
+                Payload::File(_) => descriptors += 1,
+            }
+        }
+        let common = Common {
+            media_type: media_type_of(&plan.name),
+            varies: !siblings.is_empty(),
+            cache_control: settings.cache_control.as_deref(),
+            now,
+        };
+        Self {
+            original: Variant::new(original, &common),
+            siblings: siblings
+                .into_iter()
+                .map(|(coding, sibling)| (coding, Variant::new(sibling, &common)))
+                .collect(),
+            plan,
+            checked_at: AtomicU64::new(now.monotonic_ns),
+            is_unsettled,
+            bytes,
+            descriptors,
+        }
+    }
+
+    /// Whether there is more than one form to choose from.
+    pub(super) fn varies(&self) -> bool {
+        !self.siblings.is_empty()
+    }
+
+    /// Whether there is a form in this coding.
+    pub(super) fn has(&self, coding: Coding) -> bool {
+        coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
+    }
+
+    /// The form in this coding, or the file itself.
+    pub(super) fn variant(&self, coding: Coding) -> &Variant {
+        self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
+    }
+
+    /// The bytes of names it holds, for its weight in the cache.
+    pub(super) fn name_length(&self) -> usize {
+        self.plan.name.len()
+    }
+
+    /// Whether `plan` finds what this resource was loaded from.
+    pub(super) fn matches(&self, plan: &Plan) -> bool {
+        self.plan == *plan
+    }
+
+    /// Whether it was checked less than `validate_after` ago.
+    pub(super) fn is_fresh(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+        monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)) < validate_after_ns
+    }
+
+    /// Takes the duty of the next check, for one thread of those that find it due; the others go on
+    /// with what is there. A check that fails removes the resource, so the duty is never lost.
+    pub(super) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+        let seen = self.checked_at.load(Ordering::Relaxed);
+        monotonic_ns.saturating_sub(seen) >= validate_after_ns
+            && self
+                .checked_at
+                .compare_exchange(seen, monotonic_ns, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// How long ago it was last checked, which is also how long it has not been asked for.
+    pub(super) fn idle_for(&self, monotonic_ns: u64) -> Duration {
+        Duration::from_nanos(monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)))
+    }
+}
+
+/// What the forms of one file have in common.
+struct Common<'a> {
+    media_type: &'static str,
+    /// Whether there are several forms.
+    varies: bool,
+    cache_control: Option<&'a str>,
+    now: Now,
+}
+
+impl Opened {
+    fn is_young(&self, now: Now) -> bool {
+        self.is_unsettled || self.stamp.is_young(now.unix_seconds)
+    }
+}
+
+impl Variant {
+    fn new(opened: Opened, common: &Common<'_>) -> Self {
+        let young = opened.is_young(common.now);
+        let entity_tag = opened.stamp.entity_tag(opened.coding, young);
+        let last_modified = opened.stamp.last_modified(young, common.now.unix_seconds);
+        // RFC 9110 §15.4.5: a 304 repeats Cache-Control, ETag and Vary (and Date, which is not ours);
+        // Last-Modified helps only a client without the tag.
+        let mut not_modified = ResponseHead::new(Status::NOT_MODIFIED).with("ETag", entity_tag.as_bytes());
+        if common.varies {
+            not_modified = not_modified.with("Vary", "Accept-Encoding");
+        }
+        if let Some(cache_control) = common.cache_control {
+            not_modified = not_modified.with("Cache-Control", cache_control);
+        }
+        let mut full = ResponseHead { status: Status::OK, ..not_modified.clone() }
+            .with("Content-Type", common.media_type)
+            .with("Accept-Ranges", "bytes");
+        if let Some(token) = opened.coding.token() {
+            full = full.with("Content-Encoding", token);
+        }
+        if let Some(seconds) = last_modified {
+            full = full.with("Last-Modified", date::format(seconds));
+        }
+        Self {
+            full: Arc::new(full),
+            not_modified: Arc::new(not_modified),
+            entity_tag,
+            last_modified,
+            media_type: common.media_type,
+            length: opened.length,
+            payload: opened.payload,
+        }
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Content {
+        match &self.payload {
+            Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),
+            Payload::File(file) => {
+                Content::File(FileRange { file: Arc::clone(file), offset: 0, length: self.length })
+            }
+        }
+    }
+
+    /// `length` bytes from `offset`, which lie inside.
+    pub(super) fn part(&self, offset: u64, length: u64) -> Content {
+        match &self.payload {
+            Payload::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let end = usize::try_from(offset.saturating_add(length)).unwrap_or(usize::MAX);
+                Content::Bytes(bytes.get(start..end).unwrap_or_default().to_vec())
+            }
+            Payload::File(file) => Content::File(FileRange { file: Arc::clone(file), offset, length }),
+        }
+    }
+}
+
+/// Opens one form, and reads it when it has at most `max_in_memory` bytes: it may have grown since
+/// it was inspected.
+fn open(root: &Root, name: &[u8], coding: Coding, max_in_memory: u64) -> Result<Opened, Errno> {
+    let (file, stamp) = root.open_file(&sibling(name, coding))?;
+    if stamp.size > max_in_memory {
+        let payload = Payload::File(Arc::new(file));
+        return Ok(Opened { coding, stamp, length: stamp.size, payload, is_unsettled: false });
+    }
+    let bytes = read(&file, stamp.size)?;
+    // A change while reading leaves another stamp, or a length that is not the stamp's.
+    let after = Stamp::of(&fstat(&file)?);
+    let length = bytes.len() as u64;
+    let is_unsettled = after != stamp || length != stamp.size;
+    Ok(Opened { coding, stamp: after, length, payload: Payload::Memory(bytes), is_unsettled })
+}
+
+/// Up to `size` bytes from the start: fewer when the file became shorter meanwhile.
+fn read(file: impl AsFd, size: u64) -> Result<Arc<[u8]>, Errno> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::FBIG)?];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::pread(&file, &mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes.into())
+}
+
+fn media_type_of(path: &[u8]) -> &'static str {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    media_type::for_name(&String::from_utf8_lossy(name)).unwrap_or(UNKNOWN_TYPE)
+}
