@@ -1,0 +1,188 @@
+//! Counters sharded per thread, and gauges.
+
+use std::array;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Number of shards: threads up to this many never share a cache line. More threads share shards, still counting
+/// exactly. 16 is the largest number of cores whose counters are expected to be hot at once; a shard costs 128 bytes.
+const SHARDS: usize = 16;
+
+/// `N` counters that are counted together, such as those of one listener. All counters of a shard lie side by side,
+/// so that a thread that counts several of them touches one or two cache lines, which no other thread writes.
+///
+/// Memory: 16 shards of `N × 8` bytes, rounded up to 128.
+///
+/// ```
+/// use maitred_stats::Counters;
+///
+/// #[derive(Clone, Copy)]
+/// enum Event { Accepted, Refused }
+///
+/// let events = Counters::<2>::new();
+/// events.add(Event::Accepted as usize, 1);
+/// assert_eq!(events.snapshot(), [1, 0]);
+/// # let _ = Event::Refused;
+/// ```
+pub struct Counters<const N: usize> {
+    shards: [Shard<N>; SHARDS],
+}
+
+/// 128 bytes: processors fetch pairs of 64-byte lines.
+#[repr(align(128))]
+struct Shard<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Counters<N> {
+    /// All zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { shards: array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0)))) }
+    }
+
+    /// Adds `amount` to counter `which`, a number below `N`. Wraps at 2^64.
+    ///
+    /// # Panics
+    /// When `which` is not below `N`.
+    pub fn add(&self, which: usize, amount: u64) {
+        self.shards[shard()].0[which].fetch_add(amount, Relaxed);
+    }
+
+    /// The value of counter `which`, a number below `N`.
+    ///
+    /// # Panics
+    /// When `which` is not below `N`.
+    #[must_use]
+    pub fn total(&self, which: usize) -> u64 {
+        self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.0[which].load(Relaxed)))
+    }
+
+    /// The values of all counters.
+    #[must_use]
+    pub fn snapshot(&self) -> [u64; N] {
+        array::from_fn(|which| self.total(which))
+    }
+}
+
+impl<const N: usize> Default for Counters<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One counter. Costs 2 KiB; counters that are counted together belong in [`Counters`].
+#[derive(Default)]
+pub struct Counter(Counters<1>);
+
+impl Counter {
+    /// Zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        self.0.add(0, amount);
+    }
+
+    /// The sum over all threads.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.total(0)
+    }
+}
+
+/// A value that goes up and down, such as the number of open connections. Not sharded: for a value that changes with
+/// every request take two [`Counters`] and subtract.
+#[derive(Default)]
+pub struct Gauge(AtomicI64);
+
+impl Gauge {
+    /// Zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicI64::new(0))
+    }
+
+    /// Adds `amount`, which may be negative.
+    pub fn add(&self, amount: i64) {
+        self.0.fetch_add(amount, Relaxed);
+    }
+
+    /// Replaces the value.
+    pub fn set(&self, value: i64) {
+        self.0.store(value, Relaxed);
+    }
+
+    /// The value now.
+    #[must_use]
+    pub fn value(&self) -> i64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The shard of the calling thread: given out in turn, kept for the thread's life.
+fn shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static SHARD: usize = NEXT.fetch_add(1, Relaxed) % SHARDS;
+    }
+    // A destructor of another thread-local may count while this one is gone already.
+    SHARD.try_with(|shard| *shard).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn counts_of_more_threads_than_shards_add_up() {
+        let counters = Counters::<3>::new();
+        thread::scope(|scope| {
+            for _ in 0..SHARDS * 2 + 1 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        counters.add(1, 1);
+                        counters.add(2, 5);
+                    }
+                });
+            }
+        });
+        let threads = SHARDS as u64 * 2 + 1;
+        assert_eq!(counters.snapshot(), [0, threads * 1000, threads * 5000]);
+    }
+
+    #[test]
+    fn neighbouring_threads_have_shards_of_their_own() {
+        let mine = thread::spawn(shard).join().expect("first");
+        assert_eq!(shard(), shard(), "kept");
+        let distinct: std::collections::HashSet<usize> =
+            (0..SHARDS * 4).map(|_| thread::spawn(shard).join().expect("thread")).chain([mine]).collect();
+        assert_eq!(distinct.len(), SHARDS, "all shards are given out");
+    }
+
+    #[test]
+    fn shards_do_not_share_a_cache_line() {
+        assert_eq!(size_of::<Shard<1>>(), 128);
+        assert_eq!(size_of::<Shard<17>>(), 256);
+        assert_eq!(align_of::<Counters<1>>(), 128);
+    }
+
+    #[test]
+    fn a_gauge_goes_up_and_down() {
+        let gauge = Gauge::new();
+        gauge.add(3);
+        gauge.add(-5);
+        assert_eq!(gauge.value(), -2);
+        gauge.set(9);
+        assert_eq!(gauge.value(), 9);
+    }
+
+    #[test]
+    fn a_single_counter_counts() {
+        let counter = Counter::new();
+        counter.add(2);
+        counter.add(3);
+        assert_eq!(counter.total(), 5);
+    }
+}
