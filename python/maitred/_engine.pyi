@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from os import PathLike
 
+__all__ = ["__version__", "main"]
+
 __version__: str
 """The version of the package."""
 

@@ -1,0 +1,137 @@
+"""Starts the real command for the tests, on a port the system chooses."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+MAITRED = Path(sys.executable).with_name("maitred")
+#: No test waits for a time to pass; this only ends a test whose condition never comes true.
+PATIENCE = 30.0
+
+
+class Server:
+    """A running ``maitred`` and everything it has said."""
+
+    def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [MAITRED, *arguments, "--listen", "127.0.0.1:0"],
+            cwd=folder,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.said = ""
+        self._ended = False
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.port = int(self.wait_for(r"127\.0\.0\.1:([1-9]\d*)")[1])
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._changed:
+                self.said += line
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait_for(self, pattern: str, start: int = 0) -> re.Match[str]:
+        """Waits until the server has said something that matches, from position ``start`` on."""
+        expression = re.compile(pattern)
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or expression.search(self.said, start), PATIENCE)
+            found = expression.search(self.said, start)
+        assert found, f"the server did not say {pattern!r}, but:\n{self.said}"
+        return found
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def fetch(
+        self, path: str, method: str = "GET", body: bytes | Iterator[bytes] | None = None, **headers: str
+    ) -> Reply:
+        """One request on a connection of its own. An underscore in a header's name is a hyphen."""
+        connection = self.connect()
+        try:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, named)
+            return Reply(connection.getresponse())
+        finally:
+            connection.close()
+
+    def raw(self, request: bytes) -> bytes:
+        """Sends bytes and returns everything that comes until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as peer:
+            peer.sendall(request)
+            received = b""
+            while part := peer.recv(65536):
+                received += part
+            return received
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Sends the signal and returns the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return code
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Reply:
+    """A response read to its end."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.reason = response.reason
+        self.headers = response.headers
+        self.body = response.read()
+
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a server for a source text, or for a file or module that is named."""
+    servers = []
+
+    def start(*arguments: str, source: str = "", **environment: str) -> Server:
+        if source:
+            (tmp_path / "app.py").write_text(source)
+            arguments = ("app.py", *arguments)
+        server = Server(list(arguments), tmp_path, environment)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The applications of apps.py."""
+    server = Server([str(HERE / "apps.py"), "--max-threads", "8"], tmp_path_factory.mktemp("apps"), {})
+    try:
+        yield server
+        assert server.stop() == 0, server.said
+    finally:
+        server.kill()

@@ -1,0 +1,196 @@
+"""The command: start, errors of the user's making, signals and the end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import MAITRED, PATIENCE, Serve
+
+HELLO = """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+"""
+
+# Says "inside" and stays there until somebody opens the FIFO for writing.
+WAITING = """
+import os, sys
+os.mkfifo("leave")
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    print("inside", file=sys.stderr, flush=True)
+    open("leave").close()
+    return [b"left"]
+"""
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MAITRED, *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.mark.parametrize("target", ["app", "app:app", "app.py", "./app.py:app", "{folder}/app.py"])
+def test_every_way_to_name_the_application(serve: Serve, tmp_path: Path, target: str) -> None:
+    (tmp_path / "app.py").write_text(HELLO)
+    server = serve(target.format(folder=tmp_path))
+    assert server.fetch("/").body == b"hello"
+    assert server.stop() == 0, server.said
+
+
+def test_python_dash_m_and_version(tmp_path: Path) -> None:
+    expected = f"(Python {sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro})"
+    module = [sys.executable, "-m", "maitred", "--version"]
+    for command in ([MAITRED, "--version"], module):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(r"maitred \d+\.\d+\.\d+ .*\n", done.stdout)
+        assert expected in done.stdout
+
+
+def test_a_validated_application_is_served_as_wsgi(serve: Serve) -> None:
+    source = HELLO + "from wsgiref.validate import validator\napp = validator(app)\n"
+    assert serve(source=source).fetch("/").body == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["ap"], ["no module named 'ap'", "did you mean app?"]),
+        (["ap.py"], ["there is no file ap.py", "did you mean app.py?"]),
+        (["app:aap"], ["app has no attribute 'aap'", "did you mean app:app?"]),
+        (["app:number"], ["app:number is not callable, it is int"]),
+        (["app:asynchronous"], ["ASGI comes in a later version; this version serves WSGI"]),
+        (["app", "--interface", "asgi"], ["ASGI comes in a later version; this version serves WSGI"]),
+        (["app", "--min-thread", "1"], ["--min-threads"]),
+    ],
+)
+def test_errors_are_one_line_with_the_remedy(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
+    (tmp_path / "app.py").write_text(HELLO + "number = 7\nasync def asynchronous(scope, receive, send): pass\n")
+    done = run(tmp_path, *arguments, "--listen", "127.0.0.1:0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_an_exception_during_the_import_is_shown_before_the_line(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("def setup():\n    raise ValueError('no configuration')\nsetup()\n")
+    done = run(tmp_path, "app", "--listen", "127.0.0.1:0")
+    assert done.returncode == 2
+    *traceback, line = done.stderr.splitlines()
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert any("in setup" in part for part in traceback)
+    assert "importing app failed: ValueError: no configuration" in line
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(HELLO)
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        address = f"127.0.0.1:{holder.getsockname()[1]}"
+        done = run(tmp_path, "app", "--listen", address)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert address in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_ends_with_0(serve: Serve, tmp_path: Path, number: signal.Signals) -> None:
+    server = serve(source=WAITING)
+    accepted = server.connect()
+    accepted.request("GET", "/enter")
+    server.wait_for("inside")
+    start = len(server.said)
+    server.process.send_signal(number)
+    server.wait_for("(?i)drain", start)
+    assert server.process.poll() is None, "it waits for the request"
+    (tmp_path / "leave").write_text("")
+    # The accepted request is answered although the signal came before.
+    response = accepted.getresponse()
+    assert (response.status, response.read()) == (200, b"left")
+    assert server.process.wait(PATIENCE) == 0, server.said
+    accepted.close()
+
+
+def test_a_second_signal_ends_at_once_with_a_thread_in_the_application(serve: Serve) -> None:
+    server = serve(source=WAITING)
+    accepted = server.connect()
+    accepted.request("GET", "/enter")
+    server.wait_for("inside")
+    start = len(server.said)
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for("(?i)drain", start)
+    assert server.stop() == 128 + signal.SIGTERM
+    assert "ended with threads still in the application" in server.said
+    accepted.close()
+
+
+def test_what_the_application_installed_for_a_signal_is_called_too(serve: Serve) -> None:
+    source = HELLO + (
+        "import signal\n"
+        "def cleanup(number, frame): print('cleanup', number, flush=True)\n"
+        "signal.signal(signal.SIGTERM, cleanup)\n"
+        "signal.signal(signal.SIGUSR1, lambda number, frame: print('user signal', flush=True))\n"
+    )
+    server = serve(source=source)
+    server.process.send_signal(signal.SIGUSR1)
+    server.wait_for("user signal")
+    assert server.fetch("/").body == b"hello"
+    assert server.stop() == 0, server.said
+    assert f"cleanup {signal.SIGTERM.value}" in server.said
+
+
+def test_the_end_of_the_process_is_python_s_own(serve: Serve) -> None:
+    source = HELLO + "import atexit\natexit.register(print, 'at exit', flush=True)\n"
+    server = serve(source=source)
+    assert server.fetch("/").body == b"hello"
+    assert server.stop() == 0
+    assert "at exit" in server.said
+
+
+def test_more_threads_are_made_up_to_the_limit(serve: Serve) -> None:
+    source = """
+import threading
+everybody = threading.Barrier(6)
+
+def app(environ, start_response):
+    everybody.wait(30)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [threading.current_thread().name.encode()]
+"""
+    server = serve("--min-threads", "1", "--max-threads", "6", source=source)
+    connections = [server.connect() for _ in range(6)]
+    for connection in connections:
+        connection.request("GET", "/")
+    names = {connection.getresponse().read() for connection in connections}
+    assert len(names) == 6
+    for connection in connections:
+        connection.close()
+    assert server.stop() == 0, server.said
+
+
+def test_a_thread_keeps_its_thread_local_values(serve: Serve) -> None:
+    source = """
+import threading
+local = threading.local()
+
+def app(environ, start_response):
+    local.count = getattr(local, "count", 0) + 1
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [str(local.count).encode()]
+"""
+    server = serve("--max-threads", "1", source=source)
+    assert [server.fetch("/").body for _ in range(3)] == [b"1", b"2", b"3"]
