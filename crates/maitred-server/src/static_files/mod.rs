@@ -129,7 +129,7 @@ pub struct StaticFiles {
 
 /// What a path leads to.
 enum Target {
-    File(Plan),
+    File(Box<Plan>),
     Folder,
     FolderWithoutSlash,
 }
@@ -221,7 +221,7 @@ impl StaticFiles {
     fn try_load(&self, root: &Root, path: &[u8], now: Now) -> Result<Loaded, Errno> {
         Ok(match self.find(root, path)? {
             Target::File(plan) => {
-                Loaded::Resource(Arc::new(Resource::load(root, plan, &self.settings, now)?))
+                Loaded::Resource(Arc::new(Resource::load(root, *plan, &self.settings, now)?))
             }
             Target::Folder => Loaded::Folder,
             Target::FolderWithoutSlash => Loaded::FolderWithoutSlash,
@@ -231,7 +231,7 @@ impl StaticFiles {
     /// What stands at `path`: a regular file, an index file of the folder, or the folder.
     fn find(&self, root: &Root, path: &[u8]) -> Result<Target, Errno> {
         let plan = |name: Vec<u8>, stamp| {
-            Target::File(Plan::of(root, name, stamp, self.settings.precompressed))
+            Target::File(Box::new(Plan::of(root, name, stamp, self.settings.precompressed)))
         };
         if !path.is_empty() && !path.ends_with(b"/") {
             return match root.inspect(path)? {

@@ -33,11 +33,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    #[expect(
-        clippy::unnecessary_cast,
-        clippy::useless_conversion,
-        reason = "the fields of Stat differ in width between architectures"
-    )]
+    #[expect(clippy::unnecessary_cast, reason = "the fields of Stat differ in width between architectures")]
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev as u64,
