@@ -1,0 +1,1 @@
+"""What every bench shares: servers, CPU accounting, load, alternation, statistics, reports."""

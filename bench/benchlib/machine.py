@@ -1,0 +1,130 @@
+"""The machine: cores, processes, CPU time, memory.  Everything is read from /proc.
+
+Only processes that a bench started are ever signalled, each by its own id.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cores() -> tuple[int, int]:
+    """The server's core and the load's core: the first two this process may use (the same one if it has one)."""
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[0], usable[1] if len(usable) > 1 else usable[0]
+
+
+def pinned(core: int) -> list[str]:
+    """The words before a command that tie it to a core, at the chosen priority (`bench/run --nice`)."""
+    nice = os.environ.get("MAITRED_BENCH_NICE", "0")
+    if nice == "0":
+        return ["taskset", "-c", str(core)]
+    # Where the kernel groups processes by session, niceness counts only inside a group: a session of its own, and
+    # the same niceness for that.
+    script = 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" taskset -c "$@"'
+    return ["setsid", "sh", "-c", script, nice, str(core)]
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files to the hard one; children inherit it.  Returns it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def process_tree(pid: int) -> list[int]:
+    """A process and all its descendants (nginx's workers, for example)."""
+    found, open_ends = [], [pid]
+    while open_ends:
+        current = open_ends.pop()
+        found.append(current)
+        for children in Path(f"/proc/{current}/task").glob("*/children"):
+            try:
+                open_ends += [int(child) for child in children.read_text().split()]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return found
+
+
+def cpu_ns(pid: int) -> int:
+    """User and system CPU time of a process tree so far, in nanoseconds.
+
+    The sum over living threads has nanosecond resolution but forgets threads that ended; the process total
+    remembers them but counts in ticks (10 ms).  The larger of the two, when they differ by more than two ticks.
+    """
+    total = 0
+    for member in process_tree(pid):
+        threads = _thread_ns(member)
+        ticks = _ticks_ns(member)
+        total += ticks if ticks - threads > 2 * 1_000_000_000 // TICKS else threads
+    return total
+
+
+def _thread_ns(pid: int) -> int:
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(thread.read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total
+
+
+def _ticks_ns(pid: int) -> int:
+    try:
+        # The name in parentheses may hold spaces and parentheses.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // TICKS
+
+
+def core_busy_ns(core: int) -> int:
+    """Time a core was busy or stolen since boot, in nanoseconds (10 ms resolution)."""
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name == f"cpu{core}":
+            user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields[:8])
+            return (user + nice + system + irq + softirq + steal) * 1_000_000_000 // TICKS
+    return 0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of a process tree, in bytes; the kernel's own (sockets, buffers, epoll) is not in it."""
+
+    pss: int
+    private: int
+
+
+def memory(pid: int) -> Memory:
+    """Proportional set size and private resident memory of a process tree."""
+    pss = private = 0
+    for member in process_tree(pid):
+        for line in Path(f"/proc/{member}/smaps_rollup").read_text().splitlines()[1:]:
+            name, value, *_ = line.split()
+            if name == "Pss:":
+                pss += int(value) * 1024
+            elif name in ("Private_Clean:", "Private_Dirty:"):
+                private += int(value) * 1024
+    return Memory(pss, private)
+
+
+def description() -> str:
+    """One line for the report: processor, cores, kernel, load by others."""
+    model = next(
+        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+         if line.startswith("model name")), platform.machine())
+    server, load = cores()
+    where = f"server on core {server}, load on core {load}"
+    if os.environ.get("MAITRED_BENCH_NICE", "0") != "0":
+        where += f", both at nice {os.environ['MAITRED_BENCH_NICE']}"
+    average = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}; {where}; load average at start {average}"

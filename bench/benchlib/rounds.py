@@ -1,0 +1,137 @@
+"""Rounds: every contender once, in turn, again and again, so that what changes on the machine hits all alike."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from . import figures, machine, servers
+from .report import say
+
+T = TypeVar("T")
+
+
+class Missing(Exception):
+    """Something the bench cannot do without is not installed."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says; `None` leaves the choice to the bench."""
+
+    smoke: bool = False
+    pairs: int | None = None
+    seconds: float | None = None
+    only: tuple[str, ...] = ()
+    threads: int = 1
+    spin: bool = False
+    load: str = "wrk"
+
+    def rounds(self, full: int, smoke: int = 2) -> int:
+        return self.pairs or (smoke if self.smoke else full)
+
+    def duration(self, full: float, smoke: float = 1.0) -> float:
+        return self.seconds or (smoke if self.smoke else full)
+
+
+@dataclass(frozen=True)
+class Timed(Generic[T]):
+    """What a piece of work returned, and what it cost."""
+
+    outcome: T
+    cpu_ns: int
+    others: float
+
+
+def need(*programs: str) -> None:
+    """Raise `Missing` unless every program is installed."""
+    absent = [program for program in programs if not shutil.which(program)]
+    if absent:
+        raise Missing(f"not installed: {', '.join(absent)}")
+
+
+def present(options: Options, candidates: Sequence[servers.Contender]) -> tuple[list[servers.Contender], list[str]]:
+    """The candidates that can run, and a line for each that cannot."""
+    chosen = [each for each in candidates if not options.only or each.name in options.only]
+    unknown = set(options.only) - {each.name for each in candidates}
+    if unknown:
+        raise Missing(f"no such contender: {', '.join(sorted(unknown))}; there are "
+                      + ", ".join(each.name for each in candidates))
+    found = [each for each in chosen if each.found()]
+    lines = [f"skipped: {each.name} ({Path(each.program).name} is not installed or not built)"
+             for each in chosen if not each.found()]
+    for line in lines:
+        say(line)
+    if not found:
+        raise Missing("no contender can run")
+    return found, lines
+
+
+@contextlib.contextmanager
+def all_running(contenders: Sequence[servers.Contender], root: Path, folder: Path,
+                connections: int = 512) -> Iterator[list[servers.Server]]:
+    """All contenders at once; the ones not loaded sleep."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(servers.running(each, root, folder, connections)) for each in contenders]
+
+
+class Meter:
+    """CPU time of a server's process tree between `start` and `stop`."""
+
+    def __init__(self, server: servers.Server) -> None:
+        self._pid = server.pid
+        self._from = (0, 0, 0)
+        self.cpu_ns = 0
+        #: Share of the server's core that went to anything but the server (other processes, interrupts, steal).
+        self.others = 0.0
+
+    def start(self) -> None:
+        self._from = self._read()
+
+    def stop(self) -> None:
+        cpu, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
+        self.cpu_ns = cpu
+        self.others = max(0, busy - cpu) / wall
+
+    def _read(self) -> tuple[int, int, int]:
+        return machine.cpu_ns(self._pid), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+
+
+def timed(server: servers.Server, work: Callable[[], T]) -> Timed[T]:
+    """Run `work` and account the CPU time that the server's process tree used meanwhile (its warm-up included)."""
+    meter = Meter(server)
+    meter.start()
+    outcome = work()
+    meter.stop()
+    return Timed(outcome, meter.cpu_ns, meter.others)
+
+
+def against(samples: dict[str, list[float]], name: str, base: str) -> str:
+    """The ratio name / base as a table cell: median of the pairs and its interval."""
+    if base not in samples or name == base:
+        return "–"
+    return ratio_text(figures.ratios(samples[name], samples[base]))
+
+
+def ratio_text(ratio: figures.Spread) -> str:
+    return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
+
+
+def others_text(shares: Sequence[float]) -> str:
+    """The line every report carries about disturbance."""
+    return (f"Other work on the server's core while measuring: median {100 * figures.spread(shares).median:.0f} %, "
+            f"most {100 * max(shares):.0f} % (other processes, interrupts, stolen time).")
+
+
+def verdict(words: str, value: float, limit: float) -> str:
+    """A gate or goal with the figure beside it."""
+    return f"- {words}: {value:.3f} against {limit:.3f}: **{'met' if value <= limit else 'not met'}**"
+
+
+INTERVAL_NOTE = ("Medians with quartiles in brackets; ratios are formed pair by pair (same round), median with the "
+                 "interval that holds the true median with 95 % confidence (the whole range below six pairs).")
