@@ -1,6 +1,7 @@
 //! The platform edge: poller, sockets, timers, clock, buffers.
 
 pub mod clock;
+pub mod line_writer;
 pub mod machine;
 pub mod poller;
 pub mod socket;

@@ -1,0 +1,260 @@
+//! Writes lines to a file, a pipe or a terminal without ever making the caller wait for it.
+//!
+//! Lines go into a bounded buffer; a thread writes them in batches, in the order they were accepted. Each write(2)
+//! ends at the end of a line, so that processes that append to the same file do not mix their lines.
+//!
+//! What happens when writing fails:
+//!
+//! | state of the target | lines in the buffer | new lines |
+//! |---|---|---|
+//! | pipe that nobody reads, slow disk | wait | dropped and counted while the buffer is full |
+//! | ENOSPC, EIO and other errors | kept, tried again after 10 ms to 1 s | the same |
+//! | EPIPE: the reader has gone | lost and counted | tried, at most once a second |
+//!
+//! The thread does not survive a fork(2): a child opens a writer of its own.
+//!
+//! Where lines are missing a line tells how many, as soon as there is room for it. SIGPIPE must be ignored, as Rust's and
+//! Python's start-up code does.
+
+mod batch;
+mod writer_thread;
+
+use batch::Batch;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where the lines go.
+#[derive(Debug)]
+pub enum Target {
+    /// The process's standard output.
+    Stdout,
+    /// The process's standard error.
+    Stderr,
+    /// A file, which is made if need be and appended to, a device, or a FIFO that has a reader.
+    Path(PathBuf),
+    /// Something open already, such as an inherited pipe.
+    File(File),
+}
+
+/// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
+/// for that: call [`flush`](Self::flush) before.
+pub struct LineWriter {
+    shared: Arc<Shared>,
+}
+
+/// What the callers and the thread have in common.
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to do for the thread.
+    work: Condvar,
+    /// Lines were written or lost.
+    settled: Condvar,
+    /// write(2) calls.
+    writes: AtomicU64,
+}
+
+struct State {
+    pending: Batch,
+    /// Cost of the lines the thread has taken and not yet written.
+    in_flight: usize,
+    capacity: usize,
+    /// Lines and notices accepted, and those of them written or lost.
+    accepted: u64,
+    settled: u64,
+    /// Lines dropped or lost ever, and those no line has told of yet.
+    dropped: u64,
+    unreported: u64,
+    notice: fn(u64) -> String,
+    /// The error of the last write or reopening, `None` after a success.
+    failure: Option<rustix::io::Errno>,
+    /// Requests to open the target again, and those of them carried out.
+    reopen_asked: u64,
+    reopened: u64,
+    /// Somebody waits in `flush`: try again at once.
+    hurry: bool,
+    closing: bool,
+}
+
+impl LineWriter {
+    /// Opens `target` and starts the thread. At most `capacity_bytes` are buffered; a line costs its length and 17
+    /// bytes.
+    ///
+    /// # Errors
+    /// When the target cannot be opened (for a FIFO without a reader: ENXIO) or the thread not be started.
+    pub fn open(target: Target, capacity_bytes: usize) -> io::Result<Self> {
+        let (file, target) = open_first(target)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(capacity_bytes)),
+            work: Condvar::new(),
+            settled: Condvar::new(),
+            writes: AtomicU64::new(0),
+        });
+        writer_thread::start(Arc::clone(&shared), file, target)?;
+        Ok(Self { shared })
+    }
+
+    /// Appends `line`, and a line feed unless it ends in one. Never waits for the target. Returns false when there
+    /// is no room: the line is dropped and counted.
+    pub fn write(&self, line: &[u8]) -> bool {
+        let mut state = self.shared.lock();
+        let was_empty = state.pending.is_empty();
+        let accepted = state.accept(line);
+        drop(state);
+        if accepted && was_empty {
+            self.shared.work.notify_one();
+        }
+        accepted
+    }
+
+    /// Lets the thread open a path anew (after the file was renamed) before it writes the next line; a line written in
+    /// part is repeated whole. Standard output and error are taken over again, in case they were redirected. When
+    /// it fails the old file stays in use, see [`failure`](Self::failure).
+    pub fn reopen(&self) {
+        self.shared.lock().reopen_asked += 1;
+        self.shared.work.notify_one();
+    }
+
+    /// Number of lines dropped for want of room or lost in a failed write, ever.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
+    }
+
+    /// Number of write(2) calls, successful or not.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.shared.writes.load(Relaxed)
+    }
+
+    /// The error of the last write or reopening; `None` when it succeeded.
+    #[must_use]
+    pub fn failure(&self) -> Option<io::Error> {
+        self.shared.lock().failure.map(io::Error::from)
+    }
+
+    /// Replaces the text of the line that tells of `n` missing lines, for logs with a format of their own.
+    pub fn set_notice(&self, notice: fn(n: u64) -> String) {
+        self.shared.lock().notice = notice;
+    }
+
+    /// Waits until the lines accepted so far are written or lost, at most for `limit`. Returns whether they are. It
+    /// cannot hang: the thread may stay blocked in write(2), this gives up.
+    pub fn flush(&self, limit: Duration) -> bool {
+        let mut state = self.shared.lock();
+        if state.unreported > 0 && state.failure.is_none() {
+            state.push_notice();
+        }
+        let (accepted, asked) = (state.accepted, state.reopen_asked);
+        state.hurry = true;
+        self.shared.work.notify_one();
+        let waiting = |state: &mut State| state.settled < accepted || state.reopened < asked;
+        let (_state, timeout) = self
+            .shared
+            .settled
+            .wait_timeout_while(state, limit, waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+}
+
+impl Drop for LineWriter {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.work.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(capacity: usize) -> Self {
+        Self {
+            pending: Batch::default(),
+            in_flight: 0,
+            capacity,
+            accepted: 0,
+            settled: 0,
+            dropped: 0,
+            unreported: 0,
+            notice,
+            failure: None,
+            reopen_asked: 0,
+            reopened: 0,
+            hurry: false,
+            closing: false,
+        }
+    }
+
+    /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.
+    fn accept(&mut self, line: &[u8]) -> bool {
+        if self.in_flight + self.pending.remaining_cost() + Batch::cost(line) > self.capacity {
+            self.dropped += 1;
+            self.unreported += 1;
+            return false;
+        }
+        if self.unreported > 0 {
+            self.push_notice();
+        }
+        self.pending.push(line);
+        self.accepted += 1;
+        true
+    }
+
+    /// Tells of the lines missing so far. It may exceed the capacity by one notice: a line has to fit first.
+    fn push_notice(&mut self) {
+        let missing = std::mem::take(&mut self.unreported);
+        let text = (self.notice)(missing);
+        self.pending.push_notice(text.as_bytes(), missing);
+        self.accepted += 1;
+    }
+}
+
+fn notice(lines: u64) -> String {
+    format!("maitred: {lines} lines are missing here, the log could not be written")
+}
+
+/// What the thread opens again on request.
+enum Reopen {
+    Stdout,
+    Stderr,
+    Path(PathBuf),
+    Nothing,
+}
+
+impl Reopen {
+    /// A descriptor of its own, so that nobody else closes it.
+    fn open(&self) -> io::Result<Option<OwnedFd>> {
+        Ok(Some(match self {
+            Self::Stdout => io::stdout().as_fd().try_clone_to_owned()?,
+            Self::Stderr => io::stderr().as_fd().try_clone_to_owned()?,
+            Self::Path(path) => {
+                // Without waiting: the opening of a FIFO that has no reader would block for ever.
+                let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+                let flags = i32::try_from(flags.bits()).unwrap_or_default();
+                OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)?.into()
+            }
+            Self::Nothing => return Ok(None),
+        }))
+    }
+}
+
+fn open_first(target: Target) -> io::Result<(OwnedFd, Reopen)> {
+    let reopen = match target {
+        Target::File(file) => return Ok((file.into(), Reopen::Nothing)),
+        Target::Stdout => Reopen::Stdout,
+        Target::Stderr => Reopen::Stderr,
+        Target::Path(path) => Reopen::Path(path),
+    };
+    let file = reopen.open()?.ok_or(io::ErrorKind::Unsupported)?;
+    Ok((file, reopen))
+}

@@ -1,0 +1,168 @@
+//! The thread that writes.
+//!
+//! ```text
+//!   take ── nothing to do ──► wait for work
+//!    │ ▲
+//!    ▼ └──────────── all written ◄──┐
+//!   send ──► write(2) ──────────────┤ written in part: again
+//!    ▲          ├─ EAGAIN: poll(2), then again
+//!    │          ├─ EPIPE: lose the batch, pause
+//!    └─ pause ◄─┴─ other errors
+//! ```
+
+use super::batch::Batch;
+use super::{Reopen, Shared, State};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// First and longest pause after an error; doubled each time. The longest bounds both the load of a broken target
+/// (one call a second) and the time until a repaired one is noticed.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How long to wait for a non-blocking descriptor before the requests of others are looked at again.
+const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+pub(super) fn start(shared: Arc<Shared>, file: OwnedFd, target: Reopen) -> io::Result<()> {
+    let thread = WriterThread { shared, file, target, batch: Batch::default(), pause: PAUSE_MIN };
+    std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run())?;
+    Ok(())
+}
+
+struct WriterThread {
+    shared: Arc<Shared>,
+    file: OwnedFd,
+    target: Reopen,
+    /// The lines being written.
+    batch: Batch,
+    pause: Duration,
+}
+
+impl WriterThread {
+    fn run(mut self) {
+        while self.take() {
+            self.send();
+        }
+    }
+
+    /// Waits for lines and takes them. False when the writer was dropped and nothing is left.
+    fn take(&mut self) -> bool {
+        self.batch.clear();
+        loop {
+            self.reopen_if_asked();
+            let mut state = self.shared.lock();
+            state.in_flight = 0;
+            if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
+                state.push_notice();
+            }
+            if !state.pending.is_empty() {
+                std::mem::swap(&mut state.pending, &mut self.batch);
+                state.in_flight = self.batch.remaining_cost();
+                return true;
+            }
+            if state.closing {
+                return false;
+            }
+            if state.reopened == state.reopen_asked {
+                drop(self.shared.work.wait(state).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+
+    /// Writes the batch, however long it takes, or loses it.
+    fn send(&mut self) {
+        let mut said_writable = false;
+        while !self.batch.is_empty() {
+            let result = rustix::io::write(&self.file, self.batch.chunk());
+            self.shared.writes.fetch_add(1, Relaxed);
+            match result {
+                Ok(written @ 1..) => {
+                    said_writable = false;
+                    self.note_written(written);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if !said_writable => said_writable = self.wait_writable(),
+                Err(Errno::AGAIN) => {
+                    said_writable = false;
+                    self.pause();
+                }
+                Ok(_) => self.note_failure(Errno::IO),
+                Err(error) => self.note_failure(error),
+            }
+            self.reopen_if_asked();
+        }
+    }
+
+    fn note_written(&mut self, written: usize) {
+        self.pause = PAUSE_MIN;
+        let mut state = self.shared.lock();
+        state.failure = None;
+        state.settled += self.batch.advance(written);
+        state.in_flight = self.batch.remaining_cost();
+        self.shared.settled.notify_all();
+    }
+
+    /// After EPIPE, or when nobody will repair the target any more, the batch is lost; else it is kept.
+    fn note_failure(&mut self, error: Errno) {
+        let mut state = self.shared.lock();
+        state.failure = Some(error);
+        if error == Errno::PIPE || state.closing {
+            let lost = self.batch.lose();
+            state.in_flight = 0;
+            state.settled += lost.entries;
+            state.dropped += lost.lines;
+            state.unreported += lost.lines + lost.unreported;
+            self.shared.settled.notify_all();
+        }
+        drop(state);
+        self.pause();
+    }
+
+    /// Waits, each time longer, unless somebody flushes or reopens.
+    fn pause(&mut self) {
+        let asleep = |state: &mut State| !state.hurry && state.reopened == state.reopen_asked;
+        let (mut state, _) = self
+            .shared
+            .work
+            .wait_timeout_while(self.shared.lock(), self.pause, asleep)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.hurry = false;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+    }
+
+    /// Waits until a non-blocking descriptor takes bytes or has an error, or a second is over. Whether it does.
+    fn wait_writable(&self) -> bool {
+        let mut descriptors = [PollFd::new(&self.file, PollFlags::OUT)];
+        rustix::event::poll(&mut descriptors, Some(&POLL_LIMIT)) != Ok(0)
+    }
+
+    /// Opens the target again when asked to; without the lock, because opening a file can take long.
+    fn reopen_if_asked(&mut self) {
+        let asked = {
+            let state = self.shared.lock();
+            if state.reopened == state.reopen_asked {
+                return;
+            }
+            state.reopen_asked
+        };
+        let opened = self.target.open();
+        let mut state = self.shared.lock();
+        match opened {
+            Ok(None) => {}
+            Ok(Some(file)) => {
+                self.file = file;
+                self.batch.rewind();
+                self.pause = PAUSE_MIN;
+                state.failure = None;
+            }
+            Err(error) => state.failure = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+        state.reopened = asked;
+        self.shared.settled.notify_all();
+    }
+}
