@@ -124,6 +124,9 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         }
         mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
     }
+    if let AccessLog::File(path) = &config.access_log {
+        check_log(path).map_err(|(what, remedy)| Problem::new(at("access-log"), what, remedy))?;
+    }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
     Ok(Checked { addresses, target, mounts })
@@ -163,6 +166,18 @@ fn check_folder(folder: &Path) -> Result<(), Wrong> {
             ))
         }
         Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
+    }
+}
+
+fn check_log(path: &Path) -> Result<(), Wrong> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if path.is_dir() {
+        Err((format!("{} is a folder", path.display()), "name a file in it".to_owned()))
+    } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let what = format!("there is no folder {} for the file {}", folder.display(), path.display());
+        Err((what, "create it or correct the path".to_owned()))
+    } else {
+        Ok(())
     }
 }
 

@@ -12,8 +12,12 @@ use maitred_runtime::{Handler, ThreadHost};
 
 /// What the program around the command can do.
 pub trait Host: Sync {
+    /// Hands over the error log, once, before [`load`](Self::load). A host without anything to say
+    /// need not take it.
+    fn use_error_log(&self, _log: ErrorLog) {}
+
     /// Loads the application. Called once, on the thread that called [`main`](crate::main), after
-    /// the configuration has been checked and before a socket is opened.
+    /// the configuration has been checked and before an address is listened on.
     ///
     /// # Errors
     /// One clear line with its remedy; the command prints it and ends with exit code 2.
@@ -29,6 +33,11 @@ pub trait Host: Sync {
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
 }
+
+/// Writes an entry, which may have several lines, to the server's error log. Never waits for the
+/// reader of the log; entries are dropped when it is too slow. When [`main`](crate::main) returns,
+/// what was written before is flushed; later entries may be lost.
+pub type ErrorLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The stop signals of the process.
 pub trait Signals {

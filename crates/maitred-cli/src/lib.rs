@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub use config::Config;
-pub use host::{Application, ApplicationSpec, Host, Interface, LoadError, Signals, StopSignal};
+pub use host::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signals, StopSignal};
 pub use problem::Problem;
 pub use value::{AccessLog, BadListenAddress, ListenAddress, LogLevel, Mount};
 

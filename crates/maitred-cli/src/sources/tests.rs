@@ -274,6 +274,16 @@ fn options_are_checked_against_each_other() {
     assert!(
         error(&[format!("{none}.py:app")]).starts_with(&format!("application: there is no file {none}.py; "))
     );
+    assert_eq!(
+        error(&[format!("--access-log={none}/log")]),
+        format!(
+            "--access-log: there is no folder {none} for the file {none}/log; create it or correct the path"
+        )
+    );
+    assert_eq!(
+        error(&[format!("--access-log={a}")]),
+        format!("--access-log: {a} is a folder; name a file in it")
+    );
     let listen = |one: &str, other: &str| error(&[format!("--listen={one}"), format!("--listen={other}")]);
     assert_eq!(
         listen("127.0.0.1:80", "127.0.0.1:80"),
