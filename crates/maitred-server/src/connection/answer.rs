@@ -1,0 +1,351 @@
+//! Answering: by the engine at once, or by a handler through its responder.
+
+use std::sync::Arc;
+
+use maitred_h1::Sender;
+use maitred_http::{Method, ResponseHead, Status, target};
+use maitred_io::clock;
+use maitred_io::poller::Interest;
+use maitred_io::socket::Moved;
+use maitred_runtime::{Content, Endpoint, Exchange, Flow, Handler, SendError};
+
+use super::receive::is_asterisk;
+use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
+use crate::dispatch::Job;
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::outcome::{End, Outcome};
+use crate::responder::{MAX_HELD, Responder};
+use crate::route::Route;
+use crate::scratch::Incoming;
+use crate::static_files::{Body, Now};
+use crate::writer::{Sent, Writer, bytes_of};
+
+/// Content up to this size is copied behind its head and leaves in the same write; above it the
+/// copy costs more than a second segment.
+const MAX_COPIED: u64 = 16 * 1024;
+
+/// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
+const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
+
+impl Connection {
+    /// Answers a complete request, or makes a job of it.
+    pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
+        let group = Arc::clone(context.group);
+        let head = &incoming.request.head;
+        let keep_alive =
+            incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
+        let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
+        if is_asterisk(incoming.facts) {
+            let answer = if head.method == Method::Options {
+                ResponseHead::new(Status::NO_CONTENT).with("Allow", SERVER_METHODS)
+            } else {
+                ResponseHead::new(Status::BAD_REQUEST)
+            };
+            return self.answer_now(context, sender, incoming, &answer, 0, Body::Empty);
+        }
+        let mut path = std::mem::take(&mut context.scratch.path);
+        let routes = &group.site.routes;
+        let route = if !routes.has_static() {
+            routes.application()
+        } else if target::normalise(head.path(), &mut path).is_ok() {
+            routes.find(&path)
+        } else {
+            routes.unnormal()
+        };
+        let turn = match route {
+            Route::Static(files, below) => {
+                context.scratch.date();
+                let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
+                let answer = files.answer(head, below, now);
+                if let Some(note) = &answer.note {
+                    group.site.log.error(format_args!("{}: {note}", path.escape_ascii()));
+                }
+                self.answer_now(context, sender, incoming, &answer.head, answer.length, answer.body)
+            }
+            Route::Application(handler) => Some(self.hand_over(context, sender, incoming, handler)),
+            Route::Slash => {
+                let mut location = head.path().to_vec();
+                location.push(b'/');
+                if let Some(query) = head.query() {
+                    location.push(b'?');
+                    location.extend_from_slice(query);
+                }
+                let answer = ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location);
+                self.answer_now(context, sender, incoming, &answer, 0, Body::Empty)
+            }
+            Route::Bad => self.answer_text(context, sender, incoming, Status::BAD_REQUEST),
+            Route::Nothing => self.answer_text(context, sender, incoming, Status::NOT_FOUND),
+        };
+        context.scratch.path = path;
+        turn
+    }
+
+    fn answer_text(
+        &mut self,
+        context: &mut Context<'_>,
+        sender: Sender,
+        incoming: Box<Incoming>,
+        status: Status,
+    ) -> Option<Turn> {
+        let text = format!("{} {}\n", status.code(), status.reason());
+        let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+        let length = text.len() as u64;
+        self.answer_now(context, sender, incoming, &head, length, Body::One(text.into()))
+    }
+
+    /// Answers at once with what the engine has.
+    fn answer_now(
+        &mut self,
+        context: &mut Context<'_>,
+        mut sender: Sender,
+        incoming: Box<Incoming>,
+        head: &ResponseHead,
+        length: u64,
+        body: Body,
+    ) -> Option<Turn> {
+        let date = *context.scratch.date();
+        if let Err(error) = sender.send_head(head, Some(length), &date, &mut context.scratch.out) {
+            let log = &context.group.site.log;
+            log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
+            return Some(Turn::Close);
+        }
+        let body_bytes = if length > 0 && incoming.request.head.method != Method::Head { length } else { 0 };
+        match body {
+            Body::Empty => {}
+            Body::One(content) => self.emit(context, &mut sender, content),
+            Body::Many(parts) => {
+                for part in parts {
+                    self.emit(context, &mut sender, part);
+                }
+            }
+        }
+        let finish = sender.finish(None, &mut context.scratch.out);
+        self.served = self.served.saturating_add(1);
+        let site = &context.group.site;
+        let outcome = Outcome {
+            head: &incoming.request.head,
+            peer: self.peer,
+            status: head.status,
+            body_bytes,
+            began: incoming.began,
+            ended: context.now,
+            end: End::Complete,
+        };
+        site.counters.count(&outcome);
+        site.log.access(&outcome);
+        Incoming::give_back(incoming);
+        if finish.reusable {
+            return None;
+        }
+        self.last = true;
+        self.phase = Phase::Sending;
+        Some(Turn::Wait)
+    }
+
+    fn emit(&mut self, context: &mut Context<'_>, sender: &mut Sender, content: Content) {
+        let out = &mut context.scratch.out;
+        if sender.send_data(content.len(), out).allowed == 0 {
+            return;
+        }
+        match bytes_of(&content) {
+            Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
+            _ => {
+                let writer = self.writer.get_or_insert_default();
+                writer.push(std::mem::take(out).into(), 0);
+                writer.push(content, 0);
+            }
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        context: &mut Context<'_>,
+        sender: Sender,
+        mut incoming: Box<Incoming>,
+        handler: &Arc<dyn Handler>,
+    ) -> Turn {
+        let mut request = std::mem::take(&mut incoming.request);
+        request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
+        let responder = Responder::new(context.group, context.token, sender, self.peer, incoming.began);
+        Incoming::give_back(incoming);
+        self.phase = Phase::Running;
+        let exchange = Exchange::new(request, Box::new(responder));
+        Turn::Run(Job { handler: Arc::clone(handler), exchange })
+    }
+
+    /// Our own address: the listener's, unless it listens on all.
+    fn local(&self, group: &Group) -> std::net::SocketAddr {
+        match group.listeners.get(self.listener as usize) {
+            Some(listening) if !listening.address().ip().is_unspecified() => listening.address(),
+            Some(listening) => self.socket.local_address().unwrap_or(listening.address()),
+            None => self.peer,
+        }
+    }
+
+    /// Refuses a request that is not understood or not welcome: the answer is the last one.
+    pub(super) fn refuse(
+        &mut self,
+        context: &mut Context<'_>,
+        incoming: Box<Incoming>,
+        status: Status,
+        reason: &'static str,
+    ) -> Turn {
+        let site = &context.group.site;
+        site.counters.refused.add(1);
+        site.log.info(format_args!("{}: {} {}: {reason}", self.peer, status.code(), status.reason()));
+        let text = format!("{} {}: {reason}\n", status.code(), status.reason());
+        let date = *context.scratch.date();
+        maitred_h1::error_response(status, &text, &date, &mut context.scratch.out);
+        let outcome = Outcome {
+            head: &incoming.request.head,
+            peer: self.peer,
+            status,
+            body_bytes: text.len() as u64,
+            began: incoming.began,
+            ended: context.now,
+            end: End::Complete,
+        };
+        site.log.access(&outcome);
+        Incoming::give_back(incoming);
+        self.last = true;
+        self.unread = true;
+        self.phase = Phase::Sending;
+        Turn::Wait
+    }
+
+    /// Sends a part of a handler's response: `head` and what stands before the content, the content,
+    /// what stands behind it. One write where the socket takes it; the rest stays with the writer.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn deliver(
+        &mut self,
+        group: &Group,
+        token: Token,
+        before: &mut Vec<u8>,
+        content: Content,
+        behind: &'static [u8],
+    ) -> Result<Flow, SendError> {
+        if self.dead {
+            return Err(SendError::Closed);
+        }
+        if let Some(bytes) = bytes_of(&content)
+            && content.len() <= MAX_COPIED
+        {
+            before.extend_from_slice(bytes);
+            before.extend_from_slice(behind);
+            if self.writer.is_none() {
+                return self.send_or_keep(group, token, before);
+            }
+            self.writer_push(before);
+        } else {
+            self.writer_push(before);
+            let writer = self.writer.get_or_insert_default();
+            writer.push(content, 0);
+            writer.push(Content::Static(behind), 0);
+        }
+        self.send_kept(group, token)
+    }
+
+    fn writer_push(&mut self, bytes: &mut Vec<u8>) {
+        self.writer.get_or_insert_default().push(std::mem::take(bytes).into(), 0);
+    }
+
+    fn send_or_keep(&mut self, group: &Group, token: Token, bytes: &mut Vec<u8>) -> Result<Flow, SendError> {
+        if bytes.is_empty() {
+            return Ok(Flow::Ready);
+        }
+        match self.socket.send(bytes, false) {
+            Moved::Bytes(count) if count == bytes.len() => {
+                bytes.clear();
+                Ok(Flow::Ready)
+            }
+            Moved::Bytes(count) => {
+                bytes.drain(..count);
+                self.writer_push(bytes);
+                self.send_kept(group, token)
+            }
+            Moved::Blocked => {
+                self.writer_push(bytes);
+                self.put_off(group, token);
+                Ok(Flow::Ready)
+            }
+            Moved::End | Moved::Failed(_) => self.fail_sending(),
+        }
+    }
+
+    fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
+        let Some(writer) = &mut self.writer else { return Ok(Flow::Ready) };
+        match writer.send(&self.socket) {
+            Sent::All => {
+                self.writer = None;
+                Ok(Flow::Ready)
+            }
+            Sent::Blocked => {
+                let full = writer.held() > MAX_HELD;
+                self.put_off(group, token);
+                Ok(if full { Flow::Full } else { Flow::Ready })
+            }
+            Sent::Budget => {
+                self.put_off(group, token);
+                group.resume(token);
+                Ok(Flow::Ready)
+            }
+            Sent::Broken(error) => {
+                group.site.log.info(format_args!("{}: sending: {error}", self.peer));
+                self.fail_sending()
+            }
+        }
+    }
+
+    fn put_off(&mut self, group: &Group, token: Token) {
+        self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
+        group.set_deadline(token.slot, self.deadline);
+    }
+
+    fn fail_sending(&mut self) -> Result<Flow, SendError> {
+        self.writer = None;
+        self.dead = true;
+        self.tell_room();
+        Err(SendError::Closed)
+    }
+
+    /// Whether more than the stream limit waits for the peer.
+    pub(crate) fn is_full(&self) -> bool {
+        self.writer.as_deref().is_some_and(|writer: &Writer| writer.held() > MAX_HELD)
+    }
+
+    /// Whether nothing can be sent any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead
+    }
+
+    /// The handler has finished its response; `reusable` says whether another one may follow.
+    pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool) {
+        self.served = self.served.saturating_add(1);
+        self.last |= !reusable;
+        self.room = None;
+        self.phase = Phase::Sending;
+        if self.dead || (self.last && self.writer.is_none()) {
+            group.resume(token);
+            return;
+        }
+        if self.writer.is_some() {
+            // The next edge, or the deadline, goes on.
+            return;
+        }
+        self.phase = Phase::Receiving;
+        if self.watched == Interest::Write {
+            // Reports what is there to read as a new edge.
+            self.watch(group, token, Interest::ReadWrite);
+            self.unread = false;
+        }
+        let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
+        self.deadline = clock::monotonic() + wait;
+        group.set_deadline(token.slot, self.deadline);
+        if self.unread || !self.input.is_empty() {
+            group.resume(token);
+        }
+    }
+}

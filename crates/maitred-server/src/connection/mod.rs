@@ -1,0 +1,352 @@
+//! One connection: the only loop that joins socket and protocol.
+//!
+//! ```text
+//!            a request is complete                 the handler has answered
+//! Receiving -----------------------> Running ---------------------------> Receiving
+//!     |  ^                                                                 |   |
+//!     |  `--------------- everything has left ----- Sending <--------------'   |
+//!     |  answered by the engine, the reader is slow --^ |                      |
+//!     `--refused---------------------> Lingering <------'-- last response -----'
+//! ```
+//! A turn never waits and never runs application code: it comes back with the request to run.
+
+mod answer;
+mod receive;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use maitred_h1::Receiver;
+use maitred_io::clock;
+use maitred_io::poller::Interest;
+use maitred_io::socket::{Moved, Socket};
+use maitred_io::sync::atomic::Ordering;
+
+use crate::dispatch::Job;
+use crate::group::Group;
+use crate::group::claim::Signals;
+use crate::group::slots::{Slot, Token};
+use crate::responder::Room;
+use crate::scratch::{Incoming, Scratch};
+use crate::writer::{Sent, Writer};
+
+/// After a last response the peer may still be sending; what it sends is read and dropped for this
+/// long, so that the reset that would follow does not take the response away (RFC 9112 §9.6).
+const LINGER: u64 = 2_000_000_000;
+
+/// While draining, an idle connection is kept this long for a request that is on its way.
+const DRAIN_GRACE: u64 = 300_000_000;
+
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
+/// A connection that has a peer.
+pub(crate) struct Connection {
+    socket: Socket,
+    peer: SocketAddr,
+    /// Which listener accepted it.
+    listener: u32,
+    phase: Phase,
+    receiver: Receiver,
+    /// Bytes received and not consumed; no memory while there are none.
+    input: Vec<u8>,
+    /// The request being received; none between requests.
+    incoming: Option<Box<Incoming>>,
+    /// What waits to be sent; none when nothing does.
+    writer: Option<Box<Writer>>,
+    /// A handler that waits for room in the writer.
+    pub(crate) room: Option<Arc<Room>>,
+    deadline: u64,
+    watched: Interest,
+    /// Requests answered.
+    served: u32,
+    /// Events while a request was running.
+    useless_wakes: u8,
+    /// An edge said that there is something to read, and it has not been read to the end.
+    unread: bool,
+    /// The peer has ended its sending side.
+    read_closed: bool,
+    /// Close when everything has left.
+    last: bool,
+    /// Nothing can be sent any more; the connection waits for its handler only.
+    dead: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Receiving,
+    Running,
+    Sending,
+    Lingering,
+}
+
+/// What a turn may use.
+pub(crate) struct Context<'a> {
+    pub(crate) group: &'a Arc<Group>,
+    pub(crate) slot: &'a Slot,
+    pub(crate) token: Token,
+    pub(crate) now: u64,
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+/// How a turn ended.
+pub(crate) enum Turn {
+    /// An event or a deadline will bring the next one.
+    Wait,
+    /// A request is complete: run it.
+    Run(Job),
+    /// The budget is used up: go on after the others.
+    Again,
+    /// The connection has ended.
+    Close,
+}
+
+impl Connection {
+    /// Takes a connection into the group.
+    ///
+    /// # Errors
+    /// It cannot be watched; it is closed.
+    pub(crate) fn open(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
+        let Some((index, slot)) = group.slots.take() else {
+            return Err(io::Error::other("the limit of connections is reached"));
+        };
+        let token = Token { slot: index, generation: slot.generation() };
+        let deadline = clock::monotonic() + nanos(group.site.timeouts.head);
+        let mut place = slot.lock();
+        let connection = place.insert(Self {
+            socket,
+            peer,
+            listener,
+            phase: Phase::Receiving,
+            receiver: Receiver::new(),
+            input: Vec::new(),
+            incoming: None,
+            writer: None,
+            room: None,
+            deadline,
+            watched: Interest::ReadWrite,
+            served: 0,
+            useless_wakes: 0,
+            unread: false,
+            read_closed: false,
+            last: false,
+            dead: false,
+        });
+        if let Err(error) = group.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite) {
+            *place = None;
+            drop(place);
+            group.slots.retire(slot);
+            group.slots.give_back(index);
+            return Err(error);
+        }
+        group.count_opened();
+        group.site.counters.connections.add(1);
+        drop(place);
+        group.set_deadline(index, deadline);
+        Ok(())
+    }
+
+    /// Does what the signals ask for.
+    pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
+        if signals.any(Signals::READ_CLOSED) {
+            self.read_closed = true;
+        }
+        if signals.any(Signals::READ) {
+            self.unread = true;
+        }
+        if signals.any(Signals::CLOSED) {
+            return self.peer_gone(context);
+        }
+        if signals.any(Signals::TIMER)
+            && let Some(turn) = self.check_deadline(context)
+        {
+            return turn;
+        }
+        if signals.any(Signals::DRAIN) && self.is_idle() {
+            self.set_deadline(context, context.now + DRAIN_GRACE);
+        }
+        if self.dead {
+            return if self.phase == Phase::Running { Turn::Wait } else { Turn::Close };
+        }
+        if self.writer.is_some() {
+            match self.flush(context) {
+                Turn::Wait => {}
+                other => return other,
+            }
+        }
+        self.proceed(context)
+    }
+
+    fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
+        match self.phase {
+            Phase::Running => {
+                self.note_wake_while_running(context);
+                Turn::Wait
+            }
+            Phase::Sending if self.writer.is_some() => Turn::Wait,
+            Phase::Sending if self.last => self.end_gently(context),
+            Phase::Sending => {
+                self.phase = Phase::Receiving;
+                self.receive(context)
+            }
+            Phase::Receiving => self.receive(context),
+            Phase::Lingering => self.linger(context),
+        }
+    }
+
+    /// Packets that arrive while the request runs wake threads for nothing: the second one ends it,
+    /// and the end of the exchange arms the descriptor again.
+    fn note_wake_while_running(&mut self, context: &Context<'_>) {
+        if !self.unread || self.watched == Interest::Write {
+            return;
+        }
+        self.useless_wakes += 1;
+        if self.useless_wakes >= 2 {
+            self.watch(context.group, context.token, Interest::Write);
+        }
+    }
+
+    fn watch(&mut self, group: &Group, token: Token, interest: Interest) {
+        if self.watched != interest {
+            match group.poller.modify(&self.socket, token.to_u64(), interest) {
+                Ok(()) => self.watched = interest,
+                Err(error) => group.site.log.error(format_args!("watching a connection: {error}")),
+            }
+        }
+    }
+
+    /// Nothing of a request has been seen and nothing waits to be sent.
+    fn is_idle(&self) -> bool {
+        self.phase == Phase::Receiving && self.incoming.is_none() && self.input.is_empty()
+    }
+
+    /// Both directions are dead, or sending failed.
+    fn peer_gone(&mut self, context: &Context<'_>) -> Turn {
+        self.writer = None;
+        self.dead = true;
+        if self.phase != Phase::Running {
+            return Turn::Close;
+        }
+        context.slot.peer_gone.store(true, Ordering::Release);
+        self.tell_room();
+        Turn::Wait
+    }
+
+    /// Wakes the handler that waits for room.
+    fn tell_room(&mut self) {
+        if let Some(room) = self.room.take() {
+            room.made();
+        }
+    }
+
+    fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
+        self.deadline = deadline;
+        context.group.set_deadline(context.token.slot, deadline);
+    }
+
+    fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        if self.deadline == NEVER {
+            return None;
+        }
+        if context.now < self.deadline {
+            // The deadline was put off while this event was on its way.
+            context.group.set_deadline(context.token.slot, self.deadline);
+            return None;
+        }
+        match self.phase {
+            Phase::Lingering => Some(Turn::Close),
+            Phase::Running if self.writer.is_none() => None,
+            Phase::Running | Phase::Sending => {
+                context.group.site.log.info(format_args!(
+                    "{}: the peer has taken nothing of the response for {:?}; closing",
+                    self.peer, context.group.site.timeouts.send
+                ));
+                Some(self.peer_gone(context))
+            }
+            Phase::Receiving if self.is_idle() => {
+                // A request may have come in this moment: it is served.
+                self.unread = true;
+                let turn = self.receive(context);
+                Some(if matches!(turn, Turn::Wait) && self.is_idle() { Turn::Close } else { turn })
+            }
+            Phase::Receiving => Some(self.time_out_request(context)),
+        }
+    }
+
+    /// Sends what waits: first the turn's own bytes, then the writer's. `Wait` when all has left or
+    /// the socket takes no more.
+    fn flush(&mut self, context: &mut Context<'_>) -> Turn {
+        let out = &mut context.scratch.out;
+        if !out.is_empty() {
+            match &mut self.writer {
+                None => match self.socket.send(out, false) {
+                    Moved::Bytes(count) if count == out.len() => out.clear(),
+                    Moved::Bytes(count) => {
+                        self.writer.insert(Box::default()).push(out.split_off(count).into(), 0);
+                        out.clear();
+                    }
+                    Moved::Blocked => {
+                        self.writer.insert(Box::default()).push(std::mem::take(out).into(), 0);
+                    }
+                    Moved::End | Moved::Failed(_) => {
+                        out.clear();
+                        return self.peer_gone(context);
+                    }
+                },
+                Some(writer) => writer.push(std::mem::take(out).into(), 0),
+            }
+        }
+        let Some(writer) = &mut self.writer else { return Turn::Wait };
+        let sent = writer.send(&self.socket);
+        let low = writer.held() < crate::responder::MAX_HELD / 2;
+        match sent {
+            Sent::All => self.writer = None,
+            Sent::Blocked | Sent::Budget => {
+                let send = nanos(context.group.site.timeouts.send);
+                self.set_deadline(context, context.now + send);
+            }
+            Sent::Broken(error) => {
+                context.group.site.log.info(format_args!("{}: sending: {error}", self.peer));
+                return self.peer_gone(context);
+            }
+        }
+        if low {
+            self.tell_room();
+        }
+        if matches!(sent, Sent::Budget) { Turn::Again } else { Turn::Wait }
+    }
+
+    /// The last response has left: ends our side, and reads on if the peer may still be sending.
+    fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
+        if self.input.is_empty() && self.receiver.is_between_requests() && !self.unread {
+            return Turn::Close;
+        }
+        self.socket.shutdown_write();
+        self.phase = Phase::Lingering;
+        self.input = Vec::new();
+        self.unread = true;
+        self.set_deadline(context, context.now + LINGER);
+        self.linger(context)
+    }
+
+    fn linger(&mut self, context: &mut Context<'_>) -> Turn {
+        let mut buffer = context.scratch.take_receive();
+        let turn = (|| {
+            for _ in 0..receive::MAX_RECEIVES_A_TURN {
+                match self.socket.receive(&mut buffer) {
+                    Moved::Bytes(_) => {}
+                    Moved::Blocked => return Turn::Wait,
+                    Moved::End | Moved::Failed(_) => return Turn::Close,
+                }
+            }
+            Turn::Again
+        })();
+        context.scratch.return_receive(buffer);
+        turn
+    }
+}
+
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+}

@@ -1,0 +1,263 @@
+//! Receiving requests: bytes to events, events to complete requests.
+
+use maitred_h1::{Event, HeadFacts, Sender, TargetForm};
+use maitred_http::{BodyLength, Method, Status};
+use maitred_io::socket::Moved;
+
+use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
+use crate::scratch::Incoming;
+
+/// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
+pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
+
+/// Pipelined requests answered in one turn before other connections get theirs.
+const MAX_REQUESTS_A_TURN: u32 = 64;
+
+/// Response bytes gathered before they are sent while pipelined requests are being answered.
+const MAX_GATHERED: usize = 64 * 1024;
+
+/// What a look at received bytes led to.
+struct Consumed {
+    bytes: usize,
+    /// Why the look ended before the bytes did; `None` when more bytes are needed.
+    turn: Option<Turn>,
+}
+
+impl Connection {
+    /// Reads and answers until there is nothing to read, a request has to be run, or the budget is
+    /// used up.
+    pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
+        let turn = self.receive_all(context);
+        let flushed = self.flush(context);
+        match (turn, flushed) {
+            (Turn::Run(job), _) => {
+                self.set_running(context);
+                Turn::Run(job)
+            }
+            (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
+            (turn, flushed) => {
+                if self.phase == Phase::Sending && self.writer.is_none() {
+                    // What was to be sent has left meanwhile.
+                    return if self.last { self.end_gently(context) } else { self.receive_again() };
+                }
+                self.settle(context);
+                if matches!(flushed, Turn::Again) { Turn::Again } else { turn }
+            }
+        }
+    }
+
+    fn receive_again(&mut self) -> Turn {
+        self.phase = Phase::Receiving;
+        Turn::Again
+    }
+
+    fn set_running(&mut self, context: &Context<'_>) {
+        self.useless_wakes = 0;
+        if self.writer.is_none() && self.deadline != super::NEVER {
+            self.deadline = super::NEVER;
+            context.group.timers.cancel(context.token.slot);
+        }
+    }
+
+    fn receive_all(&mut self, context: &mut Context<'_>) -> Turn {
+        let mut requests = 0;
+        if !self.input.is_empty() {
+            let input = std::mem::take(&mut self.input);
+            if let Some(turn) = self.consume_kept(context, input, &mut requests) {
+                return turn;
+            }
+        }
+        for _ in 0..MAX_RECEIVES_A_TURN {
+            if !self.unread {
+                return Turn::Wait;
+            }
+            let mut buffer = context.scratch.take_receive();
+            let moved = self.socket.receive(&mut buffer);
+            let turn = match moved {
+                Moved::Bytes(count) => {
+                    // A short read has emptied the socket; only the end can hide behind it.
+                    self.unread = count == buffer.len() || self.read_closed;
+                    self.consume_received(context, &buffer[..count], &mut requests)
+                }
+                Moved::Blocked => {
+                    self.unread = false;
+                    Some(Turn::Wait)
+                }
+                Moved::End => Some(self.end_of_input(context)),
+                Moved::Failed(_) => Some(Turn::Close),
+            };
+            context.scratch.return_receive(buffer);
+            if let Some(turn) = turn {
+                return turn;
+            }
+        }
+        Turn::Again
+    }
+
+    fn consume_received(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Option<Turn> {
+        if self.input.is_empty() {
+            let consumed = self.consume(context, data, requests);
+            self.input = data[consumed.bytes..].to_vec();
+            return consumed.turn;
+        }
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(data);
+        self.consume_kept(context, input, requests)
+    }
+
+    fn consume_kept(&mut self, context: &mut Context<'_>, mut input: Vec<u8>, requests: &mut u32) -> Option<Turn> {
+        let consumed = self.consume(context, &input, requests);
+        if consumed.bytes < input.len() {
+            input.drain(..consumed.bytes);
+            self.input = input;
+        }
+        consumed.turn
+    }
+
+    /// Takes events from `data` until it is used up or something has to be done first.
+    fn consume(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Consumed {
+        let mut at = 0;
+        loop {
+            if self.incoming.is_none() && at == data.len() {
+                return Consumed { bytes: at, turn: None };
+            }
+            if *requests >= MAX_REQUESTS_A_TURN {
+                return Consumed { bytes: at, turn: Some(Turn::Again) };
+            }
+            let mut incoming = self.incoming.take().unwrap_or_else(|| Incoming::take(context.now));
+            let head = &mut incoming.request.head;
+            let step = match self.receiver.poll_event(&data[at..], head, &context.group.site.limits) {
+                Ok(step) => step,
+                Err(error) => {
+                    let turn = self.refuse(context, incoming, error.status, error.reason);
+                    return Consumed { bytes: data.len(), turn: Some(turn) };
+                }
+            };
+            at += step.consumed;
+            let complete = match step.event {
+                Event::NeedMore => {
+                    self.incoming = Some(incoming);
+                    return Consumed { bytes: at, turn: None };
+                }
+                Event::Head(facts) => {
+                    if let Some((status, reason)) = objection(context, &incoming) {
+                        let turn = self.refuse(context, incoming, status, reason);
+                        return Consumed { bytes: data.len(), turn: Some(turn) };
+                    }
+                    incoming.facts = Some(facts);
+                    if !facts.complete {
+                        self.prepare_body(context, &mut incoming, facts);
+                    }
+                    facts.complete
+                }
+                Event::Data(bytes) => {
+                    let body = &mut incoming.request.body;
+                    if body.len() as u64 + bytes.len() as u64 > context.group.site.max_body {
+                        let turn = self.refuse(context, incoming, Status::CONTENT_TOO_LARGE, BODY_TOO_LARGE);
+                        return Consumed { bytes: data.len(), turn: Some(turn) };
+                    }
+                    body.extend_from_slice(bytes);
+                    false
+                }
+                Event::Trailers(_) => false,
+                Event::End => true,
+            };
+            if !complete {
+                self.incoming = Some(incoming);
+                continue;
+            }
+            *requests += 1;
+            if let Some(turn) = self.answer(context, incoming) {
+                return Consumed { bytes: at, turn: Some(turn) };
+            }
+            if context.scratch.out.len() > MAX_GATHERED || self.writer.is_some() {
+                let flushed = self.flush(context);
+                if self.writer.is_some() || !matches!(flushed, Turn::Wait) {
+                    // The reader is slow: the next request waits until the answers have left.
+                    if self.phase == Phase::Receiving {
+                        self.phase = Phase::Sending;
+                    }
+                    return Consumed { bytes: at, turn: Some(flushed) };
+                }
+            }
+        }
+    }
+
+    /// The head is accepted and a body follows.
+    fn prepare_body(&mut self, context: &mut Context<'_>, incoming: &mut Incoming, facts: HeadFacts) {
+        /// Memory set aside before the first byte of a body has come.
+        const MAX_RESERVED: u64 = 64 * 1024;
+        if let BodyLength::Fixed(length) = incoming.request.head.body {
+            incoming.request.body.reserve(length.min(MAX_RESERVED) as usize);
+        }
+        if facts.expect_continue {
+            let version = incoming.request.head.version;
+            Sender::new(version, false, true).send_continue(&mut context.scratch.out);
+        }
+    }
+
+    /// The peer has ended its sending side and everything it sent has been read.
+    fn end_of_input(&mut self, context: &Context<'_>) -> Turn {
+        self.unread = false;
+        if !self.is_idle() {
+            let log = &context.group.site.log;
+            log.debug(format_args!("{}: the peer ended the connection inside a request", self.peer));
+        }
+        Turn::Close
+    }
+
+    /// Sets the deadline of what is awaited next.
+    fn settle(&mut self, context: &Context<'_>) {
+        if self.phase != Phase::Receiving {
+            return;
+        }
+        let timeouts = &context.group.site.timeouts;
+        match &self.incoming {
+            Some(incoming) if incoming.facts.is_some() => {
+                self.set_deadline(context, context.now + nanos(timeouts.body));
+            }
+            Some(incoming) => {
+                let deadline = incoming.began + nanos(timeouts.head);
+                self.set_deadline(context, deadline);
+            }
+            None if context.group.is_draining() => self.set_deadline(context, context.now + DRAIN_GRACE),
+            // The deadline of the accept stays: head timeout.
+            None if self.served == 0 => {}
+            None => self.set_deadline(context, context.now + nanos(timeouts.keep_alive)),
+        }
+    }
+
+    pub(super) fn time_out_request(&mut self, context: &mut Context<'_>) -> Turn {
+        let Some(incoming) = self.incoming.take() else { return Turn::Close };
+        let reason = if incoming.facts.is_some() {
+            "the request body did not arrive in time"
+        } else {
+            "the request head did not arrive in time"
+        };
+        let turn = self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason);
+        match self.flush(context) {
+            Turn::Close => Turn::Close,
+            _ if self.writer.is_none() => self.end_gently(context),
+            _ => turn,
+        }
+    }
+}
+
+const BODY_TOO_LARGE: &str = "the request body is larger than the limit (--max-body)";
+
+/// What speaks against a request before its body is asked for.
+fn objection(context: &Context<'_>, incoming: &Incoming) -> Option<(Status, &'static str)> {
+    let head = &incoming.request.head;
+    match head.body {
+        BodyLength::Fixed(length) if length > context.group.site.max_body => {
+            Some((Status::CONTENT_TOO_LARGE, BODY_TOO_LARGE))
+        }
+        _ if head.method == Method::Connect => Some((Status::NOT_IMPLEMENTED, "CONNECT is not supported")),
+        _ => None,
+    }
+}
+
+/// Whether the target is `*`.
+pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
+    facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
+}

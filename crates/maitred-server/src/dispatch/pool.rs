@@ -1,0 +1,217 @@
+//! The application threads of a group: who runs, who is parked, what waits.
+//!
+//! A request runs on the thread that read it. It is queued here only when that thread may not run
+//! it (the driver has no interpreter). Idle threads beyond the number that poll are parked,
+//! last-in first-out, so that the ones at the bottom reach their idle timeout.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+use maitred_io::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::Job;
+
+/// What has to be done so that a queued request is run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// An idle thread has been unparked.
+    Unparked,
+    /// One more thread must be made; it is counted already.
+    Spawn,
+    /// Every thread there may be exists: the next one that finishes looks at the queue.
+    Nothing,
+}
+
+/// The queue and the threads.
+pub(crate) struct Pool<J = Job> {
+    state: Mutex<State<J>>,
+    /// The length of the queue, to look at without the lock.
+    queued: AtomicUsize,
+    min: usize,
+    max: usize,
+}
+
+struct State<J> {
+    queue: VecDeque<J>,
+    parked: Vec<Arc<Parker>>,
+    /// Threads that run or have been asked for.
+    threads: usize,
+    /// Threads asked for that have not begun.
+    starting: usize,
+    stopping: bool,
+}
+
+/// Where one idle thread sleeps.
+#[derive(Default)]
+pub(crate) struct Parker {
+    called: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Parker {
+    fn unpark(&self) {
+        *self.called.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_one();
+    }
+
+    /// Sleeps until unparked, at most for `limit`. False when the limit was reached.
+    fn park(&self, limit: Duration) -> bool {
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*called {
+            let (guard, timeout) =
+                self.wake.wait_timeout(called, limit).unwrap_or_else(PoisonError::into_inner);
+            called = guard;
+            if timeout.timed_out() {
+                break;
+            }
+        }
+        std::mem::take(&mut *called)
+    }
+}
+
+/// Why a parked thread goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parked {
+    /// There is something to do.
+    Called,
+    /// It has been idle long enough and may end; it is not counted any more.
+    Superfluous,
+}
+
+impl<J> Pool<J> {
+    pub(crate) fn new(min: usize, max: usize) -> Self {
+        let state = State {
+            queue: VecDeque::new(),
+            parked: Vec::new(),
+            threads: 0,
+            starting: 0,
+            stopping: false,
+        };
+        Self { state: Mutex::new(state), queued: AtomicUsize::new(0), min, max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a request.
+    pub(crate) fn submit(&self, job: J) -> Call {
+        let mut state = self.lock();
+        state.queue.push_back(job);
+        self.queued.store(state.queue.len(), Ordering::SeqCst);
+        let wanted = state.queue.len();
+        self.call(&mut state, wanted)
+    }
+
+    /// Calls a thread that can poll: the thread that did is stuck in application code.
+    pub(crate) fn call_poller(&self) -> Call {
+        self.call(&mut self.lock(), 1)
+    }
+
+    fn call(&self, state: &mut State<J>, wanted: usize) -> Call {
+        if let Some(parker) = state.parked.pop() {
+            parker.unpark();
+            return Call::Unparked;
+        }
+        // A thread on its way will look at the queue: one for each waiting request is enough.
+        if state.threads < self.max && state.starting < wanted && !state.stopping {
+            state.threads += 1;
+            state.starting += 1;
+            return Call::Spawn;
+        }
+        Call::Nothing
+    }
+
+    /// The oldest waiting request.
+    pub(crate) fn pop(&self) -> Option<J> {
+        if self.queued.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut state = self.lock();
+        let job = state.queue.pop_front();
+        self.queued.store(state.queue.len(), Ordering::SeqCst);
+        job
+    }
+
+    /// Counts a thread that must be made at the start.
+    pub(crate) fn claim_initial(&self) -> bool {
+        let mut state = self.lock();
+        let wanted = state.threads < self.min;
+        if wanted {
+            state.threads += 1;
+            state.starting += 1;
+        }
+        wanted
+    }
+
+    /// A thread has begun.
+    pub(crate) fn started(&self) {
+        self.lock().starting -= 1;
+    }
+
+    /// A thread could not be made.
+    pub(crate) fn not_started(&self) {
+        let mut state = self.lock();
+        state.starting -= 1;
+        state.threads -= 1;
+    }
+
+    /// A thread has ended for a reason other than idleness.
+    pub(crate) fn ended(&self) {
+        self.lock().threads -= 1;
+    }
+
+    /// Sleeps until called. `still_idle` is asked under the lock: a caller that made work before it
+    /// looked for parked threads is not missed.
+    pub(crate) fn park(
+        &self,
+        parker: &Arc<Parker>,
+        limit: Duration,
+        still_idle: impl FnOnce() -> bool,
+    ) -> Parked {
+        {
+            let mut state = self.lock();
+            if !state.queue.is_empty() || state.stopping || !still_idle() {
+                return Parked::Called;
+            }
+            state.parked.push(Arc::clone(parker));
+        }
+        if parker.park(limit) {
+            return Parked::Called;
+        }
+        let mut state = self.lock();
+        let Some(place) = state.parked.iter().position(|other| Arc::ptr_eq(other, parker)) else {
+            // Called in the moment in which the limit was reached: take the call.
+            drop(state);
+            parker.park(Duration::ZERO);
+            return Parked::Called;
+        };
+        state.parked.remove(place);
+        if state.threads > self.min {
+            state.threads -= 1;
+            return Parked::Superfluous;
+        }
+        Parked::Called
+    }
+
+    /// No thread parks any more; all that do are called.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopping = true;
+        for parker in state.parked.drain(..) {
+            parker.unpark();
+        }
+    }
+
+    /// Threads that exist or have been asked for.
+    pub(crate) fn threads(&self) -> usize {
+        self.lock().threads
+    }
+
+    /// Requests that wait.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,258 @@
+//! A poll group: one readiness queue with everything that is served from it.
+//!
+//! Promises: whoever waits on the group can serve whatever the wait brings; nothing that was
+//! fetched from the kernel stays on one thread's stack (the ready list belongs to the group).
+
+pub(crate) mod claim;
+pub(crate) mod ready;
+pub(crate) mod slots;
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use maitred_io::clock;
+use maitred_io::poller::{Alarm, Interest, Poller, Readiness, Waker};
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use maitred_io::timers::Timers;
+
+use crate::connection::{Context, Turn};
+use crate::dispatch::{Dispatch, Job};
+use crate::listener::Listening;
+use crate::scratch::Scratch;
+use crate::site::Site;
+use claim::Signals;
+use ready::Ready;
+use slots::{Slots, Token};
+
+/// Tokens of the group's own descriptors; slot numbers stay far below.
+const WAKER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
+const ALARM: u64 = u64::MAX - 2;
+
+/// The group.
+pub(crate) struct Group {
+    pub(crate) poller: Poller,
+    pub(crate) slots: Slots,
+    pub(crate) timers: Timers,
+    alarm: Alarm,
+    pub(crate) ready: Ready,
+    /// Wakes one thread that polls.
+    pub(crate) waker: Waker,
+    /// Wakes all of them, for the end.
+    stop: Waker,
+    stopping: AtomicBool,
+    draining: AtomicBool,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) site: Arc<Site>,
+    /// Listener `i` has slot `i`.
+    pub(crate) listeners: Vec<Listening>,
+    open: AtomicUsize,
+    drained: (Mutex<()>, Condvar),
+}
+
+impl Group {
+    pub(crate) fn new(site: Arc<Site>, listeners: Vec<Listening>, dispatch: Dispatch) -> io::Result<Self> {
+        let group = Self {
+            poller: Poller::new()?,
+            slots: Slots::new(),
+            timers: Timers::new(),
+            alarm: Alarm::new()?,
+            ready: Ready::default(),
+            waker: Waker::new()?,
+            stop: Waker::new()?,
+            stopping: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            dispatch,
+            site,
+            listeners,
+            open: AtomicUsize::new(0),
+            drained: (Mutex::new(()), Condvar::new()),
+        };
+        group.poller.add(&group.waker, WAKER, Interest::Read)?;
+        group.poller.add(&group.stop, STOP, Interest::ReadLevel)?;
+        group.poller.add(&group.alarm, ALARM, Interest::Read)?;
+        for listening in &group.listeners {
+            let (slot, _) = group.slots.take().ok_or(io::ErrorKind::OutOfMemory)?;
+            let token = Token { slot, generation: 0 };
+            listening.watch(&group.poller, token.to_u64())?;
+        }
+        Ok(group)
+    }
+
+    /// Serves one thing a wait or the ready list brought. A request that needs an application
+    /// thread comes back to be run or handed over.
+    pub(crate) fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+        match token {
+            WAKER | STOP => None,
+            ALARM => {
+                self.ring(scratch);
+                None
+            }
+            _ => {
+                let token = Token::from_u64(token);
+                if let Some(listening) = self.listeners.get(token.slot as usize) {
+                    listening.accept(self, token);
+                    return None;
+                }
+                let slot = self.slots.find(token.slot)?;
+                if slot.generation() != token.generation {
+                    return None;
+                }
+                self.turn(token, signals, scratch)
+            }
+        }
+    }
+
+    /// Takes turns on a connection until nothing has happened to it meanwhile.
+    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+        let slot = self.slots.find(token.slot)?;
+        if !slot.claim.signal(signals) {
+            return None;
+        }
+        let mut job = None;
+        let mut ended = false;
+        let now = clock::monotonic();
+        loop {
+            let signals = slot.claim.take();
+            let mut place = slot.lock();
+            if let Some(connection) = place.as_mut() {
+                let generation = slot.generation();
+                let token = Token { slot: token.slot, generation };
+                let mut context = Context { group: self, slot, token, now, scratch: &mut *scratch };
+                match connection.turn(&mut context, signals) {
+                    Turn::Wait => {}
+                    Turn::Run(next) => job = Some(next),
+                    Turn::Again => self.ready.push(token.to_u64(), Signals::RESUME),
+                    Turn::Close => {
+                        ended = true;
+                        self.slots.retire(slot);
+                        self.timers.cancel(token.slot);
+                        *place = None;
+                    }
+                }
+            }
+            drop(place);
+            if slot.claim.release() {
+                break;
+            }
+        }
+        if ended {
+            self.slots.give_back(token.slot);
+            self.count_closed();
+        }
+        job
+    }
+
+    /// Moves what is due to the ready list.
+    fn ring(&self, scratch: &mut Scratch) {
+        self.timers.expire(clock::monotonic(), &mut scratch.due);
+        for slot in scratch.due.drain(..) {
+            let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
+            self.ready.push(Token { slot, generation }.to_u64(), Signals::TIMER);
+        }
+        self.reset_alarm();
+    }
+
+    fn reset_alarm(&self) {
+        self.timers.arm_with(|earliest| {
+            if let Some(earliest) = earliest {
+                self.alarm.set(earliest);
+            }
+        });
+    }
+
+    /// Sets the deadline of a slot, in monotonic nanoseconds.
+    pub(crate) fn set_deadline(&self, slot: u32, deadline: u64) {
+        if self.timers.set(slot, deadline) {
+            self.reset_alarm();
+        }
+    }
+
+    /// Goes on with a connection whose exchange has ended, from whatever thread ended it.
+    pub(crate) fn resume(&self, token: Token) {
+        self.ready.push(token.to_u64(), Signals::RESUME);
+        if !self.dispatch.on_serving_thread() {
+            self.dispatch.call_for_ready_list(self);
+        }
+    }
+
+    pub(crate) fn count_opened(&self) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count_closed(&self) {
+        if self.open.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
+            drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
+            self.drained.1.notify_all();
+        }
+    }
+
+    /// Connections that are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Begins the graceful end: what waits in the listeners' queues is still accepted, then they
+    /// close; every response is the last of its connection; idle connections get a moment in which
+    /// a request that is on its way still arrives.
+    pub(crate) fn drain(self: &Arc<Self>) {
+        if self.draining.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for listening in &self.listeners {
+            listening.close(self);
+        }
+        for slot in self.slots.numbers().skip(self.listeners.len()) {
+            if let Some(found) = self.slots.find(slot) {
+                let token = Token { slot, generation: found.generation() };
+                self.ready.push(token.to_u64(), Signals::DRAIN);
+            }
+        }
+        self.dispatch.call_for_ready_list(self);
+    }
+
+    /// Waits until the last connection has ended, at most for `limit`; whether it has.
+    pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
+        let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_guard, timeout) = self
+            .drained
+            .1
+            .wait_timeout_while(guard, limit, |()| self.open() > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Ends every thread of the group that is not in application code.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop.wake();
+        self.dispatch.stop();
+    }
+}
+
+/// The signals an event of a connection stands for.
+pub(crate) fn signals_of(readiness: Readiness) -> Signals {
+    let mut signals = Signals::NONE;
+    if readiness.readable() {
+        signals = signals.with(Signals::READ);
+    }
+    if readiness.read_closed() {
+        signals = signals.with(Signals::READ_CLOSED);
+    }
+    if readiness.writable() {
+        signals = signals.with(Signals::WRITE);
+    }
+    if readiness.closed() {
+        signals = signals.with(Signals::CLOSED);
+    }
+    signals
+}

@@ -1,0 +1,124 @@
+//! The slots of a poll group: one a connection, numbered densely, never moved, never freed.
+//!
+//! An event carries slot and generation. The generation rises when a connection ends, so that an
+//! event of a connection that is gone is told apart from one of its successor in the same slot.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use maitred_io::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::claim::Claim;
+use crate::connection::Connection;
+
+/// Slots in one allocation.
+const CHUNK: usize = 256;
+
+/// The most slots: one million connections a group, more than descriptors (Linux's default
+/// fs.nr_open is 1,048,576).
+pub(crate) const MAX_SLOTS: usize = 1 << 20;
+
+/// One place for a connection.
+pub(crate) struct Slot {
+    pub(crate) claim: Claim,
+    generation: AtomicU32,
+    /// The peer is gone while an exchange is running.
+    pub(crate) peer_gone: AtomicBool,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self {
+            claim: Claim::default(),
+            generation: AtomicU32::new(0),
+            peer_gone: AtomicBool::new(false),
+            connection: Mutex::new(None),
+        }
+    }
+
+    /// The connection, for a turn or for the responder of its exchange. Held only over work that
+    /// does not wait, never over application code.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+/// All slots of a group.
+pub(crate) struct Slots {
+    chunks: Box<[OnceLock<Box<[Slot]>>]>,
+    free: Mutex<Free>,
+}
+
+struct Free {
+    /// Used again last-in first-out: the warm ones.
+    list: Vec<u32>,
+    /// How many slots have ever been used.
+    made: u32,
+}
+
+impl Slots {
+    pub(crate) fn new() -> Self {
+        let chunks = (0..MAX_SLOTS / CHUNK).map(|_| OnceLock::new()).collect();
+        Self { chunks, free: Mutex::new(Free { list: Vec::new(), made: 0 }) }
+    }
+
+    /// The slot with this number, if it was ever taken.
+    pub(crate) fn find(&self, index: u32) -> Option<&Slot> {
+        self.chunks.get(index as usize / CHUNK)?.get()?.get(index as usize % CHUNK)
+    }
+
+    /// A free slot, or `None` at [`MAX_SLOTS`].
+    pub(crate) fn take(&self) -> Option<(u32, &Slot)> {
+        let index = {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            match free.list.pop() {
+                Some(index) => index,
+                None if (free.made as usize) < MAX_SLOTS => {
+                    free.made += 1;
+                    free.made - 1
+                }
+                None => return None,
+            }
+        };
+        let chunk = self.chunks.get(index as usize / CHUNK)?;
+        let slots = chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
+        slots.get(index as usize % CHUNK).map(|slot| (index, slot))
+    }
+
+    /// Gives a slot back whose connection has been taken out and whose claim is released.
+    pub(crate) fn give_back(&self, index: u32) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).list.push(index);
+    }
+
+    /// Marks every event of the present connection as outdated.
+    pub(crate) fn retire(&self, slot: &Slot) {
+        slot.generation.fetch_add(1, Ordering::AcqRel);
+        slot.peer_gone.store(false, Ordering::Release);
+    }
+
+    /// The numbers of all slots ever used.
+    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.free.lock().unwrap_or_else(PoisonError::into_inner).made
+    }
+}
+
+/// What an event carries: slot and generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl Token {
+    pub(crate) fn to_u64(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    pub(crate) fn from_u64(value: u64) -> Self {
+        Self { slot: value as u32, generation: (value >> 32) as u32 }
+    }
+}

@@ -1,0 +1,118 @@
+//! Taking connections: accept, exhaustion of descriptors, the end of a listener.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use maitred_io::clock;
+use maitred_io::poller::{Interest, Poller};
+use maitred_io::socket::{Accepted, Listener};
+use maitred_io::sync::atomic::{AtomicU64, Ordering};
+
+use crate::connection::Connection;
+use crate::group::Group;
+use crate::group::claim::Signals;
+use crate::group::slots::Token;
+
+/// Connections accepted in one turn before others get theirs: accept and registration cost about
+/// 10 µs each, so a turn stays below 1 ms.
+const MAX_ACCEPTS_A_TURN: usize = 64;
+
+/// How long nothing is accepted when the process is out of descriptors. Connections wait in the
+/// kernel's queue meanwhile; retrying at once would spin.
+const EXHAUSTION_PAUSE: u64 = 50_000_000;
+
+/// The error log tells of exhaustion at most this often.
+const EXHAUSTION_REPORT: u64 = 1_000_000_000;
+
+/// A listening socket of a group.
+pub(crate) struct Listening {
+    /// `None` once closed.
+    listener: RwLock<Option<Listener>>,
+    address: SocketAddr,
+    reported: AtomicU64,
+}
+
+impl Listening {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = Listener::bind(address)?;
+        let address = listener.address();
+        Ok(Self { listener: RwLock::new(Some(listener)), address, reported: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
+        match &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(listener) => poller.add(listener, token, Interest::Read),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the connections that wait, up to the turn's budget.
+    pub(crate) fn accept(&self, group: &Arc<Group>, token: Token) {
+        let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(listener) = &*listener else { return };
+        for _ in 0..MAX_ACCEPTS_A_TURN {
+            match listener.accept() {
+                Accepted::Connection(socket, peer) => {
+                    if let Err(error) = Connection::open(group, socket, peer, token.slot) {
+                        self.pause(group, token, &error);
+                        return;
+                    }
+                }
+                Accepted::Empty => return,
+                Accepted::Exhausted(error) => {
+                    self.pause(group, token, &error);
+                    return;
+                }
+                Accepted::Failed(error) => {
+                    group.site.log.debug(format_args!("accept on {}: {error}", self.address));
+                }
+            }
+        }
+        group.ready.push(token.to_u64(), Signals::RESUME);
+    }
+
+    /// Out of descriptors: connections wait in the kernel's queue until some are free again.
+    fn pause(&self, group: &Group, token: Token, error: &io::Error) {
+        let now = clock::monotonic();
+        let reported = self.reported.load(Ordering::Relaxed);
+        if now.saturating_sub(reported) >= EXHAUSTION_REPORT
+            && self.reported.compare_exchange(reported, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            group.site.log.error(format_args!(
+                "cannot accept on {}: {error}; {} connections are open; new ones wait until some end \
+                 (raise the limit of open files: ulimit -n)",
+                self.address,
+                group.open(),
+            ));
+        }
+        group.set_deadline(token.slot, now + EXHAUSTION_PAUSE);
+    }
+
+    /// Closes the listener at once.
+    pub(crate) fn shut(&self) {
+        *self.listener.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Takes what waits in the kernel's queue, then closes the listener.
+    pub(crate) fn close(&self, group: &Arc<Group>) {
+        let mut place = self.listener.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(listener) = place.take() else { return };
+        let index = group.listeners.iter().position(|other| std::ptr::eq(other, self)).unwrap_or(0);
+        loop {
+            match listener.accept() {
+                Accepted::Connection(socket, peer) => {
+                    if Connection::open(group, socket, peer, index as u32).is_err() {
+                        break;
+                    }
+                }
+                Accepted::Failed(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                _ => break,
+            }
+        }
+    }
+}

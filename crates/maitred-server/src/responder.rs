@@ -1,0 +1,235 @@
+//! How a handler's answer reaches its connection, from whatever thread it comes.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use maitred_h1::{HeadError, Sender};
+use maitred_http::{ResponseHead, Status};
+use maitred_io::clock;
+use maitred_io::sync::atomic::Ordering;
+use maitred_runtime::{Content, FileRange, Flow, Request, Respond, SendError};
+
+use crate::group::Group;
+use crate::group::slots::{Slot, Token};
+use crate::outcome::{End, Outcome};
+use crate::scratch::{Incoming, with_date};
+
+/// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
+/// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
+pub(crate) const MAX_HELD: u64 = 256 * 1024;
+
+/// Where a handler waits for its reader.
+#[derive(Default)]
+pub(crate) struct Room {
+    made: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Room {
+    pub(crate) fn made(&self) {
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+}
+
+/// The responder of one exchange.
+pub(crate) struct Responder {
+    group: Arc<Group>,
+    token: Token,
+    sender: Sender,
+    /// Head and framing that have not been handed to the connection.
+    buffer: Vec<u8>,
+    peer: SocketAddr,
+    began: u64,
+    status: Status,
+    body_bytes: u64,
+    surplus_reported: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(
+        group: &Arc<Group>,
+        token: Token,
+        sender: Sender,
+        peer: SocketAddr,
+        began: u64,
+    ) -> Self {
+        Self {
+            group: Arc::clone(group),
+            token,
+            sender,
+            buffer: Vec::new(),
+            peer,
+            began,
+            status: Status::INTERNAL_SERVER_ERROR,
+            body_bytes: 0,
+            surplus_reported: false,
+        }
+    }
+
+    fn slot(&self) -> Option<&Slot> {
+        self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
+    }
+
+    fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
+        let Some(slot) = self.group.slots.find(self.token.slot) else { return Err(SendError::Closed) };
+        let mut place = slot.lock();
+        match place.as_mut().filter(|_| slot.generation() == self.token.generation) {
+            Some(connection) => {
+                connection.deliver(&self.group, self.token, &mut self.buffer, content, behind)
+            }
+            None => Err(SendError::Closed),
+        }
+    }
+
+    /// Ends the exchange on its connection and writes down what became of it.
+    fn end(mut self: Box<Self>, request: Request, reusable: bool, end: End) {
+        let sent = if self.buffer.is_empty() {
+            Ok(Flow::Ready)
+        } else {
+            self.deliver(Content::Static(b""), b"")
+        };
+        let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
+        if let Some(slot) = self.slot()
+            && let Some(connection) = slot.lock().as_mut()
+        {
+            connection.end_exchange(&self.group, self.token, reusable);
+        }
+        let outcome = Outcome {
+            head: &request.head,
+            peer: self.peer,
+            status: self.status,
+            body_bytes: self.body_bytes,
+            began: self.began,
+            ended: clock::monotonic(),
+            end,
+        };
+        self.group.site.counters.count(&outcome);
+        self.group.site.log.access(&outcome);
+        Incoming::recycle(request);
+    }
+}
+
+impl Respond for Responder {
+    fn send_head(&mut self, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
+        if self.group.is_draining() {
+            self.sender.close_after();
+        }
+        let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));
+        let log = &self.group.site.log;
+        match sent {
+            Ok(report) => {
+                self.status = head.status;
+                for name in report.removed {
+                    log.warn(format_args!(
+                        "the application set {name}, which belongs to the connection; it was not sent"
+                    ));
+                }
+                if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
+                    log.warn(format_args!(
+                        "the application declared a Content-Length of {declared}, its body has {length} bytes; \
+                         {length} was sent"
+                    ));
+                }
+                Ok(())
+            }
+            Err(HeadError::AlreadySent) => Err(SendError::Closed),
+            Err(error) => {
+                log.error(format_args!("the application's response cannot be sent: {error}"));
+                Err(SendError::InvalidField(error.to_string()))
+            }
+        }
+    }
+
+    fn send_data(&mut self, content: Content) -> Result<Flow, SendError> {
+        let plan = self.sender.send_data(content.len(), &mut self.buffer);
+        self.body_bytes += plan.allowed;
+        let flow = if plan.allowed > 0 {
+            self.deliver(cut(content, plan.allowed), plan.suffix)?
+        } else {
+            Flow::Ready
+        };
+        if plan.surplus > 0 {
+            if !self.surplus_reported {
+                self.surplus_reported = true;
+                self.group.site.log.error(format_args!(
+                    "the application sent {} body bytes more than its response may have; they were dropped",
+                    plan.surplus
+                ));
+            }
+            return Err(SendError::TooLong { declared: self.body_bytes });
+        }
+        Ok(flow)
+    }
+
+    fn finish(mut self: Box<Self>, request: Request) {
+        let finish = self.sender.finish(None, &mut self.buffer);
+        if finish.short_by > 0 {
+            self.group.site.log.error(format_args!(
+                "the application sent {} body bytes fewer than it declared; the connection is closed so that \
+                 the peer can see it",
+                finish.short_by
+            ));
+        }
+        let end = if finish.short_by > 0 { End::Cut } else { End::Complete };
+        self.end(request, finish.reusable, end);
+    }
+
+    fn abort(self: Box<Self>, request: Request, reason: &str) {
+        self.group.site.log.error(format_args!("a response was cut: {reason}"));
+        // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
+        self.end(request, false, End::Cut);
+    }
+
+    fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {
+        if !self.buffer.is_empty() {
+            self.deliver(Content::Static(b""), b"")?;
+        }
+        let until = Instant::now() + limit;
+        loop {
+            let room = {
+                let Some(slot) = self.slot() else { return Err(SendError::Closed) };
+                let mut place = slot.lock();
+                let Some(connection) = place.as_mut().filter(|connection| !connection.is_dead()) else {
+                    return Err(SendError::Closed);
+                };
+                if !connection.is_full() {
+                    return Ok(Flow::Ready);
+                }
+                Arc::clone(connection.room.get_or_insert_default())
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Flow::Full);
+            }
+            let mut made = room.made.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*made {
+                made = room.wake.wait_timeout(made, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            *made = false;
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.slot().is_none_or(|slot| slot.peer_gone.load(Ordering::Acquire))
+    }
+}
+
+/// The first `length` bytes of `content`.
+fn cut(content: Content, length: u64) -> Content {
+    if content.len() == length {
+        return content;
+    }
+    // Content in memory is not longer than usize.
+    let bytes = length as usize;
+    match content {
+        Content::Static(all) => Content::Static(&all[..bytes]),
+        Content::Bytes(mut all) => {
+            all.truncate(bytes);
+            Content::Bytes(all)
+        }
+        Content::Shared(all) => Content::Bytes(all[..bytes].to_vec()),
+        Content::File(range) => Content::File(FileRange { length, ..range }),
+    }
+}

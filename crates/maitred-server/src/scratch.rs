@@ -1,0 +1,132 @@
+//! Memory a thread uses again from turn to turn, so that an idle connection holds none.
+
+use std::cell::RefCell;
+
+use maitred_h1::HeadFacts;
+use maitred_http::{RequestHead, date};
+use maitred_io::clock;
+use maitred_runtime::Request;
+
+/// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
+/// head needs one page of it.
+const RECEIVE: usize = 64 * 1024;
+
+/// Requests kept for use again by one thread; more are in flight only while uploads are slow.
+const MAX_SPARE: usize = 64;
+
+/// A kept request holds at most this much; a larger body's or head's memory is given back.
+const MAX_KEPT: usize = 64 * 1024;
+
+/// The buffers of a thread that serves.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    receive: Vec<u8>,
+    /// Response bytes of the present turn.
+    pub(crate) out: Vec<u8>,
+    /// A normalised path.
+    pub(crate) path: Vec<u8>,
+    /// Slots whose deadline is due.
+    pub(crate) due: Vec<u32>,
+    date: Date,
+}
+
+impl Scratch {
+    /// The receive buffer; give it back with [`return_receive`](Self::return_receive).
+    pub(crate) fn take_receive(&mut self) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.receive);
+        if buffer.is_empty() {
+            buffer.resize(RECEIVE, 0);
+        }
+        buffer
+    }
+
+    pub(crate) fn return_receive(&mut self, buffer: Vec<u8>) {
+        self.receive = buffer;
+    }
+
+    /// The `Date` of a response made now.
+    pub(crate) fn date(&mut self) -> &[u8; 29] {
+        self.date.now()
+    }
+
+    /// Seconds since 1970 of the last [`date`](Self::date).
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        self.date.second
+    }
+}
+
+/// The present date, formatted once a second.
+pub(crate) struct Date {
+    second: u64,
+    text: [u8; 29],
+}
+
+impl Default for Date {
+    fn default() -> Self {
+        Self { second: 0, text: date::format(0) }
+    }
+}
+
+impl Date {
+    pub(crate) fn now(&mut self) -> &[u8; 29] {
+        let second = clock::unix_seconds();
+        if second != self.second {
+            self.second = second;
+            self.text = date::format(second);
+        }
+        &self.text
+    }
+}
+
+/// A request while it is received.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    pub(crate) request: Request,
+    /// The head is complete, and this is what it said.
+    pub(crate) facts: Option<HeadFacts>,
+    /// When its first byte was read, in monotonic nanoseconds.
+    pub(crate) began: u64,
+}
+
+thread_local! {
+    static SPARE: RefCell<Vec<Box<Incoming>>> = const { RefCell::new(Vec::new()) };
+    static DATE: RefCell<Date> = RefCell::new(Date::default());
+}
+
+impl Incoming {
+    /// An empty one, with used memory if this thread has some.
+    pub(crate) fn take(began: u64) -> Box<Self> {
+        let mut incoming = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        incoming.began = began;
+        incoming
+    }
+
+    /// Keeps the memory of `incoming` for the next request.
+    pub(crate) fn give_back(mut incoming: Box<Self>) {
+        let RequestHead { fields, .. } = &incoming.request.head;
+        if fields.memory() > MAX_KEPT {
+            return;
+        }
+        incoming.request.head.clear();
+        incoming.request.body.clear();
+        incoming.request.body.shrink_to(MAX_KEPT);
+        incoming.facts = None;
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MAX_SPARE {
+                spare.push(incoming);
+            }
+        });
+    }
+
+    /// Keeps the memory of a request that has been answered.
+    pub(crate) fn recycle(request: Request) {
+        let mut incoming = Self::take(0);
+        incoming.request = request;
+        Self::give_back(incoming);
+    }
+}
+
+/// Calls `use_it` with the present date, on a thread without [`Scratch`].
+pub(crate) fn with_date<T>(use_it: impl FnOnce(&[u8; 29]) -> T) -> T {
+    DATE.with_borrow_mut(|date| use_it(date.now()))
+}

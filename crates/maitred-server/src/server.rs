@@ -1,0 +1,159 @@
+//! A running server: start, drain, stop.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_h1::Limits;
+use maitred_io::machine;
+
+use crate::dispatch::{self, Dispatch};
+use crate::group::Group;
+use crate::listener::Listening;
+use crate::log::Log;
+use crate::outcome::Counters;
+use crate::settings::Settings;
+use crate::site::Site;
+
+/// A running server. Dropping it ends it at once.
+pub struct Server {
+    group: Arc<Group>,
+    driver: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Why a server could not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Listening failed on this address.
+    Listen(SocketAddr, io::Error),
+    /// The system refused something else.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::System(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Counts of a server since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// Requests answered, refused ones not counted.
+    pub requests: u64,
+    /// Requests refused before they reached a route.
+    pub refused: u64,
+    /// Answers with a status of 500 or above.
+    pub errors: u64,
+    /// Responses that did not reach their end.
+    pub cut: u64,
+    /// Body bytes of the answers.
+    pub body_bytes: u64,
+    /// Application threads that exist or have been asked for.
+    pub threads: u64,
+}
+
+impl Server {
+    /// Listens and serves until [`stop`](Self::stop). Also raises the process's soft limit of open
+    /// files to its hard limit.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, or the system is out of descriptors or threads.
+    pub fn start(settings: Settings) -> Result<Self, StartError> {
+        machine::raise_descriptor_limit();
+        let mut listeners = Vec::new();
+        for address in &settings.listeners {
+            listeners
+                .push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
+        }
+        let site = Arc::new(Site {
+            routes: settings.routes,
+            limits: Limits::default(),
+            timeouts: settings.timeouts,
+            max_body: settings.max_body,
+            log: settings.log,
+            counters: Counters::default(),
+        });
+        let max = settings.max_threads.max(1);
+        let min = settings.min_threads.clamp(1, max);
+        let dispatch = Dispatch::new(min, max, settings.threads, machine::processors())?;
+        let group = Arc::new(Group::new(site, listeners, dispatch)?);
+        let own = Arc::clone(&group);
+        let driver = std::thread::Builder::new()
+            .name("maitred-driver".to_owned())
+            .spawn(move || dispatch::run_driver(&own))?;
+        group.dispatch.start(&group);
+        Ok(Self { group, driver: Some(driver) })
+    }
+
+    /// The addresses listened on, in the order given, with the ports the system chose.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.group.listeners.iter().map(Listening::address).collect()
+    }
+
+    /// The logs.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.group.site.log
+    }
+
+    /// Begins the graceful end and returns at once: no connection is accepted any more, requests
+    /// that are being received or run are answered, each answer is the last of its connection.
+    pub fn drain(&self) {
+        self.group.drain();
+    }
+
+    /// Waits until the last connection has ended, at most for `limit`; whether it has.
+    pub fn wait_drained(&self, limit: Duration) -> bool {
+        self.group.wait_drained(limit)
+    }
+
+    /// The counts now.
+    pub fn snapshot(&self) -> Snapshot {
+        let counters = &self.group.site.counters;
+        Snapshot {
+            connections: counters.connections.total(),
+            open: self.group.open() as u64,
+            requests: counters.requests.total(),
+            refused: counters.refused.total(),
+            errors: counters.errors.total(),
+            cut: counters.cut.total(),
+            body_bytes: counters.body_bytes.total(),
+            threads: self.group.dispatch.threads() as u64,
+        }
+    }
+
+    /// Ends at once: connections are cut, threads end as soon as they leave application code.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for listening in &self.group.listeners {
+            listening.shut();
+        }
+        self.group.stop();
+        if let Some(driver) = self.driver.take() {
+            // It ends by itself: it never waits for application code. A panic was logged.
+            let _ = driver.join();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Everything a server is told, in one struct with named fields.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_runtime::{NativeThreads, ThreadHost};
+
+use crate::log::Log;
+use crate::route::Routes;
+
+/// What a server serves, where, and within which bounds.
+pub struct Settings {
+    /// Where to listen, in this order.
+    pub listeners: Vec<SocketAddr>,
+    /// Application threads that are kept however idle; at least 1.
+    pub min_threads: usize,
+    /// The most application threads; at least `min_threads`.
+    pub max_threads: usize,
+    /// What answers which path.
+    pub routes: Routes,
+    /// Who makes application threads.
+    pub threads: Arc<dyn ThreadHost>,
+    /// How long anything may take.
+    pub timeouts: Timeouts,
+    /// The longest request body in bytes; longer ones get 413.
+    pub max_body: u64,
+    /// Error log and access log.
+    pub log: Arc<Log>,
+}
+
+impl Settings {
+    /// The defaults, with no listener.
+    pub fn new(routes: Routes, log: Arc<Log>) -> Self {
+        Self {
+            listeners: Vec::new(),
+            min_threads: 1,
+            max_threads: 10,
+            routes,
+            threads: Arc::new(NativeThreads),
+            timeouts: Timeouts::default(),
+            max_body: 16 * 1024 * 1024,
+            log,
+        }
+    }
+}
+
+/// How long a connection may take for each step.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// From the first byte of a request head (or from the accept) to its end; then 408.
+    pub head: Duration,
+    /// Without a byte of a request body; then 408.
+    pub body: Duration,
+    /// Between two requests; then the connection is closed.
+    pub keep_alive: Duration,
+    /// Without the peer taking a byte of a response; then the connection is closed.
+    pub send: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(75),
+            send: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What every connection of a server shares: routes, bounds, logs and counters.
+
+use std::sync::Arc;
+
+use maitred_h1::Limits;
+
+use crate::log::Log;
+use crate::outcome::Counters;
+use crate::route::Routes;
+use crate::settings::Timeouts;
+
+/// Read-only after the start, but for the counters.
+pub(crate) struct Site {
+    pub(crate) routes: Routes,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) max_body: u64,
+    pub(crate) log: Arc<Log>,
+    pub(crate) counters: Counters,
+}

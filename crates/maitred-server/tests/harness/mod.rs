@@ -1,0 +1,86 @@
+//! A server on a port of its own and clients that speak bytes.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_http::{ResponseHead, Status};
+use maitred_runtime::{Exchange, Handler};
+use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings};
+
+/// Longer than anything here takes; reached only when something hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Running {
+    pub(crate) server: Server,
+    pub(crate) address: SocketAddr,
+}
+
+pub(crate) fn settings(routes: Routes) -> Settings {
+    let log = Log::open(Level::Error, LogTarget::Path("/dev/null".into()), None).expect("the log opens");
+    let mut settings = Settings::new(routes, Arc::new(log));
+    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)));
+    settings
+}
+
+pub(crate) fn start(settings: Settings) -> Running {
+    let server = Server::start(settings).expect("the server starts");
+    let address = server.addresses()[0];
+    Running { server, address }
+}
+
+pub(crate) fn serve(handler: impl Handler) -> Running {
+    start(settings(Routes::new().with_application(Arc::new(handler))))
+}
+
+pub(crate) fn text(exchange: Exchange, text: impl Into<String>) {
+    let head = ResponseHead::new(Status::OK).with("Content-Type", "text/plain");
+    let _ = exchange.respond(head, text.into());
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("connects");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream
+}
+
+/// Sends `bytes` and reads until the server closes.
+pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = connect(address);
+    stream.write_all(bytes).expect("the server takes the request");
+    read_all(&mut stream)
+}
+
+pub(crate) fn read_all(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the server closes in time");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// One response with a Content-Length: head and body.
+pub(crate) fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a whole response head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("an ASCII head");
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "))
+        .map_or(0, |length| length.parse().expect("a number"));
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("a whole response body");
+    (head, body)
+}
+
+pub(crate) fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").into_bytes()
+}
+
+pub(crate) fn get_last(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").into_bytes()
+}
