@@ -83,6 +83,14 @@ class Server:
                 received += part
             return received
 
+    def ask(self, request: bytes) -> Reply:
+        """Sends bytes and reads one response."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as peer:
+            peer.sendall(request)
+            response = http.client.HTTPResponse(peer)
+            response.begin()
+            return Reply(response)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Sends the signal and returns the exit code."""
         self.process.send_signal(number)

@@ -9,10 +9,9 @@ from conftest import Server
 
 
 def environ(server: Server, request: bytes) -> dict[str, object]:
-    received = server.raw(request)
-    head, body = received.split(b"\r\n\r\n", 1)
-    assert head.startswith(b"HTTP/1.1 200 "), received
-    return json.loads(body)
+    reply = server.ask(request)
+    assert reply.status == 200, reply.body
+    return json.loads(reply.body)
 
 
 def test_the_table(apps: Server) -> None:

@@ -1,9 +1,11 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
-use maitred_cli::{Application, ApplicationSpec, Host, Interface, LoadError, Signals};
+use maitred_cli::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signals};
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink};
@@ -14,13 +16,20 @@ use crate::wsgi::WsgiHandler;
 /// The host of the Python package.
 pub(crate) struct PythonHost {
     pub(crate) threads: PythonThreads,
-    pub(crate) log: ErrorSink,
+    log: ErrorSink,
+    // Known only once the command has read its configuration.
+    error_log: Arc<OnceLock<ErrorLog>>,
 }
 
 impl PythonHost {
     pub(crate) fn new() -> io::Result<Self> {
-        let log: ErrorSink = Arc::new(write_to_stderr);
-        Ok(Self { threads: PythonThreads::new(log.clone())?, log })
+        let error_log: Arc<OnceLock<ErrorLog>> = Arc::default();
+        let later = error_log.clone();
+        let log: ErrorSink = Arc::new(move |entry: &str| match later.get() {
+            Some(log) => log(entry),
+            None => say_last(entry),
+        });
+        Ok(Self { threads: PythonThreads::new(log.clone())?, log, error_log })
     }
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Application> {
@@ -56,6 +65,11 @@ impl PythonHost {
 }
 
 impl Host for PythonHost {
+    fn use_error_log(&self, log: ErrorLog) {
+        // Called once; a second log would be ignored.
+        let _ = self.error_log.set(log);
+    }
+
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError> {
         Python::attach(|py| {
             self.load_attached(py, spec).map_err(|error| self.explain(py, &spec.target, &error))
@@ -70,7 +84,7 @@ impl Host for PythonHost {
     }
 
     fn languages(&self) -> &'static str {
-        static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+        static TEXT: OnceLock<String> = OnceLock::new();
         TEXT.get_or_init(|| {
             let version = Python::attach(|py| {
                 let info = py.version_info();
@@ -81,8 +95,16 @@ impl Host for PythonHost {
     }
 }
 
-/// Entries of several lines are written in one piece, so that threads do not mix theirs.
-fn write_to_stderr(entry: &str) {
-    // There is nobody left to tell when standard error is closed.
-    let _ = io::stderr().lock().write_all(format!("{entry}\n").as_bytes());
+/// Writes to standard error where the error log is not there yet, or not any more. A pipe that
+/// nobody reads must not keep the process, so nobody waits long for it.
+pub(crate) fn say_last(entry: &str) {
+    const LIMIT: Duration = Duration::from_secs(1);
+    let text = format!("{entry}\n");
+    let (done, written) = mpsc::channel();
+    thread::spawn(move || {
+        // There is nobody left to tell when standard error is closed.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = done.send(());
+    });
+    let _ = written.recv_timeout(LIMIT);
 }

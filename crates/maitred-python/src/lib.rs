@@ -47,11 +47,8 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
     let stuck = host.threads.join(py, JOIN_LIMIT);
     if !stuck.is_empty() {
         let names = stuck.join(", ");
-        report::write(
-            py,
-            &host.log,
-            &format!("maitred: ended with threads still in the application: {names}"),
-        );
+        let text = format!("maitred: ended with threads still in the application: {names}");
+        py.detach(|| host::say_last(&text));
         end_process(py, code)?;
     }
     Ok(code)
