@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::host::Interface;
 use crate::options::OPTIONS;
-use crate::problem::Problem;
+use crate::problem::{Problem, nearest};
 use crate::sources::Origins;
 use crate::value::{AccessLog, ListenAddress, LogLevel, Mount};
 
@@ -159,11 +159,7 @@ fn check_folder(folder: &Path) -> Result<(), Wrong> {
             .map_err(|error| (format!("the folder {shown} cannot be read: {error}"), "allow it".to_owned())),
         Ok(_) => Err((format!("{shown} is not a folder"), "name the folder that holds the files".to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let current = std::env::current_dir().unwrap_or_default();
-            Err((
-                format!("there is no folder {shown}"),
-                format!("create it or correct the path (the current directory is {})", current.display()),
-            ))
+            Err((format!("there is no folder {shown}"), correct(folder)))
         }
         Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
     }
@@ -227,11 +223,22 @@ fn target(text: &str) -> Result<Target, Wrong> {
     }
     let file = text.rsplit_once(".py:").map_or(text, |(stem, _)| &text[..stem.len() + 3]);
     if (file.ends_with(".py") || text.contains('/')) && !Path::new(file).is_file() {
-        let current = std::env::current_dir().unwrap_or_default();
-        return Err((
-            format!("there is no file {file}"),
-            format!("correct the path (the current directory is {})", current.display()),
-        ));
+        return Err((format!("there is no file {file}"), correct(Path::new(file))));
     }
     Ok(Target::Program(text.to_owned()))
+}
+
+/// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
+fn correct(path: &Path) -> String {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match nearest(&wanted, names.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
+        None => {
+            let current = std::env::current_dir().unwrap_or_default();
+            format!("create it or correct the path (the current directory is {})", current.display())
+        }
+    }
 }

@@ -1,29 +1,97 @@
-//! Serving: from the configuration to a running server, and from a signal to its end.
+//! Serving: from the configuration to a running server.
+//!
+//! The only file of the command that knows maitred-server: it maps the configuration to the
+//! server's settings, and the server's refusals to errors with a remedy.
 
-use crate::config::{self, Config, Target};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_server::static_files::{StaticFiles, StaticSettings};
+use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts};
+
+use crate::config::{self, Checked, Config, Target};
 use crate::host::{Application, ApplicationSpec, Host};
+use crate::lifetime::{self, Drain};
 use crate::problem::Problem;
-use crate::sources::Loaded;
 use crate::sources::command_line::meant_command;
+use crate::sources::{Loaded, Origins};
+use crate::value::{AccessLog, LogLevel};
+use crate::{EXIT_FAILURE, holder};
+
+/// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
+/// would take for ever.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
-    let config = &loaded.config;
-    let checked = config::check(config, &loaded.origins)?;
+    let checked = config::check(&loaded.config, &loaded.origins)?;
     if checked.target.is_none() && checked.mounts.is_empty() {
-        return Err(Problem::new(
-            "nothing to serve",
-            "no application was given",
-            "for example: maitred app:app, maitred path/to/app.py, maitred folder/, or application = \
-             \"app:app\" in maitred.toml",
-        ));
+        return Err(nothing_to_serve());
     }
+    let log = log(&loaded.config, &loaded.origins)?;
+    let errors = Arc::clone(&log);
+    host.use_error_log(Arc::new(move |entry: &str| errors.error(format_args!("{entry}"))));
+    let code = serve(loaded, &checked, &log, host);
+    // Also before an error is printed: what the application said while it was imported comes first.
+    log.flush(FLUSH_LIMIT);
+    code
+}
+
+fn serve(loaded: &Loaded, checked: &Checked, log: &Arc<Log>, host: &dyn Host) -> Result<u8, Problem> {
+    let (config, origins) = (&loaded.config, &loaded.origins);
     let application = match &checked.target {
         Some(Target::Program(name)) => Some(load(name, config, host)?),
         _ => None,
     };
-    let _ = application.map(|application| application.description);
-    Ok(crate::EXIT_SUCCESS)
+    let description = application.as_ref().map(|application| application.description.clone());
+    let settings = settings(config, origins, checked, application, log)?;
+    // After the application is imported, before the first request is accepted.
+    let mut signals = match host.signals() {
+        Ok(signals) => signals,
+        Err(error) => {
+            log.error(format_args!("the signal handlers cannot be installed: {error}"));
+            return Ok(EXIT_FAILURE);
+        }
+    };
+    let server = match Server::start(settings) {
+        Ok(server) => server,
+        Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),
+        Err(StartError::System(error)) => {
+            log.error(format_args!("the server cannot start: {error}"));
+            return Ok(EXIT_FAILURE);
+        }
+    };
+    if config.log_level >= LogLevel::Info {
+        for line in lifetime::start_up_lines(config, checked, description.as_deref(), &server.addresses()) {
+            log.plain(&line);
+        }
+    }
+    let code = lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut |line| {
+        log.info(format_args!("{line}"));
+    });
+    server.stop();
+    Ok(code)
+}
+
+impl Drain for Server {
+    fn drain(&self) {
+        Self::drain(self);
+    }
+
+    fn wait_drained(&self, limit: Duration) -> bool {
+        Self::wait_drained(self, limit)
+    }
+}
+
+fn nothing_to_serve() -> Problem {
+    Problem::new(
+        "nothing to serve",
+        "no application was given",
+        "for example: maitred app:app, maitred path/to/app.py, maitred folder/, or application = \
+         \"app:app\" in maitred.toml",
+    )
 }
 
 fn load(name: &str, config: &Config, host: &dyn Host) -> Result<Application, Problem> {
@@ -39,4 +107,115 @@ fn load(name: &str, config: &Config, host: &dyn Host) -> Result<Application, Pro
         };
         Problem::new(name, error.what, remedy)
     })
+}
+
+fn settings(
+    config: &Config,
+    origins: &Origins,
+    checked: &Checked,
+    application: Option<Application>,
+    log: &Arc<Log>,
+) -> Result<Settings, Problem> {
+    let mut routes = Routes::new();
+    for mount in &checked.mounts {
+        let settings = StaticSettings { listing: config.listing, ..StaticSettings::default() };
+        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
+            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
+            Problem::new(origins.describe("static"), what, "allow it or leave it out")
+        })?;
+        routes = routes.with_static(&mount.prefix, files);
+    }
+    let mut settings = match application {
+        Some(Application { handler, threads, .. }) => {
+            Settings { threads, ..Settings::new(routes.with_application(handler), Arc::clone(log)) }
+        }
+        None => Settings::new(routes, Arc::clone(log)),
+    };
+    settings.listeners = checked.addresses.clone();
+    settings.min_threads = config.min_threads;
+    settings.max_threads = config.max_threads;
+    settings.max_body = config.max_body;
+    settings.timeouts = Timeouts {
+        head: config.head_timeout,
+        body: config.body_timeout,
+        keep_alive: config.keep_alive,
+        send: config.body_timeout,
+    };
+    Ok(settings)
+}
+
+fn log(config: &Config, origins: &Origins) -> Result<Arc<Log>, Problem> {
+    let level = match config.log_level {
+        LogLevel::Error => Level::Error,
+        LogLevel::Warn => Level::Warn,
+        LogLevel::Info => Level::Info,
+        LogLevel::Debug => Level::Debug,
+    };
+    let access = match &config.access_log {
+        AccessLog::Off => None,
+        AccessLog::Stdout => Some(LogTarget::Stdout),
+        AccessLog::File(path) => Some(LogTarget::Path(path.clone())),
+    };
+    Log::open(level, LogTarget::Stderr, access).map(Arc::new).map_err(|error| {
+        // Standard error and standard output are open already: it is the file, or a thread.
+        let what = format!("the logs cannot be opened (access log: {}): {error}", config.access_log);
+        Problem::new(origins.describe("access-log"), what, "name a file that this user may append to")
+    })
+}
+
+/// The line about an address that could not be bound (bind(2)).
+fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Problem {
+    let place = origins.describe("listen");
+    let (what, remedy) = match error.kind() {
+        ErrorKind::AddrInUse => {
+            let holder =
+                holder::find(address).map_or("another process".to_owned(), |holder| holder.to_string());
+            let elsewhere = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(8000));
+            (
+                format!("{address} is in use by {holder}"),
+                format!("stop it or listen elsewhere, for example --listen {elsewhere}"),
+            )
+        }
+        ErrorKind::PermissionDenied => (
+            format!("{address} must not be used by this user"),
+            "take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE".to_owned(),
+        ),
+        ErrorKind::AddrNotAvailable => (
+            format!("{address} is not an address of this machine"),
+            "take one that 'ip address' lists, 127.0.0.1, or :port for all".to_owned(),
+        ),
+        _ => (format!("{address} cannot be listened on: {error}"), "listen on another address".to_owned()),
+    };
+    Problem::new(place, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(address: &str, kind: ErrorKind) -> String {
+        not_bound(address.parse().expect(address), &kind.into(), &Origins::default()).to_string()
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_bound_comes_with_its_remedy() {
+        assert_eq!(
+            line("127.0.0.1:80", ErrorKind::PermissionDenied),
+            "--listen: 127.0.0.1:80 must not be used by this user; take a port from 1024 on, or give the \
+             program CAP_NET_BIND_SERVICE"
+        );
+        assert!(
+            line("10.9.8.7:80", ErrorKind::AddrNotAvailable).contains("is not an address of this machine")
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_holder_of_a_port_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let line = line(&address.to_string(), ErrorKind::AddrInUse);
+        assert!(line.contains(&format!("{address} is in use by this process itself; ")), "{line}");
+        assert!(line.contains("--listen 127.0.0.1:"), "{line}");
+    }
 }
