@@ -35,7 +35,8 @@ pub trait Host: Sync {
 }
 
 /// Writes an entry, which may have several lines, to the server's error log. Never waits for the
-/// reader of the log; entries are dropped when it is too slow. When [`main`](crate::main) returns,
+/// reader of the log; entries are dropped when it is too slow. Entries are written as they are until the
+/// server serves, and with time and level from then on. When [`main`](crate::main) returns,
 /// what was written before is flushed; later entries may be lost.
 pub type ErrorLog = Arc<dyn Fn(&str) + Send + Sync>;
 

@@ -6,13 +6,14 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts};
 
 use crate::config::{self, Checked, Config, Target};
-use crate::host::{Application, ApplicationSpec, Host};
+use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
 use crate::lifetime::{self, Drain};
 use crate::problem::Problem;
 use crate::sources::command_line::meant_command;
@@ -31,15 +32,33 @@ pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
         return Err(nothing_to_serve());
     }
     let log = log(&loaded.config, &loaded.origins)?;
-    let errors = Arc::clone(&log);
-    host.use_error_log(Arc::new(move |entry: &str| errors.error(format_args!("{entry}"))));
-    let code = serve(loaded, &checked, &log, host);
+    let serving = Arc::new(AtomicBool::new(false));
+    host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving)));
+    let code = serve(loaded, &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.flush(FLUSH_LIMIT);
     code
 }
 
-fn serve(loaded: &Loaded, checked: &Checked, log: &Arc<Log>, host: &dyn Host) -> Result<u8, Problem> {
+/// Before the server serves, entries are for the person who started it (a traceback, and the error
+/// line after it) and stay as they are; then they are log entries with time and level.
+fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>) -> ErrorLog {
+    Arc::new(move |entry: &str| {
+        if serving.load(Ordering::Relaxed) {
+            log.error(format_args!("{entry}"));
+        } else {
+            log.plain(entry);
+        }
+    })
+}
+
+fn serve(
+    loaded: &Loaded,
+    checked: &Checked,
+    log: &Arc<Log>,
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     let application = match &checked.target {
         Some(Target::Program(name)) => Some(load(name, config, host)?),
@@ -55,6 +74,7 @@ fn serve(loaded: &Loaded, checked: &Checked, log: &Arc<Log>, host: &dyn Host) ->
             return Ok(EXIT_FAILURE);
         }
     };
+    serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => server,
         Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),

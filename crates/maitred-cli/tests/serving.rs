@@ -1,0 +1,205 @@
+//! The built binary while it serves: start-up lines, signals, exit codes, a port in use.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// The binary in `folder`, without the variables of whoever runs the tests.
+fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
+    command.args(arguments).current_dir(folder);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A binary that serves, ended when the test ends.
+struct Serving {
+    process: Child,
+    stderr: BufReader<ChildStderr>,
+    address: SocketAddr,
+    start_up: Vec<String>,
+}
+
+impl Serving {
+    /// Starts the binary in `folder` on a free port and waits until it says that it serves.
+    fn start(folder: &TempDir, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments).current_dir(folder).stderr(Stdio::piped());
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_"))
+        {
+            command.env_remove(name);
+        }
+        let mut process = command.spawn().expect("the binary runs");
+        let mut stderr = BufReader::new(process.stderr.take().expect("a pipe"));
+        let mut start_up = Vec::new();
+        let address = loop {
+            let line = next_line(&mut stderr);
+            assert!(!line.is_empty(), "ended before it served: {start_up:?}");
+            let address = line.strip_prefix("http://").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            start_up.push(line);
+            if let Some(address) = address {
+                break address;
+            }
+        };
+        Self { process, stderr, address, start_up }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        stream
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.process.id().to_string()]).status();
+        assert!(status.expect("kill runs").success());
+    }
+
+    /// The next line on standard error that contains `text`.
+    fn wait_for(&mut self, text: &str) -> String {
+        loop {
+            let line = next_line(&mut self.stderr);
+            assert!(!line.is_empty(), "ended before it said '{text}'");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        self.process.wait().expect("it ends")
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Both fail when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn next_line(stderr: &mut BufReader<ChildStderr>) -> String {
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("UTF-8");
+    line.trim_end().to_owned()
+}
+
+fn site() -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::create_dir(folder.path().join("site")).expect("a folder");
+    fs::write(folder.path().join("site/index.html"), "hello").expect("a file");
+    folder
+}
+
+/// A request whose answer does not fit in the socket buffers, so that it runs until it is read.
+fn unread_download(folder: &TempDir, serving: &Serving) -> TcpStream {
+    let large = fs::File::create(folder.path().join("site/large")).expect("a file");
+    large.set_len(1 << 30).expect("a sparse file");
+    let mut stream = serving.connect();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).expect("the status line");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stream
+}
+
+#[test]
+fn a_folder_is_served_until_a_signal_drains_it() {
+    let folder = site();
+    let mut serving = Serving::start(&folder, &["site/"]);
+    assert_eq!(
+        serving.start_up,
+        [
+            format!("maitred {} serving the folder site/", env!("CARGO_PKG_VERSION")),
+            format!("http://{}  HTTP/1.1", serving.address),
+        ]
+    );
+    let mut stream = serving.connect();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhello"), "{answer}");
+    serving.signal("TERM");
+    serving.wait_for("SIGTERM: draining");
+    serving.wait_for("drained");
+    assert_eq!(serving.end().code(), Some(0));
+}
+
+#[test]
+fn a_static_mount_needs_no_application() {
+    let folder = site();
+    let mut serving = Serving::start(&folder, &["--static", "/files=site"]);
+    assert_eq!(serving.start_up[1], "/files  files of site");
+    let mut stream = serving.connect();
+    stream.write_all(b"GET /files/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    serving.signal("INT");
+    assert_eq!(serving.end().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let folder = site();
+    let mut serving = Serving::start(&folder, &["site/"]);
+    let stream = unread_download(&folder, &serving);
+    serving.signal("TERM");
+    serving.wait_for("SIGTERM: draining");
+    serving.signal("INT");
+    serving.wait_for("SIGINT: ending at once");
+    assert_eq!(serving.end().code(), Some(130));
+    drop(stream);
+}
+
+#[test]
+fn a_drain_that_takes_too_long_is_cut_off() {
+    let folder = site();
+    let mut serving = Serving::start(&folder, &["site/", "--drain-timeout", "0.05"]);
+    let stream = unread_download(&folder, &serving);
+    serving.signal("TERM");
+    serving.wait_for("drain-timeout is over");
+    assert_eq!(serving.end().code(), Some(1));
+    drop(stream);
+}
+
+/// What the binary says about an address that is not free.
+fn refusal(address: SocketAddr) -> String {
+    let folder = site();
+    let output =
+        maitred(&folder, &["site/", "--listen", &address.to_string()]).output().expect("the binary runs");
+    let line = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line
+}
+
+#[test]
+fn a_port_in_use_names_its_holder() {
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = holder.local_addr().expect("bound");
+    let line = refusal(address);
+    assert!(line.starts_with(&format!("maitred: --listen: {address} is in use by ")), "{line}");
+    if cfg!(target_os = "linux") {
+        assert!(line.contains(&format!("process {} (", std::process::id())), "{line}");
+    }
+}
+
+#[test]
+fn a_port_is_not_shared_with_a_holder_that_would_share_it() {
+    let holder = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    holder.set_reuse_port(true).expect("SO_REUSEPORT");
+    holder.set_reuse_address(true).expect("SO_REUSEADDR");
+    holder.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    holder.listen(1).expect("listening");
+    let address = holder.local_addr().expect("bound").as_socket().expect("IPv4");
+    assert!(refusal(address).contains(" is in use by "));
+}
