@@ -159,7 +159,8 @@ pub(crate) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.head_timeout),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "Time from the first byte of a request head to its last; then 408 and close.",
+        summary: "Time from the first byte of a request head, or from the start of the connection for the \
+                  first one, to its last byte; then 408 and close.",
         cost: "slow peers hold a connection and a buffer this long",
         worst: "too short cuts off peers on bad networks",
     },

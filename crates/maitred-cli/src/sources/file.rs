@@ -135,7 +135,7 @@ fn text(definition: &Definition, value: &Spanned<DeValue<'_>>) -> Result<String,
         DeValue::Boolean(value) => value.to_string(),
         other => {
             let what = format!("the value is of the type {}", other.type_str());
-            return Err((at, what, format!("give {}", definition.takes())));
+            return Err((at, what, format!("expected: {}", definition.takes())));
         }
     })
 }

@@ -143,11 +143,11 @@ fn errors_in_files_name_file_line_and_remedy() {
         ),
         (
             "# one\r\nlisten = [\r\n  \":1\",\r\n  {},\r\n]\r\n",
-            "maitred.toml:4: listen: the value is of the type table; give text, or a list of texts",
+            "maitred.toml:4: listen: the value is of the type table; expected: text, or a list of texts",
         ),
         (
             "max-threads = [1]\n",
-            "maitred.toml:1: max-threads: the value is of the type array; give whole number from 1 to 10000",
+            "maitred.toml:1: max-threads: the value is of the type array; expected: whole number from 1 to 10000",
         ),
     ] {
         assert_eq!(Case::new(&[("maitred.toml", text)]).error(&[]), error);
