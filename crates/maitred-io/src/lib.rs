@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod line_writer;
 pub mod machine;
+pub mod parker;
 pub mod poller;
 pub mod socket;
 pub mod sync;

@@ -1,69 +1,16 @@
-//! The seam to the kernel's readiness queue: one edge-triggered epoll shared by many threads.
-//!
-//! Promises: a thread that waits gets events nobody else gets; an edge is reported once. Another
-//! platform's queue is another file with the same functions. Linux is what has been run.
+//! Linux: epoll, eventfd and timerfd.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::epoll::{self, EventData};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// What one event says.
-#[derive(Clone, Copy, Debug)]
-pub struct Readiness {
-    flags: EventFlags,
-}
-
-impl Readiness {
-    /// There may be bytes, or an end of file, to read.
-    pub fn readable(self) -> bool {
-        self.flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
-    }
-
-    /// There is room to write.
-    pub fn writable(self) -> bool {
-        self.flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
-    }
-
-    /// The peer has ended its sending side: a short read does not prove that nothing is left.
-    pub fn read_closed(self) -> bool {
-        self.flags.intersects(EventFlags::RDHUP | EventFlags::HUP)
-    }
-
-    /// The connection is dead in both directions.
-    pub fn closed(self) -> bool {
-        self.flags.intersects(EventFlags::HUP | EventFlags::ERR)
-    }
-}
-
-/// What a descriptor is watched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
-    /// Bytes to read, room to write and the peer's end; edges.
-    ReadWrite,
-    /// Room to write and the peer's end, but not bytes: a connection whose request is being run.
-    Write,
-    /// Bytes to read; edges.
-    Read,
-    /// Readable as a level: every wait reports it until it is read.
-    ReadLevel,
-}
-
-impl Interest {
-    fn flags(self) -> EventFlags {
-        match self {
-            Self::ReadWrite => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
-            Self::Write => EventFlags::OUT | EventFlags::ET,
-            Self::Read => EventFlags::IN | EventFlags::ET,
-            Self::ReadLevel => EventFlags::IN,
-        }
-    }
-}
+use super::{Interest, Readiness};
 
 /// Events of one wait. Reused from wait to wait.
 pub struct Events {
@@ -120,6 +67,29 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, source)?)
     }
 
+    /// Watches a waker under `token`: [`Interest::Read`] wakes one thread a call,
+    /// [`Interest::ReadLevel`] every thread until the waker is cleared.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_waker(&self, waker: &Waker, token: u64, interest: Interest) -> io::Result<()> {
+        self.add(waker, token, interest)
+    }
+
+    /// Waits until there is an event to fetch or `waker` is set, and takes neither. A thread that
+    /// waits here is no waiter of the queue and takes no event from those that are.
+    ///
+    /// # Errors
+    /// The kernel's, except EINTR.
+    pub fn watch(&self, waker: &Waker) -> io::Result<()> {
+        let mut sources =
+            [PollFd::new(&self.epoll, PollFlags::IN), PollFd::new(&waker.event, PollFlags::IN)];
+        match rustix::event::poll(&mut sources, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Waits until something happens or `limit` is over (`None`: for ever) and fills `events` up to
     /// its capacity. A signal ends the wait early without events.
     ///
@@ -132,12 +102,6 @@ impl Poller {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-impl AsFd for Poller {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.epoll.as_fd()
     }
 }
 
@@ -154,8 +118,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// A waker, to be added to a poller with [`Interest::Read`] (wakes one thread a call) or
-    /// [`Interest::ReadLevel`] (wakes every thread until [`clear`](Self::clear)).
+    /// A waker, to be added to a poller by [`Poller::add_waker`].
     ///
     /// # Errors
     /// Out of descriptors.
@@ -218,14 +181,16 @@ impl AsFd for Alarm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poller::Interest;
 
     #[test]
     fn a_waker_is_an_edge_for_one_wait() {
         let poller = Poller::new().unwrap();
         let waker = Waker::new().unwrap();
-        poller.add(&waker, 7, Interest::Read).unwrap();
+        poller.add_waker(&waker, 7, Interest::Read).unwrap();
         let mut events = Events::with_capacity(4);
         waker.wake();
+        poller.watch(&waker).unwrap();
         poller.wait(&mut events, None).unwrap();
         assert_eq!(events.iter().map(|(token, _)| token).collect::<Vec<_>>(), [7]);
         poller.wait(&mut events, Some(Duration::ZERO)).unwrap();

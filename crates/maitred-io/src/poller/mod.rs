@@ -1,0 +1,73 @@
+//! The seam to the kernel's readiness queue: one edge-triggered queue shared by many threads.
+//!
+//! Promises: a thread that waits gets events nobody else gets; an edge is reported once. Another
+//! platform's queue is another file with the same functions: `epoll` is Linux's and what has been
+//! run; `simulated` stands in for it under `--cfg shuttle`, where a test schedules the threads.
+
+#[cfg(not(shuttle))]
+mod epoll;
+#[cfg(shuttle)]
+mod simulated;
+
+#[cfg(not(shuttle))]
+pub use epoll::{Alarm, Events, Poller, Waker};
+#[cfg(shuttle)]
+pub use simulated::{Alarm, Events, Poller, Waker};
+
+use rustix::event::epoll::EventFlags;
+
+/// What one event says.
+#[derive(Clone, Copy, Debug)]
+pub struct Readiness {
+    flags: EventFlags,
+}
+
+impl Readiness {
+    /// Something to read, nothing else.
+    pub const READABLE: Self = Self { flags: EventFlags::IN };
+
+    /// There may be bytes, or an end of file, to read.
+    pub fn readable(self) -> bool {
+        self.flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+    }
+
+    /// There is room to write.
+    pub fn writable(self) -> bool {
+        self.flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
+    }
+
+    /// The peer has ended its sending side: a short read does not prove that nothing is left.
+    pub fn read_closed(self) -> bool {
+        self.flags.intersects(EventFlags::RDHUP | EventFlags::HUP)
+    }
+
+    /// The connection is dead in both directions.
+    pub fn closed(self) -> bool {
+        self.flags.intersects(EventFlags::HUP | EventFlags::ERR)
+    }
+}
+
+/// What a descriptor is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Bytes to read, room to write and the peer's end; edges.
+    ReadWrite,
+    /// Room to write and the peer's end, but not bytes: a connection whose request is being run.
+    Write,
+    /// Bytes to read; edges.
+    Read,
+    /// Readable as a level: every wait reports it until it is read.
+    ReadLevel,
+}
+
+impl Interest {
+    #[cfg(not(shuttle))]
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::ReadWrite => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+            Self::Write => EventFlags::OUT | EventFlags::ET,
+            Self::Read => EventFlags::IN | EventFlags::ET,
+            Self::ReadLevel => EventFlags::IN,
+        }
+    }
+}
