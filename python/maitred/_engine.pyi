@@ -14,6 +14,6 @@ def main(argv: Sequence[str | PathLike[str]]) -> int:
     Serves until SIGTERM or SIGINT when the arguments say so. The code is 0 after a regular end, 1
     when the system refused something, 2 after an error of the user's making (one line on standard
     error says which), 128 and the number of the signal after a second signal. Must be called on the
-    main thread: raises ``ValueError`` or ends with code 1 elsewhere. Raises ``OSError`` when the
-    process has no descriptor left.
+    main thread, which alone can take signals: elsewhere serving ends with code 1. Raises ``OSError``
+    when the process has no descriptor left.
     """

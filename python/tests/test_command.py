@@ -70,7 +70,7 @@ def test_a_validated_application_is_served_as_wsgi(serve: Serve) -> None:
     ("arguments", "parts"),
     [
         (["ap"], ["no module named 'ap'", "did you mean app?"]),
-        (["ap.py"], ["there is no file ap.py", "did you mean app.py?"]),
+        (["ap.py"], ["there is no file ap.py"]),
         (["app:aap"], ["app has no attribute 'aap'", "did you mean app:app?"]),
         (["app:number"], ["app:number is not callable, it is int"]),
         (["app:asynchronous"], ["ASGI comes in a later version; this version serves WSGI"]),
@@ -92,7 +92,8 @@ def test_an_exception_during_the_import_is_shown_before_the_line(tmp_path: Path)
     done = run(tmp_path, "app", "--listen", "127.0.0.1:0")
     assert done.returncode == 2
     *traceback, line = done.stderr.splitlines()
-    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[0].endswith("app raised an exception")
+    assert traceback[1] == "Traceback (most recent call last):"
     assert any("in setup" in part for part in traceback)
     assert "importing app failed: ValueError: no configuration" in line
 
@@ -105,6 +106,23 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
     assert address in done.stderr
+
+
+def test_a_handler_that_wants_to_exit_changes_nothing_for_an_accepted_request(
+    serve: Serve, tmp_path: Path
+) -> None:
+    source = WAITING + "import signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+    server = serve(source=source)
+    accepted = server.connect()
+    accepted.request("GET", "/")
+    server.wait_for("inside")
+    start = len(server.said)
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for("(?i)drain", start)
+    (tmp_path / "leave").write_text("")
+    assert accepted.getresponse().read() == b"left"
+    assert server.process.wait(PATIENCE) == 0, server.said
+    accepted.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -51,14 +51,15 @@ impl PythonHost {
         match (text("what"), text("remedy"), text("traceback")) {
             (Ok(what), Ok(remedy), Ok(traceback)) => {
                 if !traceback.is_empty() {
-                    report::write(py, &self.log, traceback.trim_end());
+                    let text = format!("{target} raised an exception\n{}", traceback.trim_end());
+                    report::write(py, &self.log, &text);
                 }
                 LoadError::new(what, remedy)
             }
             // Not one of the loader's own errors: Ctrl-C during the import, or a fault of ours.
             _ => LoadError::new(
                 format!("cannot load {target}: {}", report::summary(py, error)),
-                "see the text above",
+                "the import must run to its end",
             ),
         }
     }

@@ -22,9 +22,12 @@ pub use wsgi::WsgiHandler;
 
 use host::PythonHost;
 
-/// How long the end of the process waits for application threads. The server has drained by then,
-/// so a thread that is still inside the application is stuck, or told to be cut.
+/// How long the end of the process waits for application threads after a regular end: all requests
+/// are answered, so only what an application does after its answer (`close()`) is left.
 const JOIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// The same after an end "at once": whoever is still in the application then is known to be.
+const JOIN_LIMIT_AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The native part of the Python package.
 #[pymodule]
@@ -44,7 +47,8 @@ mod _engine {
 fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
     let host = PythonHost::new()?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
-    let stuck = host.threads.join(py, JOIN_LIMIT);
+    let limit = if code == maitred_cli::EXIT_SUCCESS { JOIN_LIMIT } else { JOIN_LIMIT_AT_ONCE };
+    let stuck = host.threads.join(py, limit);
     if !stuck.is_empty() {
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");

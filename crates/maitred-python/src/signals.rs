@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_cli::{Signals, StopSignal};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,7 +58,9 @@ impl PythonSignals {
         if let Err(error) = py.check_signals() {
             // A handler of the application that ends with KeyboardInterrupt or SystemExit wants the
             // process to stop, and that is what the signal already does.
-            if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            let is_stop =
+                error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py);
+            if !is_stop {
                 let text = report::traceback(py, &error);
                 report::write(py, &self.log, &format!("a signal handler raised an exception\n{text}"));
             }

@@ -1,0 +1,89 @@
+"""The demo site, page by page."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from conftest import Server
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("demo")
+    arguments = [str(DEMO / "app.py"), "--static", f"/static={DEMO / 'static'}"]
+    server = Server(arguments, folder, {"DEMO_DATABASE": str(folder / "guests.sqlite3")})
+    try:
+        yield server
+        assert server.stop() == 0, server.said
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("path", ["/", "/guestbook", "/upload", "/slow?seconds=0", "/static/demo.css"])
+def test_pages(demo: Server, path: str) -> None:
+    reply = demo.fetch(path)
+    assert reply.status == 200
+    assert reply.headers["Content-Type"].startswith("text/")
+    assert int(reply.headers["Content-Length"]) == len(reply.body) > 0
+    head = demo.fetch(path, "HEAD")
+    assert (head.status, head.headers["Content-Length"]) == (200, reply.headers["Content-Length"])
+
+
+def test_what_is_not_there_or_not_allowed(demo: Server) -> None:
+    assert demo.fetch("/nothing").status == 404
+    refused = demo.fetch("/slow", "POST", b"")
+    assert (refused.status, refused.headers["Allow"]) == (405, "HEAD, GET")
+    for seconds in ("nan", "-1", "31", "x"):
+        assert demo.fetch(f"/slow?seconds={seconds}").status == 400
+
+
+def test_an_entry_is_kept_and_escaped(demo: Server) -> None:
+    form = {"name": "Zoë <i>", "text": "one & two\r\nthree</article>"}
+    posted = demo.fetch(
+        "/guestbook", "POST", urlencode(form).encode(), Content_Type="application/x-www-form-urlencoded"
+    )
+    assert (posted.status, posted.headers["Location"], posted.body) == (303, "/guestbook", b"")
+    book = demo.fetch("/guestbook").body.decode()
+    assert "Zoë &lt;i&gt;" in book
+    assert "one &amp; two<br>three&lt;/article&gt;" in book
+
+
+def test_an_empty_and_an_endless_entry_are_refused(demo: Server) -> None:
+    assert demo.fetch("/guestbook", "POST", b"name=a&text=+").status == 400
+    assert demo.fetch("/guestbook", "POST", b"name=a&text=" + b"x" * 100_000).status == 413
+
+
+def test_the_database_is_where_it_was_asked_for(serve, tmp_path: Path) -> None:
+    server = serve(str(DEMO / "app.py"), DEMO_DATABASE=str(tmp_path / "own.sqlite3"))
+    assert server.fetch("/guestbook", "POST", b"name=a&text=b").status == 303
+    with sqlite3.connect(tmp_path / "own.sqlite3") as connection:
+        assert connection.execute("SELECT name, text FROM entry").fetchall() == [("a", "b")]
+    connection.close()
+
+
+def test_the_download_is_whole(demo: Server) -> None:
+    reply = demo.fetch("/download")
+    assert reply.headers["Content-Length"] == "50000000"
+    whole = (bytes(range(256)) * (50_000_000 // 256 + 1))[:50_000_000]
+    assert hashlib.sha256(reply.body).digest() == hashlib.sha256(whole).digest()
+
+
+def test_an_upload_is_measured(demo: Server) -> None:
+    body = b"upload\n" * 100_000
+    shown = demo.fetch("/upload", "POST", body).body.decode()
+    assert "700,000 bytes" in shown
+    assert hashlib.sha256(body).hexdigest() in shown
+
+
+def test_the_stream_is_complete(demo: Server) -> None:
+    reply = demo.fetch("/stream")
+    assert reply.headers["Transfer-Encoding"] == "chunked"
+    assert reply.body.count(b"<li ") == 20
+    assert reply.body.rstrip().endswith(b"</html>")
