@@ -1,0 +1,79 @@
+"""Tests of what the benches rest on: `python3 -m unittest discover -s bench` from the repository root."""
+
+import http.server
+import os
+import threading
+import time
+import unittest
+from xml.etree import ElementTree
+
+from benchlib import chart, figures, load, machine
+
+
+class Figures(unittest.TestCase):
+    def test_interval_of_nine_is_the_second_to_the_eighth(self) -> None:
+        of = figures.spread([9, 1, 8, 2, 7, 3, 6, 4, 5])
+        self.assertEqual((of.median, of.lower, of.upper, of.low, of.high), (5, 3, 7, 2, 8))
+        self.assertAlmostEqual(of.confidence, 1 - 2 * 10 / 512)
+
+    def test_few_values_give_the_whole_range(self) -> None:
+        of = figures.spread([3, 1, 2])
+        self.assertEqual((of.low, of.high, of.confidence), (1, 3, 0.75))
+        self.assertEqual(figures.spread([4]).median, 4)
+
+    def test_ratios_are_formed_pair_by_pair(self) -> None:
+        self.assertEqual(figures.ratios([1, 10, 100], [2, 20, 200]).median, 0.5)
+
+    def test_percentiles_are_measured_values(self) -> None:
+        self.assertEqual(figures.percentile(range(1, 101), 0.99), 99)
+        self.assertEqual(figures.percentile([7], 0.0), 7)
+
+
+class Accounting(unittest.TestCase):
+    def test_cpu_time_is_that_of_the_process(self) -> None:
+        own, total = time.process_time_ns(), machine.cpu_ns(os.getpid())
+        while time.process_time_ns() - own < 100_000_000:
+            pass
+        self.assertAlmostEqual((machine.cpu_ns(os.getpid()) - total) / 1e6, 100, delta=25)
+
+    def test_memory_is_seen(self) -> None:
+        before = machine.memory(os.getpid())
+        held = b"x" * (16 << 20)
+        self.assertAlmostEqual((machine.memory(os.getpid()).pss - before.pss) / len(held), 1, delta=0.1)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/right" else 404)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"hello\n")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Verification(unittest.TestCase):
+    def test_wrong_status_length_and_bytes_are_refused(self) -> None:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            port = server.server_address[1]
+            load.verify("test", port, "/right", b"hello\n", 6)
+            for path, body, length in (("/wrong", b"hello\n", 6), ("/right", b"hullo\n", 6), ("/right", None, 7)):
+                with self.assertRaises(load.WrongAnswer):
+                    load.verify("test", port, path, body, length)
+            server.shutdown()
+
+
+class Charts(unittest.TestCase):
+    def test_charts_are_well_formed(self) -> None:
+        bars = chart.bars("a < b", "s", [("one", [chart.Bar("x & y", 1, 0.5, 2)])])
+        lines = chart.lines("t", "x", "y", [chart.Line("l", [(1, 0.1), (10, 5000)])], log_x=True, log_y=True)
+        for text in (bars, lines):
+            self.assertTrue(ElementTree.fromstring(text).tag.endswith("svg"))
+
+
+if __name__ == "__main__":
+    unittest.main()
