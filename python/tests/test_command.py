@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import signal
@@ -212,3 +213,32 @@ def app(environ, start_response):
 """
     server = serve("--max-threads", "1", source=source)
     assert [server.fetch("/").body for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+def test_nobody_reads_the_log_and_service_goes_on(tmp_path: Path) -> None:
+    # More than a pipe holds (64 KiB): whoever waits for the reader waits for ever.
+    source = HELLO + """
+def noisy(environ, start_response):
+    environ["wsgi.errors"].writelines(["x" * 99 + "\\n"] * 5000)
+    return app(environ, start_response)
+"""
+    (tmp_path / "app.py").write_text(source)
+    with subprocess.Popen(
+        [MAITRED, "app:noisy", "--max-threads", "1", "--listen", "127.0.0.1:0"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            found = None
+            while found is None:
+                found = re.search(rb"127\.0\.0\.1:([1-9]\d*)", process.stderr.readline())
+            for _ in range(3):
+                connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=PATIENCE)
+                connection.request("GET", "/")
+                assert connection.getresponse().read() == b"hello"
+                connection.close()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
