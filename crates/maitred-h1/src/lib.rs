@@ -20,6 +20,7 @@ mod hop;
 mod limits;
 mod lines;
 mod receiver;
+mod response;
 mod sender;
 mod target;
 mod trailers;

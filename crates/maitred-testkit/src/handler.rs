@@ -61,3 +61,63 @@ impl Handler for ScriptedHandler {
         let _ = exchange.respond(head, body);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use maitred_runtime::{Content, Flow, Request, Respond, SendError};
+
+    use super::*;
+
+    type Answers = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;
+
+    /// Keeps the status and the body of each answer.
+    #[derive(Default)]
+    struct Keep(Answers);
+
+    impl Respond for Keep {
+        fn send_head(&mut self, head: ResponseHead, _: Option<u64>) -> Result<(), SendError> {
+            lock(&self.0).push((head.status.code(), Vec::new()));
+            Ok(())
+        }
+
+        fn send_data(&mut self, content: Content) -> Result<Flow, SendError> {
+            if let (Content::Bytes(bytes), Some((_, body))) = (content, lock(&self.0).last_mut()) {
+                body.extend(bytes);
+            }
+            Ok(Flow::Ready)
+        }
+
+        fn finish(self: Box<Self>, _: Request) {}
+
+        fn abort(self: Box<Self>, _: Request, reason: &str) {
+            panic!("{reason}");
+        }
+
+        fn wait(&mut self, _: Duration) -> Result<Flow, SendError> {
+            Ok(Flow::Ready)
+        }
+
+        fn is_closed(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn answers_come_in_order_and_then_500() {
+        let handler = ScriptedHandler::new()
+            .then(ResponseHead::new(Status::OK), "first")
+            .then(ResponseHead::new(Status::NOT_FOUND), "second");
+        let kept = Answers::default();
+        for body in [b"a", b"b", b"c"] {
+            let request = Request { body: body.to_vec(), ..Request::default() };
+            handler.handle(Exchange::new(request, Box::new(Keep(Arc::clone(&kept)))));
+        }
+        let expected = [(200, b"first".to_vec()), (404, b"second".to_vec()), (500, vec![])];
+        assert_eq!(*lock(&kept), expected);
+        let bodies: Vec<_> = handler.seen().into_iter().map(|seen| seen.body).collect();
+        assert_eq!(bodies, [b"a", b"b", b"c"]);
+    }
+}
