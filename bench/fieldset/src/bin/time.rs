@@ -1,8 +1,9 @@
 //! Time of a round in 1 to 30 threads, each with sets of its own, on the system allocator.
 //!
-//! `time [--smoke]` prints a Markdown table. Each cell is the median of several turns, in which the
-//! kinds alternate: wall time of all threads together divided by the sets they made, and how often a
-//! thread gave up its processor to wait (allocator locks; the kernel's count per thread).
+//! `time [--smoke]` prints a Markdown table. The kinds alternate; each row is the turn of median
+//! processor time. Processor time of all threads divided by the sets they made is the steady figure,
+//! also on a busy machine; wall time is that of all threads together; waits are how often a thread
+//! gave up its processor of its own accord, which only allocator locks make it do here.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -18,11 +19,20 @@ struct Plan {
     threads: &'static [usize],
 }
 
-/// One turn: time per set and waits per 1,000 sets.
+/// One turn, per set; waits per 1,000 sets.
 #[derive(Clone, Copy)]
 struct Turn {
-    per_set: Duration,
+    processor: Duration,
+    wall: Duration,
     waits: f64,
+}
+
+/// What the kernel says of a thread.
+#[derive(Clone, Copy)]
+struct Usage {
+    processor: Duration,
+    waits: u64,
+    at: Instant,
 }
 
 fn main() {
@@ -30,10 +40,12 @@ fn main() {
     let plan = if smoke {
         Plan { rounds: 30, turns: 3, threads: &THREADS[..3] }
     } else {
-        Plan { rounds: 480, turns: 9, threads: &THREADS }
+        Plan { rounds: 240, turns: 7, threads: &THREADS }
     };
-    println!("| threads | kind | ns per set | against `String` | waits per 1,000 sets |");
-    println!("|--:|---|--:|--:|--:|");
+    println!(
+        "| threads | kind | processor ns per set | against `String` | wall ns per set | waits per 1,000 sets |"
+    );
+    println!("|--:|---|--:|--:|--:|--:|");
     for &threads in plan.threads {
         let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); Kind::ALL.len()];
         for _ in 0..plan.turns {
@@ -42,55 +54,70 @@ fn main() {
             }
         }
         let medians: Vec<_> = turns.into_iter().map(median).collect();
-        let strings = medians[3].per_set;
+        let strings = medians[3].processor;
         for (kind, turn) in Kind::ALL.into_iter().zip(medians) {
-            let ratio = turn.per_set.as_secs_f64() / strings.as_secs_f64();
-            let per_set = turn.per_set.as_nanos();
-            println!("| {threads} | {} | {per_set} | {ratio:.2} | {:.2} |", kind.name(), turn.waits);
+            let (name, ratio) = (kind.name(), turn.processor.as_secs_f64() / strings.as_secs_f64());
+            let (processor, wall) = (turn.processor.as_nanos(), turn.wall.as_nanos());
+            println!("| {threads} | {name} | {processor} | {ratio:.2} | {wall} | {:.2} |", turn.waits);
         }
     }
 }
 
 fn median(mut turns: Vec<Turn>) -> Turn {
-    turns.sort_by_key(|turn| turn.per_set);
+    turns.sort_by_key(|turn| turn.processor);
     turns[turns.len() / 2]
 }
 
 /// `threads` threads of `rounds` rounds each, after one round that does not count.
 fn turn(kind: Kind, threads: usize, rounds: usize) -> Turn {
-    let (ready, done) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
-    std::thread::scope(|scope| {
+    let (ready, done) = (Barrier::new(threads), Barrier::new(threads));
+    let usages: Vec<(Usage, Usage)> = std::thread::scope(|scope| {
         let workers: Vec<_> =
             (0..threads).map(|_| scope.spawn(|| work(kind, rounds, &ready, &done))).collect();
-        ready.wait();
-        let start = Instant::now();
-        done.wait();
-        let elapsed = start.elapsed();
-        let waits: u64 = workers.into_iter().map(|worker| worker.join().unwrap_or_default()).sum();
-        let sets = (threads * rounds * SETS) as f64;
-        Turn { per_set: elapsed.div_f64(sets), waits: waits as f64 * 1_000.0 / sets }
-    })
+        workers.into_iter().map(|worker| worker.join().expect("a thread failed")).collect()
+    });
+    let sets = (threads * rounds * SETS) as f64;
+    let processor: Duration = usages.iter().map(|(before, after)| after.processor - before.processor).sum();
+    let waits: u64 = usages.iter().map(|(before, after)| after.waits - before.waits).sum();
+    // From the first thread that started to the last that ended.
+    let start = usages.iter().map(|(before, _)| before.at).min();
+    let end = usages.iter().map(|(_, after)| after.at).max();
+    let wall = end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start);
+    Turn {
+        processor: processor.div_f64(sets),
+        wall: wall.div_f64(sets),
+        waits: waits as f64 * 1_000.0 / sets,
+    }
 }
 
-/// One thread's part; returns how often it waited.
-fn work(kind: Kind, rounds: usize, ready: &Barrier, done: &Barrier) -> u64 {
+/// One thread's part; returns its usage before and after.
+fn work(kind: Kind, rounds: usize, ready: &Barrier, done: &Barrier) -> (Usage, Usage) {
     let source = Source::new();
     let mut held = nothing(kind);
     build(kind, &source, &mut held);
     ready.wait();
-    let before = waits();
+    let before = usage();
     for _ in 0..rounds {
         build(kind, &source, &mut held);
         assert_eq!(search(&held), expected(), "{kind:?} lost a field");
     }
-    let waited = waits().saturating_sub(before);
+    let after = usage();
+    // Nobody gives memory back while another still measures.
     done.wait();
-    waited
+    (before, after)
 }
 
-/// The voluntary context switches of this thread; 0 where the system does not say.
-fn waits() -> u64 {
+/// What this thread has used so far (Linux); nothing where the system does not say.
+fn usage() -> Usage {
+    // The kernel brings the figures of a running thread up to date when it yields, else once a tick.
+    std::thread::yield_now();
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    let waits = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = schedule.split_whitespace().next().and_then(|number| number.parse().ok());
+    Usage {
+        processor: Duration::from_nanos(nanoseconds.unwrap_or(0)),
+        waits: waits.and_then(|count| count.trim().parse().ok()).unwrap_or(0),
+        at: Instant::now(),
+    }
 }
