@@ -31,7 +31,7 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 enum Phase {
     Waiting { exchange: Exchange, declared: Option<Declared> },
-    Streaming(Stream),
+    Streaming { stream: Stream, full: bool },
     Busy,
     Over { peer_gone: bool },
 }
@@ -136,29 +136,33 @@ impl StartResponse {
         }
     }
 
-    /// Sends one block at once; `whole` is the length of the whole body if that is known. Waits with
-    /// the interpreter released while the engine holds as much as it may.
+    /// Sends one block at once; `whole` is the length of the whole body if that is known.
+    ///
+    /// While the engine holds as much as it may of this response, a block of a body that is still
+    /// being made waits first, with the interpreter released. So the last block waits for nobody, and
+    /// neither does any block of a body that is complete: it needs no less memory here.
     pub(super) fn send(&self, py: Python<'_>, block: &[u8], whole: Option<u64>) -> Result<(), Unsent> {
-        let mut stream = self.open_stream(whole)?;
-        let sent = match stream.send(block.to_vec()) {
-            Ok(Flow::Ready) => Ok(()),
-            Ok(Flow::Full) => py.detach(|| wait_for_room(&mut stream)),
-            Err(error) => Err(error),
+        let (mut stream, full) = self.open_stream(whole)?;
+        let room = match full && whole.is_none() {
+            true => py.detach(|| wait_for_room(&mut stream)),
+            false => Ok(()),
         };
+        let sent = room.and_then(|()| stream.send(block.to_vec()));
         if sent == Err(SendError::Closed) {
             *self.phase() = Phase::Over { peer_gone: true };
             stream.abort("the peer closed the connection");
         } else {
-            *self.phase() = Phase::Streaming(stream);
+            *self.phase() = Phase::Streaming { stream, full: sent == Ok(Flow::Full) };
         }
-        sent.map_err(Unsent::Refused)
+        sent.map(drop).map_err(Unsent::Refused)
     }
 
-    /// Takes the stream out, starting it if need be. The phase is busy until it is put back.
-    fn open_stream(&self, whole: Option<u64>) -> Result<Stream, Unsent> {
+    /// Takes the stream out, starting it if need be, and whether it is full. The phase is busy until
+    /// it is put back.
+    fn open_stream(&self, whole: Option<u64>) -> Result<(Stream, bool), Unsent> {
         let mut phase = self.phase();
         let (exchange, Declared { head, length }) = match mem::replace(&mut *phase, Phase::Busy) {
-            Phase::Streaming(stream) => return Ok(stream),
+            Phase::Streaming { stream, full } => return Ok((stream, full)),
             Phase::Waiting { exchange, declared: Some(declared) } => (exchange, declared),
             unchanged @ Phase::Waiting { .. } => {
                 *phase = unchanged;
@@ -173,10 +177,11 @@ impl StartResponse {
                 });
             }
         };
-        exchange.start(head, length.or(whole)).map_err(|error| {
+        let started = exchange.start(head, length.or(whole)).map_err(|error| {
             *phase = Phase::Over { peer_gone: error == SendError::Closed };
             Unsent::Refused(error)
-        })
+        });
+        Ok((started?, false))
     }
 
     /// Sends the whole body and ends the response: one write where nothing was sent before.
@@ -193,7 +198,7 @@ impl StartResponse {
             unchanged => {
                 *phase = unchanged;
                 drop(phase);
-                self.send(py, &body, None)?;
+                self.send(py, &body, Some(body.len() as u64))?;
                 self.finish()
             }
         }
@@ -203,7 +208,7 @@ impl StartResponse {
     pub(super) fn finish(&self) -> Result<(), Unsent> {
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Over { peer_gone: false }) {
-            Phase::Streaming(stream) => stream.finish(),
+            Phase::Streaming { stream, .. } => stream.finish(),
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) } => {
                 // Without a body by nature, "no block" says nothing about the length a GET would have.
                 let bodyless = self.is_head || head.status.forbids_body();
@@ -230,7 +235,7 @@ impl StartResponse {
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond(head, FAILURE_TEXT);
             }
-            Phase::Streaming(stream) => stream.abort(reason),
+            Phase::Streaming { stream, .. } => stream.abort(reason),
             Phase::Busy | Phase::Over { .. } => {}
         }
     }
@@ -238,7 +243,7 @@ impl StartResponse {
     /// Ends a response whose declared length has been sent and whose surplus was dropped.
     pub(super) fn end_cut(&self) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: false });
-        if let Phase::Streaming(stream) = before {
+        if let Phase::Streaming { stream, .. } = before {
             stream.finish();
         }
     }
@@ -246,7 +251,7 @@ impl StartResponse {
     /// Ends the response because nobody reads it any more.
     pub(super) fn end_for_lost_peer(&self) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: true });
-        if let Phase::Streaming(stream) = before {
+        if let Phase::Streaming { stream, .. } = before {
             stream.abort("the peer closed the connection");
         }
     }
