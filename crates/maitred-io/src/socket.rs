@@ -40,7 +40,8 @@ impl Listener {
     /// The kernel's: address in use, not available, permission denied.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         use socket2::{Domain, Protocol, Socket as Setup, Type};
-        let setup = Setup::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        let setup =
+            Setup::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
         setup.set_reuse_address(true)?;
         if address.is_ipv6() {
             setup.set_only_v6(true)?;
@@ -116,7 +117,9 @@ impl Moved {
 impl Socket {
     /// Receives into `buffer`.
     pub fn receive(&self, buffer: &mut [u8]) -> Moved {
-        Moved::of(retry(|| rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)))
+        Moved::of(retry(|| {
+            rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
+        }))
     }
 
     /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the

@@ -8,12 +8,12 @@
 pub use std::{
     hint,
     sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
-    thread,
+    thread, thread_local,
 };
 
 #[cfg(shuttle)]
 pub use shuttle::{
     hint,
     sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
-    thread,
+    thread, thread_local,
 };

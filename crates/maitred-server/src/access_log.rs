@@ -56,7 +56,8 @@ impl Line {
         push_printable(out, head.method.as_str().as_bytes());
         out.push(b' ');
         push_printable(out, head.target());
-        let _ = write!(out, " {}\" {} {} \"", head.version.as_str(), outcome.status.code(), outcome.body_bytes);
+        let _ =
+            write!(out, " {}\" {} {} \"", head.version.as_str(), outcome.status.code(), outcome.body_bytes);
         push_printable(out, head.fields.first("referer").unwrap_or(b"-"));
         out.extend_from_slice(b"\" \"");
         push_printable(out, head.fields.first("user-agent").unwrap_or(b"-"));

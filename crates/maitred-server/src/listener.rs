@@ -73,7 +73,7 @@ impl Listening {
                 }
             }
         }
-        group.ready.push(token.to_u64(), Signals::RESUME);
+        group.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
     /// Out of descriptors: connections wait in the kernel's queue until some are free again.

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use maitred_io::clock;

@@ -84,12 +84,9 @@ impl Responder {
     }
 
     /// Ends the exchange on its connection and writes down what became of it.
-    fn end(mut self: Box<Self>, request: Request, reusable: bool, end: End) {
-        let sent = if self.buffer.is_empty() {
-            Ok(Flow::Ready)
-        } else {
-            self.deliver(Content::Static(b""), b"")
-        };
+    fn end(mut self, request: Request, reusable: bool, end: End) {
+        let sent =
+            if self.buffer.is_empty() { Ok(Flow::Ready) } else { self.deliver(Content::Static(b""), b"") };
         let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
         if let Some(slot) = self.slot()
             && let Some(connection) = slot.lock().as_mut()
@@ -173,13 +170,13 @@ impl Respond for Responder {
             ));
         }
         let end = if finish.short_by > 0 { End::Cut } else { End::Complete };
-        self.end(request, finish.reusable, end);
+        (*self).end(request, finish.reusable, end);
     }
 
     fn abort(self: Box<Self>, request: Request, reason: &str) {
         self.group.site.log.error(format_args!("a response was cut: {reason}"));
         // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
-        self.end(request, false, End::Cut);
+        (*self).end(request, false, End::Cut);
     }
 
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {

@@ -89,6 +89,7 @@ pub(crate) struct Incoming {
 }
 
 thread_local! {
+    #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
     static SPARE: RefCell<Vec<Box<Incoming>>> = const { RefCell::new(Vec::new()) };
     static DATE: RefCell<Date> = RefCell::new(Date::default());
 }

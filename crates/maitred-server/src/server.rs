@@ -9,7 +9,7 @@ use std::time::Duration;
 use maitred_h1::Limits;
 use maitred_io::machine;
 
-use crate::dispatch::{self, Dispatch};
+use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
 use crate::listener::Listening;
 use crate::log::Log;
@@ -80,8 +80,7 @@ impl Server {
         machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
         for address in &settings.listeners {
-            listeners
-                .push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
+            listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
         }
         let site = Arc::new(Site {
             routes: settings.routes,
@@ -93,13 +92,12 @@ impl Server {
         });
         let max = settings.max_threads.max(1);
         let min = settings.min_threads.clamp(1, max);
-        let dispatch = Dispatch::new(min, max, settings.threads, machine::processors())?;
-        let group = Arc::new(Group::new(site, listeners, dispatch)?);
+        let scheduler = Scheduler::new(min, max, machine::processors())?;
+        let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads)?);
         let own = Arc::clone(&group);
-        let driver = std::thread::Builder::new()
-            .name("maitred-driver".to_owned())
-            .spawn(move || dispatch::run_driver(&own))?;
-        group.dispatch.start(&group);
+        let driver =
+            std::thread::Builder::new().name("maitred-driver".to_owned()).spawn(move || run_driver(&own))?;
+        group.scheduler.start(&group);
         Ok(Self { group, driver: Some(driver) })
     }
 
@@ -135,7 +133,7 @@ impl Server {
             errors: counters.errors.total(),
             cut: counters.cut.total(),
             body_bytes: counters.body_bytes.total(),
-            threads: self.group.dispatch.threads() as u64,
+            threads: self.group.scheduler.threads() as u64,
         }
     }
 
@@ -150,7 +148,7 @@ impl Drop for Server {
         for listening in &self.group.listeners {
             listening.shut();
         }
-        self.group.stop();
+        self.group.scheduler.stop();
         if let Some(driver) = self.driver.take() {
             // It ends by itself: it never waits for application code. A panic was logged.
             let _ = driver.join();

@@ -134,10 +134,7 @@ fn answers_before_a_refused_request_are_still_sent() {
 #[test]
 fn options_asterisk_is_answered_by_the_engine() {
     let running = serve(echo);
-    let answer = exchange(
-        running.address,
-        b"OPTIONS * HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n",
-    );
+    let answer = exchange(running.address, b"OPTIONS * HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 204 ") && answer.contains("Allow: GET, HEAD"), "{answer}");
 }
 

@@ -7,7 +7,9 @@ use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use harness::{PATIENCE, connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text};
+use harness::{
+    PATIENCE, connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text,
+};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler, InvocationType, SendError};
 use maitred_server::Routes;

@@ -82,8 +82,7 @@ impl Poller {
     /// # Errors
     /// The kernel's, except EINTR.
     pub fn watch(&self, waker: &Waker) -> io::Result<()> {
-        let mut sources =
-            [PollFd::new(&self.epoll, PollFlags::IN), PollFd::new(&waker.event, PollFlags::IN)];
+        let mut sources = [PollFd::new(&self.epoll, PollFlags::IN), PollFd::new(&waker.event, PollFlags::IN)];
         match rustix::event::poll(&mut sources, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -11,9 +11,8 @@ use maitred_runtime::{Content, Endpoint, Exchange, Flow, Handler, SendError};
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
-use crate::dispatch::Job;
-use crate::group::Group;
 use crate::group::slots::Token;
+use crate::group::{Group, Job};
 use crate::outcome::{End, Outcome};
 use crate::responder::{MAX_HELD, Responder};
 use crate::route::Route;
@@ -33,8 +32,7 @@ impl Connection {
     pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
         let group = Arc::clone(context.group);
         let head = &incoming.request.head;
-        let keep_alive =
-            incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
+        let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
         if is_asterisk(incoming.facts) {
             let answer = if head.method == Method::Options {
@@ -171,7 +169,8 @@ impl Connection {
         Incoming::give_back(incoming);
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        Turn::Run(Job { handler: Arc::clone(handler), exchange })
+        context.job = Some(Job { handler: Arc::clone(handler), exchange });
+        Turn::Run
     }
 
     /// Our own address: the listener's, unless it listens on all.

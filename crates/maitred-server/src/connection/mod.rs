@@ -23,10 +23,9 @@ use maitred_io::poller::Interest;
 use maitred_io::socket::{Moved, Socket};
 use maitred_io::sync::atomic::Ordering;
 
-use crate::dispatch::Job;
-use crate::group::Group;
 use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
+use crate::group::{Group, Job};
 use crate::responder::Room;
 use crate::scratch::{Incoming, Scratch};
 use crate::writer::{Sent, Writer};
@@ -88,14 +87,16 @@ pub(crate) struct Context<'a> {
     pub(crate) token: Token,
     pub(crate) now: u64,
     pub(crate) scratch: &'a mut Scratch,
+    /// The request of a turn that ended with [`Turn::Run`].
+    pub(crate) job: Option<Job>,
 }
 
 /// How a turn ended.
 pub(crate) enum Turn {
     /// An event or a deadline will bring the next one.
     Wait,
-    /// A request is complete: run it.
-    Run(Job),
+    /// A request is complete, in the context: run it.
+    Run,
     /// The budget is used up: go on after the others.
     Again,
     /// The connection has ended.
@@ -107,7 +108,12 @@ impl Connection {
     ///
     /// # Errors
     /// It cannot be watched; it is closed.
-    pub(crate) fn open(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
+    pub(crate) fn open(
+        group: &Arc<Group>,
+        socket: Socket,
+        peer: SocketAddr,
+        listener: u32,
+    ) -> io::Result<()> {
         let Some((index, slot)) = group.slots.take() else {
             return Err(io::Error::other("the limit of connections is reached"));
         };
@@ -133,7 +139,9 @@ impl Connection {
             last: false,
             dead: false,
         });
-        if let Err(error) = group.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite) {
+        if let Err(error) =
+            group.scheduler.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite)
+        {
             *place = None;
             drop(place);
             group.slots.retire(slot);
@@ -209,7 +217,7 @@ impl Connection {
 
     fn watch(&mut self, group: &Group, token: Token, interest: Interest) {
         if self.watched != interest {
-            match group.poller.modify(&self.socket, token.to_u64(), interest) {
+            match group.scheduler.poller.modify(&self.socket, token.to_u64(), interest) {
                 Ok(()) => self.watched = interest,
                 Err(error) => group.site.log.error(format_args!("watching a connection: {error}")),
             }

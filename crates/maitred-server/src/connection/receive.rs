@@ -30,9 +30,9 @@ impl Connection {
         let turn = self.receive_all(context);
         let flushed = self.flush(context);
         match (turn, flushed) {
-            (Turn::Run(job), _) => {
+            (Turn::Run, _) => {
                 self.set_running(context);
-                Turn::Run(job)
+                Turn::Run
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
             (turn, flushed) => {
@@ -94,7 +94,12 @@ impl Connection {
         Turn::Again
     }
 
-    fn consume_received(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Option<Turn> {
+    fn consume_received(
+        &mut self,
+        context: &mut Context<'_>,
+        data: &[u8],
+        requests: &mut u32,
+    ) -> Option<Turn> {
         if self.input.is_empty() {
             let consumed = self.consume(context, data, requests);
             self.input = data[consumed.bytes..].to_vec();
@@ -105,7 +110,12 @@ impl Connection {
         self.consume_kept(context, input, requests)
     }
 
-    fn consume_kept(&mut self, context: &mut Context<'_>, mut input: Vec<u8>, requests: &mut u32) -> Option<Turn> {
+    fn consume_kept(
+        &mut self,
+        context: &mut Context<'_>,
+        mut input: Vec<u8>,
+        requests: &mut u32,
+    ) -> Option<Turn> {
         let consumed = self.consume(context, &input, requests);
         if consumed.bytes < input.len() {
             input.drain(..consumed.bytes);

@@ -11,16 +11,16 @@
 //! queues the rest.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_io::poller::{Events, Interest, Poller, Waker};
+use maitred_io::parker::Parker;
+use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
-use maitred_io::sync::{Condvar, Mutex};
-use maitred_runtime::InvocationType;
 
-use super::SERVING;
-use crate::group::{Group, signals_of};
+use super::{SERVING, Serve, panic_text};
+use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
 /// The first look after application code was entered with nobody polling: long enough that a
@@ -37,16 +37,13 @@ const IDLE_LOOKS: u32 = 50;
 /// Events fetched by one wait of the driver; they go to the ready list, which every thread sees.
 const BATCH: usize = 16;
 
-const GROUP: u64 = 0;
-const DISMISS: u64 = 1;
-
 /// The driver's state, shared with the threads it stands in for.
-pub(crate) struct Driver {
+pub(super) struct Driver {
     parked: AtomicBool,
     seated: AtomicBool,
+    /// Ends the seat.
     dismissed: Waker,
-    called: Mutex<bool>,
-    wake: Condvar,
+    sleep: Parker,
 }
 
 impl Driver {
@@ -55,94 +52,95 @@ impl Driver {
             parked: AtomicBool::new(false),
             seated: AtomicBool::new(false),
             dismissed: Waker::new()?,
-            called: Mutex::new(false),
-            wake: Condvar::new(),
+            sleep: Parker::default(),
         })
     }
 
-    /// The last thread that polled has entered application code. One load while the driver
-    /// watches already.
+    /// The last thread that polled has entered application code, or a thread that may do so has made
+    /// something ready. Two loads while the driver watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
-            self.kick();
+            self.sleep.unpark();
         }
+        // Seated, the driver sleeps until the poller has an event: the ready list has none.
+        self.dismiss();
     }
 
-    /// An application thread polls again. One load while the driver is not seated.
+    /// Has a seated driver look whether it still must be. One load while it is not seated.
     pub(super) fn dismiss(&self) {
         if self.seated.load(Ordering::SeqCst) {
             self.dismissed.wake();
         }
     }
 
-    /// Has the driver look at once.
+    /// Has the driver look at once, whatever it is doing.
     pub(super) fn kick(&self) {
-        *self.called.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.notify_one();
+        self.sleep.unpark();
         self.dismissed.wake();
-    }
-
-    /// Sleeps until kicked, at most for `limit` (`None`: for ever).
-    fn sleep(&self, limit: Option<Duration>) {
-        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*called {
-            called = match limit {
-                Some(limit) => self.wake.wait_timeout(called, limit).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.wake.wait(called).unwrap_or_else(PoisonError::into_inner),
-            };
-        }
-        *called = false;
     }
 }
 
 /// The life of the driver.
-pub(crate) fn run(group: &Arc<Group>) {
-    SERVING.set(true);
-    let seat = match Seat::new(group) {
-        Ok(seat) => seat,
-        Err(error) => {
-            group.site.log.error(format_args!("the driver cannot poll: {error}"));
-            return;
-        }
-    };
+pub(crate) fn run<S: Serve>(server: &Arc<S>) {
+    SERVING.with(|serving| serving.set(true));
+    let scheduler = server.scheduler();
     let mut scratch = Scratch::default();
-    // At the start no application thread polls yet.
-    seat.take(group, &mut scratch);
-    while !group.is_stopping() {
-        park(group);
-        watch(group, &seat, &mut scratch);
+    let mut first = true;
+    while !scheduler.is_stopping() {
+        let round = AssertUnwindSafe(|| {
+            // At the start no application thread polls yet.
+            if std::mem::take(&mut first) {
+                take_seat(server, &mut scratch);
+            }
+            park(server);
+            watch(server, &mut scratch);
+        });
+        if let Err(panic) = catch_unwind(round) {
+            server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
+        }
     }
+    SERVING.with(|serving| serving.set(false));
 }
 
 /// Sleeps until there is something to watch.
-fn park(group: &Group) {
-    let dispatch = &group.dispatch;
-    dispatch.driver.parked.store(true, Ordering::SeqCst);
-    // Looked at after the store: whoever entered before it did not kick.
-    let needed = dispatch.pollers.load(Ordering::SeqCst) == 0 && dispatch.inside.load(Ordering::SeqCst) > 0;
-    if !needed && !group.is_stopping() {
-        dispatch.driver.sleep(None);
+fn park<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    scheduler.driver.parked.store(true, Ordering::SeqCst);
+    // Looked at after the store: whoever entered before it did not wake us.
+    if !needs_watch(server) && !scheduler.is_stopping() {
+        scheduler.driver.sleep.park(None);
     }
-    dispatch.driver.parked.store(false, Ordering::SeqCst);
+    scheduler.driver.parked.store(false, Ordering::SeqCst);
+}
+
+fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
+    let scheduler = server.scheduler();
+    let unpolled =
+        scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
+    unpolled || !scheduler.ready.is_empty()
 }
 
 /// Looks until there has been nothing to watch for a while.
-fn watch(group: &Arc<Group>, seat: &Seat, scratch: &mut Scratch) {
-    let dispatch = &group.dispatch;
+fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
     let mut idle_looks = 0;
-    let mut before = dispatch.progress.load(Ordering::Relaxed);
+    let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
-    while idle_looks < IDLE_LOOKS && !group.is_stopping() {
-        dispatch.driver.sleep(Some(pause));
+    while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
+        scheduler.driver.sleep.park(Some(pause));
         pause = LOOK;
-        let now = dispatch.progress.load(Ordering::Relaxed);
-        if dispatch.pollers.load(Ordering::SeqCst) > 0 {
+        let now = scheduler.progress.load(Ordering::Relaxed);
+        if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
+            // Whoever made it ready has gone into application code; the pollers do not know of it.
+            idle_looks = 0;
+            scheduler.waker.wake();
+        } else if !needs_watch(server) {
             idle_looks += 1;
         } else if now == before {
             idle_looks = 0;
-            let call = dispatch.pool.call_poller();
-            dispatch.answer_call(&call, group);
-            seat.take(group, scratch);
+            let call = scheduler.pool.call_poller();
+            scheduler.answer_call(&call, server);
+            take_seat(server, scratch);
         } else {
             idle_looks = 0;
         }
@@ -150,55 +148,42 @@ fn watch(group: &Arc<Group>, seat: &Seat, scratch: &mut Scratch) {
     }
 }
 
-/// The driver's own view of the group's poller: the poller is itself watched, beside the waker
-/// that dismisses the driver. So the driver never is a waiter of the shared queue, where it would
-/// be the last one in and take events from the application threads.
-struct Seat {
-    poller: Poller,
-}
-
-impl Seat {
-    fn new(group: &Group) -> io::Result<Self> {
-        let poller = Poller::new()?;
-        poller.add(&group.poller, GROUP, Interest::ReadLevel)?;
-        poller.add(&group.dispatch.driver.dismissed, DISMISS, Interest::ReadLevel)?;
-        Ok(Self { poller })
-    }
-
-    /// Polls for the group until an application thread does.
-    fn take(&self, group: &Arc<Group>, scratch: &mut Scratch) {
-        let dispatch = &group.dispatch;
-        let mut outer = Events::with_capacity(2);
-        let mut events = Events::with_capacity(BATCH);
-        dispatch.driver.seated.store(true, Ordering::SeqCst);
-        // Looked at after the store: a thread that polls since before it did not dismiss.
-        while dispatch.pollers.load(Ordering::SeqCst) == 0 && !group.is_stopping() {
-            while let Some((token, signals)) = group.ready.pop() {
-                if let Some(job) = group.serve(token, signals, scratch) {
-                    if job.handler.invocation_type() == InvocationType::NonBlocking {
-                        dispatch.run(job, group);
-                    } else {
-                        dispatch.submit(job, group);
-                    }
+/// Polls until an application thread does. The driver watches the poller from beside: as a waiter
+/// among the others it would be the last one in and take events from the application threads.
+fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    let mut events = Events::with_capacity(BATCH);
+    scheduler.driver.seated.store(true, Ordering::SeqCst);
+    // Looked at after the store: a thread that polls since before it did not dismiss us.
+    let alone = || scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.is_stopping();
+    while alone() {
+        while alone()
+            && let Some((token, signals)) = scheduler.ready.pop()
+        {
+            if let Some(job) = server.serve(token, signals, scratch) {
+                if server.is_non_blocking(&job) {
+                    server.run(job);
+                } else {
+                    scheduler.submit(job, server);
                 }
             }
-            let waited = self.poller.wait(&mut outer, None);
-            if outer.iter().any(|(token, _)| token == DISMISS) {
-                dispatch.driver.dismissed.clear();
-            }
-            let fetched = waited.and_then(|()| group.poller.wait(&mut events, Some(Duration::ZERO)));
-            if let Err(error) = fetched {
-                group.site.log.error(format_args!("waiting for events: {error}"));
-            }
-            for (token, readiness) in events.iter() {
-                group.ready.push(token, signals_of(readiness));
-            }
         }
-        dispatch.driver.seated.store(false, Ordering::SeqCst);
-        dispatch.driver.dismissed.clear();
-        // What was fetched and not served belongs to whoever polls now.
-        if !group.ready.is_empty() {
-            group.waker.wake();
+        let watched = scheduler.poller.watch(&scheduler.driver.dismissed);
+        scheduler.driver.dismissed.clear();
+        if !alone() {
+            break;
         }
+        let fetched = watched.and_then(|()| scheduler.poller.wait(&mut events, Some(Duration::ZERO)));
+        if let Err(error) = fetched {
+            server.report(format_args!("waiting for events: {error}"));
+        }
+        for (token, readiness) in events.iter() {
+            scheduler.ready.push(token, Signals::of(readiness));
+        }
+    }
+    scheduler.driver.seated.store(false, Ordering::SeqCst);
+    // What was fetched and not served belongs to whoever polls now.
+    if !scheduler.ready.is_empty() {
+        scheduler.waker.wake();
     }
 }

@@ -4,37 +4,80 @@
 //! many threads poll as there are processors; further ones are parked. A driver without
 //! interpreter watches while the last thread that polls is in application code, and calls a parked
 //! thread, makes one, or takes the seat itself when that thread stands still.
+//!
+//! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
+//! while a thread is idle; never more than the most threads; with every application thread in
+//! application code the driver serves.
 
 mod driver;
+#[cfg(all(test, shuttle))]
+mod model_shuttle;
 mod pool;
+mod ready;
 mod worker;
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 
-use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
+use maitred_io::poller::{Interest, Poller, Waker};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::group::Group;
-pub(crate) use driver::{Driver, run as run_driver};
+use crate::group::claim::Signals;
+use crate::scratch::Scratch;
+use driver::Driver;
 use pool::{Call, Pool};
+use ready::Ready;
 
-/// A request that waits for, or is given to, an application thread.
-pub(crate) struct Job {
-    pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) exchange: Exchange,
+pub(crate) use driver::run as run_driver;
+
+/// The scheduler's own tokens; those of its user stay below.
+const WAKER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
+
+/// What the threads of a scheduler serve.
+pub(crate) trait Serve: Send + Sync + Sized + 'static {
+    /// A request that needs an application thread.
+    type Job: Send;
+
+    /// The scheduler of this.
+    fn scheduler(&self) -> &Scheduler<Self::Job>;
+
+    /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Self::Job>;
+
+    /// Whether `job` may run on the thread that polls, also on the last one.
+    fn is_non_blocking(&self, job: &Self::Job) -> bool;
+
+    /// Runs application code.
+    fn run(&self, job: Self::Job);
+
+    /// Has a thread made that calls [`work`].
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn spawn(self: &Arc<Self>, number: usize) -> io::Result<()>;
+
+    /// Writes to the error log.
+    fn report(&self, text: fmt::Arguments<'_>);
 }
 
-thread_local! {
-    /// This thread serves a group and looks at its ready list by itself.
-    static SERVING: Cell<bool> = const { Cell::new(false) };
+maitred_io::sync::thread_local! {
+    /// This thread serves and looks at the ready list by itself.
+    static SERVING: Cell<bool> = Cell::new(false);
 }
 
-/// The threads of a group and what they are doing.
-pub(crate) struct Dispatch {
-    pool: Pool,
-    host: Arc<dyn ThreadHost>,
+/// The threads of a group, what waits for them, and what they are doing.
+pub(crate) struct Scheduler<J> {
+    pub(crate) poller: Poller,
+    /// Wakes one thread that polls.
+    waker: Waker,
+    /// Wakes all of them, for the end.
+    stop: Waker,
+    stopping: AtomicBool,
+    ready: Ready,
+    pool: Pool<J>,
     /// Application threads that wait on the poller.
     pollers: AtomicUsize,
     max_pollers: usize,
@@ -43,95 +86,114 @@ pub(crate) struct Dispatch {
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
     progress: AtomicU64,
-    pub(crate) driver: Driver,
+    driver: Driver,
+    /// The mutation of the model test: see [`is_idle`](Self::is_idle).
+    #[cfg(shuttle)]
+    forgetful: bool,
 }
 
-impl Dispatch {
-    pub(crate) fn new(
-        min: usize,
-        max: usize,
-        host: Arc<dyn ThreadHost>,
-        processors: usize,
-    ) -> std::io::Result<Self> {
-        Ok(Self {
+impl<J: Send> Scheduler<J> {
+    /// A scheduler for `min` to `max` application threads, of which `max_pollers` poll at once.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub(crate) fn new(min: usize, max: usize, max_pollers: usize) -> io::Result<Self> {
+        let scheduler = Self {
+            poller: Poller::new()?,
+            waker: Waker::new()?,
+            stop: Waker::new()?,
+            stopping: AtomicBool::new(false),
+            ready: Ready::default(),
             pool: Pool::new(min, max),
-            host,
             pollers: AtomicUsize::new(0),
-            max_pollers: processors.max(1),
+            max_pollers: max_pollers.max(1),
             inside: AtomicUsize::new(0),
             progress: AtomicU64::new(0),
             driver: Driver::new()?,
-        })
+            #[cfg(shuttle)]
+            forgetful: false,
+        };
+        scheduler.poller.add_waker(&scheduler.waker, WAKER, Interest::Read)?;
+        scheduler.poller.add_waker(&scheduler.stop, STOP, Interest::ReadLevel)?;
+        Ok(scheduler)
     }
 
     /// Makes the threads there are from the start.
-    pub(crate) fn start(&self, group: &Arc<Group>) {
+    pub(crate) fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         while self.pool.claim_initial() {
-            self.spawn(group);
+            self.spawn(server);
         }
     }
 
-    fn spawn(&self, group: &Arc<Group>) {
-        let number = self.pool.threads();
-        let own = Arc::clone(group);
-        let body = Box::new(move || worker::run(&own));
-        if let Err(error) = self.host.spawn(format!("maitred-{number}"), body) {
+    fn spawn<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+        if let Err(error) = server.spawn(self.pool.number()) {
             self.pool.not_started();
-            group.site.log.error(format_args!("cannot make an application thread: {error}"));
+            server.report(format_args!("cannot make an application thread: {error}"));
         }
     }
 
-    fn answer_call(&self, call: &Call, group: &Arc<Group>) {
+    fn answer_call<S: Serve<Job = J>>(&self, call: &Call, server: &Arc<S>) {
         if *call == Call::Spawn {
-            self.spawn(group);
+            self.spawn(server);
         }
     }
 
     /// Queues a request for the application threads; called by the driver, which may not run it.
-    fn submit(&self, job: Job, group: &Arc<Group>) {
+    fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let call = self.pool.submit(job);
         if call == Call::Nothing && self.pollers.load(Ordering::SeqCst) > 0 {
-            group.waker.wake();
+            self.waker.wake();
         }
-        self.answer_call(&call, group);
+        self.answer_call(&call, server);
     }
 
     /// Runs application code on this thread.
-    fn run(&self, job: Job, group: &Group) {
-        let blocking = job.handler.invocation_type() != InvocationType::NonBlocking;
-        if blocking {
-            self.inside.fetch_add(1, Ordering::SeqCst);
-            self.progress.fetch_add(1, Ordering::Relaxed);
-            if self.pollers.load(Ordering::SeqCst) == 0 {
-                self.driver.watch();
-            }
+    fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
+        if server.is_non_blocking(&job) {
+            server.run(job);
+            return;
         }
-        let Job { handler, exchange } = job;
-        // The exchange is dropped by the unwinding and answers 500.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
-            group.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        if self.pollers.load(Ordering::SeqCst) == 0 {
+            self.driver.watch();
         }
-        if blocking {
-            self.progress.fetch_add(1, Ordering::Relaxed);
-            self.inside.fetch_sub(1, Ordering::SeqCst);
-        }
+        server.run(job);
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether the calling thread looks at the ready list by itself.
-    pub(crate) fn on_serving_thread(&self) -> bool {
-        SERVING.get()
-    }
-
-    /// Has somebody look at the ready list.
-    pub(crate) fn call_for_ready_list(&self, group: &Group) {
-        if self.pollers.load(Ordering::SeqCst) > 0 {
-            group.waker.wake();
+    /// Puts something on the ready list. A thread that serves looks there by itself, unless it stands
+    /// still, which the driver notices; any other thread calls somebody.
+    pub(crate) fn make_ready(&self, token: u64, signals: Signals) {
+        self.ready.push(token, signals);
+        if SERVING.with(Cell::get) {
+            self.driver.watch();
+        } else if self.pollers.load(Ordering::SeqCst) > 0 {
+            self.waker.wake();
         } else {
             self.driver.kick();
         }
     }
 
+    /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a
+    /// poller: whoever made work before that saw no poller to wake.
+    fn is_idle(&self) -> bool {
+        #[cfg(shuttle)]
+        if self.forgetful {
+            return true;
+        }
+        self.ready.is_empty() && self.pool.queued() == 0 && !self.is_stopping()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Ends every thread that is not in application code.
     pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop.wake();
         self.pool.stop();
         self.driver.kick();
     }
@@ -142,7 +204,12 @@ impl Dispatch {
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+/// The life of an application thread.
+pub(crate) fn work<S: Serve>(server: &Arc<S>) {
+    worker::run(server);
+}
+
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,
         (None, Some(text)) => text,

@@ -5,13 +5,12 @@
 //! last-in first-out, so that the ones at the bottom reach their idle timeout.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
-use maitred_io::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-use super::Job;
+use maitred_io::sync::{Mutex, MutexGuard};
 
 /// What has to be done so that a queued request is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub(crate) enum Call {
 }
 
 /// The queue and the threads.
-pub(crate) struct Pool<J = Job> {
+pub(crate) struct Pool<J> {
     state: Mutex<State<J>>,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
@@ -41,34 +40,8 @@ struct State<J> {
     /// Threads asked for that have not begun.
     starting: usize,
     stopping: bool,
-}
-
-/// Where one idle thread sleeps.
-#[derive(Default)]
-pub(crate) struct Parker {
-    called: Mutex<bool>,
-    wake: Condvar,
-}
-
-impl Parker {
-    fn unpark(&self) {
-        *self.called.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.notify_one();
-    }
-
-    /// Sleeps until unparked, at most for `limit`. False when the limit was reached.
-    fn park(&self, limit: Duration) -> bool {
-        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*called {
-            let (guard, timeout) =
-                self.wake.wait_timeout(called, limit).unwrap_or_else(PoisonError::into_inner);
-            called = guard;
-            if timeout.timed_out() {
-                break;
-            }
-        }
-        std::mem::take(&mut *called)
-    }
+    /// Threads ever asked for, for their names.
+    made: usize,
 }
 
 /// Why a parked thread goes on.
@@ -88,6 +61,7 @@ impl<J> Pool<J> {
             threads: 0,
             starting: 0,
             stopping: false,
+            made: 0,
         };
         Self { state: Mutex::new(state), queued: AtomicUsize::new(0), min, max }
     }
@@ -146,6 +120,13 @@ impl<J> Pool<J> {
         wanted
     }
 
+    /// A number for the next thread's name.
+    pub(crate) fn number(&self) -> usize {
+        let mut state = self.lock();
+        state.made += 1;
+        state.made
+    }
+
     /// A thread has begun.
     pub(crate) fn started(&self) {
         self.lock().starting -= 1;
@@ -178,14 +159,14 @@ impl<J> Pool<J> {
             }
             state.parked.push(Arc::clone(parker));
         }
-        if parker.park(limit) {
+        if parker.park(Some(limit)) {
             return Parked::Called;
         }
         let mut state = self.lock();
         let Some(place) = state.parked.iter().position(|other| Arc::ptr_eq(other, parker)) else {
             // Called in the moment in which the limit was reached: take the call.
             drop(state);
-            parker.park(Duration::ZERO);
+            parker.park(Some(Duration::ZERO));
             return Parked::Called;
         };
         state.parked.remove(place);

@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::parker::Parker;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Parked, Parker};
-use super::{SERVING, panic_text};
-use crate::group::{Group, signals_of};
+use super::pool::Parked;
+use super::{SERVING, Serve, panic_text};
+use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
@@ -21,72 +22,74 @@ const BATCH: usize = 64;
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The life of an application thread.
-pub(super) fn run(group: &Arc<Group>) {
-    SERVING.set(true);
-    let dispatch = &group.dispatch;
-    dispatch.pool.started();
+pub(super) fn run<S: Serve>(server: &Arc<S>) {
+    SERVING.with(|serving| serving.set(true));
+    let scheduler = server.scheduler();
+    scheduler.pool.started();
     let parker = Arc::new(Parker::default());
     let mut scratch = Scratch::default();
-    let mut events = Events::with_capacity(if dispatch.max_pollers == 1 { BATCH } else { 1 });
-    while !group.is_stopping() {
-        let round = AssertUnwindSafe(|| round(group, &parker, &mut events, &mut scratch));
+    let mut events = Events::with_capacity(if scheduler.max_pollers == 1 { BATCH } else { 1 });
+    while !scheduler.is_stopping() {
+        let round = AssertUnwindSafe(|| round(server, &parker, &mut events, &mut scratch));
         match catch_unwind(round) {
             Ok(Parked::Called) => {}
             Ok(Parked::Superfluous) => {
-                SERVING.set(false);
+                SERVING.with(|serving| serving.set(false));
                 return;
             }
             Err(panic) => {
-                let text = panic_text(&*panic);
-                group.site.log.error(format_args!("internal error, please report it: {text}"));
+                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
             }
         }
     }
-    SERVING.set(false);
-    dispatch.pool.ended();
+    SERVING.with(|serving| serving.set(false));
+    scheduler.pool.ended();
 }
 
-fn round(group: &Arc<Group>, parker: &Arc<Parker>, events: &mut Events, scratch: &mut Scratch) -> Parked {
-    let dispatch = &group.dispatch;
-    if let Some(job) = dispatch.pool.pop() {
-        dispatch.run(job, group);
+fn round<S: Serve>(
+    server: &Arc<S>,
+    parker: &Arc<Parker>,
+    events: &mut Events,
+    scratch: &mut Scratch,
+) -> Parked {
+    let scheduler = server.scheduler();
+    if let Some(job) = scheduler.pool.pop() {
+        scheduler.run(job, &**server);
         return Parked::Called;
     }
-    if let Some((token, signals)) = group.ready.pop() {
-        serve(group, token, signals, scratch);
+    if let Some((token, signals)) = scheduler.ready.pop() {
+        serve(server, token, signals, scratch);
         return Parked::Called;
     }
-    if dispatch.pollers.fetch_add(1, Ordering::SeqCst) >= dispatch.max_pollers {
-        dispatch.pollers.fetch_sub(1, Ordering::SeqCst);
-        return dispatch.pool.park(parker, IDLE_LIMIT, || {
-            group.ready.is_empty() && dispatch.pollers.load(Ordering::SeqCst) >= dispatch.max_pollers
+    if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
+        scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+        return scheduler.pool.park(parker, IDLE_LIMIT, || {
+            scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers
         });
     }
-    dispatch.driver.dismiss();
-    // Looked at again after the count: whoever made work before it saw no poller to wake.
-    let waited = if group.ready.is_empty() && dispatch.pool.queued() == 0 && !group.is_stopping() {
-        group.poller.wait(events, None)
-    } else {
-        group.poller.wait(events, Some(Duration::ZERO))
-    };
-    dispatch.pollers.fetch_sub(1, Ordering::SeqCst);
-    if let Err(error) = waited {
-        group.site.log.error(format_args!("waiting for events: {error}"));
-    }
-    let mut list = events.iter().map(|(token, readiness)| (token, signals_of(readiness)));
+    scheduler.driver.dismiss();
+    let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+    let waited = scheduler.poller.wait(events, limit);
+    let mut list = events.iter().map(|(token, readiness)| (token, Signals::of(readiness)));
     let first = list.next();
+    // Pushed while still counted: the driver, which looks when nobody is, finds them.
     for (token, signals) in list {
-        group.ready.push(token, signals);
+        scheduler.ready.push(token, signals);
+    }
+    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+    if let Err(error) = waited {
+        server.report(format_args!("waiting for events: {error}"));
     }
     if let Some((token, signals)) = first {
-        serve(group, token, signals, scratch);
+        serve(server, token, signals, scratch);
     }
     Parked::Called
 }
 
-fn serve(group: &Arc<Group>, token: u64, signals: crate::group::claim::Signals, scratch: &mut Scratch) {
-    group.dispatch.progress.fetch_add(1, Ordering::Relaxed);
-    if let Some(job) = group.serve(token, signals, scratch) {
-        group.dispatch.run(job, group);
+fn serve<S: Serve>(server: &Arc<S>, token: u64, signals: Signals, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    scheduler.progress.fetch_add(1, Ordering::Relaxed);
+    if let Some(job) = server.serve(token, signals, scratch) {
+        scheduler.run(job, &**server);
     }
 }

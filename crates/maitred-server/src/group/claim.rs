@@ -12,6 +12,7 @@
 //! leaves its bits, and the owner cannot release the slot before it has taken them: no edge is
 //! lost, and a connection never has two turns at once.
 
+use maitred_io::poller::Readiness;
 use maitred_io::sync::atomic::{AtomicU32, Ordering};
 
 /// Something that happened to a connection; bits are combined.
@@ -37,6 +38,22 @@ impl Signals {
     pub(crate) const RESUME: Self = Self(1 << 6);
     /// The server drains.
     pub(crate) const DRAIN: Self = Self(1 << 7);
+
+    /// What an event of a connection stands for.
+    pub(crate) fn of(readiness: Readiness) -> Self {
+        let mut signals = Self::NONE;
+        for (said, signal) in [
+            (readiness.readable(), Self::READ),
+            (readiness.read_closed(), Self::READ_CLOSED),
+            (readiness.writable(), Self::WRITE),
+            (readiness.closed(), Self::CLOSED),
+        ] {
+            if said {
+                signals = signals.with(signal);
+            }
+        }
+        signals
+    }
 
     /// Whether any of `other` is set.
     pub(crate) fn any(self, other: Self) -> bool {
@@ -72,5 +89,59 @@ impl Claim {
     /// The owner lets go. False when signals have come meanwhile: it is still the owner.
     pub(crate) fn release(&self) -> bool {
         self.word.compare_exchange(CLAIMED, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod shuttle_tests {
+    use maitred_io::sync::{Arc, thread};
+
+    use super::*;
+
+    const BITS: [Signals; 3] = [Signals::READ, Signals::WRITE, Signals::TIMER];
+
+    /// Three threads leave a signal each; whoever owns the slot takes turns until it can release it.
+    fn scenario(release: fn(&Claim) -> bool) {
+        let claim = Arc::new(Claim::default());
+        let owners = Arc::new(AtomicU32::new(0));
+        let seen = Arc::new(AtomicU32::new(0));
+        let threads = BITS.map(|bit| {
+            let (claim, owners, seen) = (Arc::clone(&claim), Arc::clone(&owners), Arc::clone(&seen));
+            thread::spawn(move || {
+                if !claim.signal(bit) {
+                    return;
+                }
+                assert_eq!(owners.fetch_add(1, Ordering::SeqCst), 0, "one turn at a time");
+                loop {
+                    seen.fetch_or(claim.take().0, Ordering::SeqCst);
+                    owners.fetch_sub(1, Ordering::SeqCst);
+                    if release(&claim) {
+                        return;
+                    }
+                    owners.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().expect("no thread fails");
+        }
+        let all = BITS.iter().fold(Signals::NONE, |all, bit| all.with(*bit));
+        assert_eq!(seen.load(Ordering::SeqCst), all.0, "every signal is seen");
+    }
+
+    #[test]
+    fn no_signal_is_lost_and_no_turn_overlaps() {
+        shuttle::check_random(|| scenario(Claim::release), 20_000);
+    }
+
+    /// The mutation: a release that does not look whether signals have come.
+    #[test]
+    #[should_panic(expected = "every signal is seen")]
+    fn a_careless_release_is_found_out() {
+        let careless = |claim: &Claim| {
+            claim.word.store(0, Ordering::SeqCst);
+            true
+        };
+        shuttle::check_random(move || scenario(careless), 20_000);
     }
 }

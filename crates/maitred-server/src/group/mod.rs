@@ -4,46 +4,45 @@
 //! fetched from the kernel stays on one thread's stack (the ready list belongs to the group).
 
 pub(crate) mod claim;
-pub(crate) mod ready;
 pub(crate) mod slots;
 
+use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_io::clock;
-use maitred_io::poller::{Alarm, Interest, Poller, Readiness, Waker};
+use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
+use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
 
 use crate::connection::{Context, Turn};
-use crate::dispatch::{Dispatch, Job};
+use crate::dispatch::{Scheduler, Serve, panic_text, work};
 use crate::listener::Listening;
 use crate::scratch::Scratch;
 use crate::site::Site;
 use claim::Signals;
-use ready::Ready;
 use slots::{Slots, Token};
 
-/// Tokens of the group's own descriptors; slot numbers stay far below.
-const WAKER: u64 = u64::MAX;
-const STOP: u64 = u64::MAX - 1;
+/// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
+
+/// A request that waits for, or is given to, an application thread.
+pub(crate) struct Job {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) exchange: Exchange,
+}
 
 /// The group.
 pub(crate) struct Group {
-    pub(crate) poller: Poller,
+    pub(crate) scheduler: Scheduler<Job>,
+    host: Arc<dyn ThreadHost>,
     pub(crate) slots: Slots,
     pub(crate) timers: Timers,
     alarm: Alarm,
-    pub(crate) ready: Ready,
-    /// Wakes one thread that polls.
-    pub(crate) waker: Waker,
-    /// Wakes all of them, for the end.
-    stop: Waker,
-    stopping: AtomicBool,
     draining: AtomicBool,
-    pub(crate) dispatch: Dispatch,
     pub(crate) site: Arc<Site>,
     /// Listener `i` has slot `i`.
     pub(crate) listeners: Vec<Listening>,
@@ -52,56 +51,31 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(site: Arc<Site>, listeners: Vec<Listening>, dispatch: Dispatch) -> io::Result<Self> {
+    pub(crate) fn new(
+        site: Arc<Site>,
+        listeners: Vec<Listening>,
+        scheduler: Scheduler<Job>,
+        host: Arc<dyn ThreadHost>,
+    ) -> io::Result<Self> {
         let group = Self {
-            poller: Poller::new()?,
+            scheduler,
+            host,
             slots: Slots::new(),
             timers: Timers::new(),
             alarm: Alarm::new()?,
-            ready: Ready::default(),
-            waker: Waker::new()?,
-            stop: Waker::new()?,
-            stopping: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            dispatch,
             site,
             listeners,
             open: AtomicUsize::new(0),
             drained: (Mutex::new(()), Condvar::new()),
         };
-        group.poller.add(&group.waker, WAKER, Interest::Read)?;
-        group.poller.add(&group.stop, STOP, Interest::ReadLevel)?;
-        group.poller.add(&group.alarm, ALARM, Interest::Read)?;
+        group.scheduler.poller.add(&group.alarm, ALARM, Interest::Read)?;
         for listening in &group.listeners {
             let (slot, _) = group.slots.take().ok_or(io::ErrorKind::OutOfMemory)?;
             let token = Token { slot, generation: 0 };
-            listening.watch(&group.poller, token.to_u64())?;
+            listening.watch(&group.scheduler.poller, token.to_u64())?;
         }
         Ok(group)
-    }
-
-    /// Serves one thing a wait or the ready list brought. A request that needs an application
-    /// thread comes back to be run or handed over.
-    pub(crate) fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
-        match token {
-            WAKER | STOP => None,
-            ALARM => {
-                self.ring(scratch);
-                None
-            }
-            _ => {
-                let token = Token::from_u64(token);
-                if let Some(listening) = self.listeners.get(token.slot as usize) {
-                    listening.accept(self, token);
-                    return None;
-                }
-                let slot = self.slots.find(token.slot)?;
-                if slot.generation() != token.generation {
-                    return None;
-                }
-                self.turn(token, signals, scratch)
-            }
-        }
     }
 
     /// Takes turns on a connection until nothing has happened to it meanwhile.
@@ -119,11 +93,12 @@ impl Group {
             if let Some(connection) = place.as_mut() {
                 let generation = slot.generation();
                 let token = Token { slot: token.slot, generation };
-                let mut context = Context { group: self, slot, token, now, scratch: &mut *scratch };
+                let mut context =
+                    Context { group: self, slot, token, now, scratch: &mut *scratch, job: None };
                 match connection.turn(&mut context, signals) {
                     Turn::Wait => {}
-                    Turn::Run(next) => job = Some(next),
-                    Turn::Again => self.ready.push(token.to_u64(), Signals::RESUME),
+                    Turn::Run => job = context.job.take(),
+                    Turn::Again => self.scheduler.make_ready(token.to_u64(), Signals::RESUME),
                     Turn::Close => {
                         ended = true;
                         self.slots.retire(slot);
@@ -149,7 +124,7 @@ impl Group {
         self.timers.expire(clock::monotonic(), &mut scratch.due);
         for slot in scratch.due.drain(..) {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
-            self.ready.push(Token { slot, generation }.to_u64(), Signals::TIMER);
+            self.scheduler.make_ready(Token { slot, generation }.to_u64(), Signals::TIMER);
         }
         self.reset_alarm();
     }
@@ -171,10 +146,7 @@ impl Group {
 
     /// Goes on with a connection whose exchange has ended, from whatever thread ended it.
     pub(crate) fn resume(&self, token: Token) {
-        self.ready.push(token.to_u64(), Signals::RESUME);
-        if !self.dispatch.on_serving_thread() {
-            self.dispatch.call_for_ready_list(self);
-        }
+        self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
     pub(crate) fn count_opened(&self) {
@@ -210,10 +182,9 @@ impl Group {
         for slot in self.slots.numbers().skip(self.listeners.len()) {
             if let Some(found) = self.slots.find(slot) {
                 let token = Token { slot, generation: found.generation() };
-                self.ready.push(token.to_u64(), Signals::DRAIN);
+                self.scheduler.make_ready(token.to_u64(), Signals::DRAIN);
             }
         }
-        self.dispatch.call_for_ready_list(self);
     }
 
     /// Waits until the last connection has ended, at most for `limit`; whether it has.
@@ -226,33 +197,51 @@ impl Group {
             .unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
     }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    /// Ends every thread of the group that is not in application code.
-    pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-        self.stop.wake();
-        self.dispatch.stop();
-    }
 }
 
-/// The signals an event of a connection stands for.
-pub(crate) fn signals_of(readiness: Readiness) -> Signals {
-    let mut signals = Signals::NONE;
-    if readiness.readable() {
-        signals = signals.with(Signals::READ);
+impl Serve for Group {
+    type Job = Job;
+
+    fn scheduler(&self) -> &Scheduler<Job> {
+        &self.scheduler
     }
-    if readiness.read_closed() {
-        signals = signals.with(Signals::READ_CLOSED);
+
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+        if token == ALARM {
+            self.ring(scratch);
+            return None;
+        }
+        let token = Token::from_u64(token);
+        if let Some(listening) = self.listeners.get(token.slot as usize) {
+            listening.accept(self, token);
+            return None;
+        }
+        // A token of the scheduler's own finds no slot.
+        let slot = self.slots.find(token.slot)?;
+        if slot.generation() != token.generation {
+            return None;
+        }
+        self.turn(token, signals, scratch)
     }
-    if readiness.writable() {
-        signals = signals.with(Signals::WRITE);
+
+    fn is_non_blocking(&self, job: &Job) -> bool {
+        job.handler.invocation_type() == InvocationType::NonBlocking
     }
-    if readiness.closed() {
-        signals = signals.with(Signals::CLOSED);
+
+    fn run(&self, job: Job) {
+        let Job { handler, exchange } = job;
+        // The exchange is dropped by the unwinding and answers 500.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
+            self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
+        }
     }
-    signals
+
+    fn spawn(self: &Arc<Self>, number: usize) -> io::Result<()> {
+        let own = Arc::clone(self);
+        self.host.spawn(format!("maitred-{number}"), Box::new(move || work(&own)))
+    }
+
+    fn report(&self, text: fmt::Arguments<'_>) {
+        self.site.log.error(text);
+    }
 }

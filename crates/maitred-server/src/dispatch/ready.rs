@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use super::claim::Signals;
+use crate::group::claim::Signals;
 
 /// First in, first out.
 #[derive(Default)]

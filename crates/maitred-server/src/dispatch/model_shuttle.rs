@@ -1,0 +1,191 @@
+//! The scheduler under shuttle: the shipped words, worker and driver, a simulated poller, and
+//! application code that waits for what only another thread can bring.
+//!
+//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use maitred_io::sync::{Condvar, Mutex, thread};
+
+use super::{Scheduler, Serve, run_driver, work};
+use crate::group::claim::Signals;
+use crate::scratch::Scratch;
+
+/// Schedules tried for each scenario.
+const SCHEDULES: usize = 3_000;
+
+/// What an event is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The engine answers it.
+    File,
+    /// The application answers it.
+    Page,
+    /// The application answers it after every file has been answered.
+    PageAfterFiles,
+    /// The application may run on any thread.
+    NonBlocking,
+}
+
+struct Model {
+    scheduler: Scheduler<usize>,
+    kinds: Vec<Kind>,
+    max: usize,
+    running: AtomicUsize,
+    answered: Mutex<Vec<usize>>,
+    changed: Condvar,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+impl Model {
+    fn answer(&self, event: usize) {
+        self.answered.lock().expect("not poisoned")[event] += 1;
+        self.changed.notify_all();
+    }
+
+    fn wait_until(&self, wanted: impl Fn(&[usize]) -> bool) {
+        let mut answered = self.answered.lock().expect("not poisoned");
+        while !wanted(&answered) {
+            answered = self.changed.wait(answered).expect("not poisoned");
+        }
+    }
+}
+
+impl Serve for Model {
+    type Job = usize;
+
+    fn scheduler(&self) -> &Scheduler<usize> {
+        &self.scheduler
+    }
+
+    fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Scratch) -> Option<usize> {
+        let event = usize::try_from(token).ok().filter(|event| *event < self.kinds.len())?;
+        if self.kinds[event] == Kind::File {
+            self.answer(event);
+            return None;
+        }
+        Some(event)
+    }
+
+    fn is_non_blocking(&self, event: &usize) -> bool {
+        self.kinds[*event] == Kind::NonBlocking
+    }
+
+    fn run(&self, event: usize) {
+        if self.kinds[event] != Kind::NonBlocking {
+            assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
+        }
+        if self.kinds[event] == Kind::PageAfterFiles {
+            let kinds = &self.kinds;
+            self.wait_until(|answered| {
+                answered.iter().zip(kinds).all(|(count, kind)| *kind != Kind::File || *count > 0)
+            });
+        }
+        if self.kinds[event] != Kind::NonBlocking {
+            self.running.fetch_sub(1, SeqCst);
+        }
+        self.answer(event);
+    }
+
+    fn spawn(self: &std::sync::Arc<Self>, _: usize) -> io::Result<()> {
+        let own = std::sync::Arc::clone(self);
+        self.threads.lock().expect("not poisoned").push(thread::spawn(move || work(&own)));
+        Ok(())
+    }
+
+    fn report(&self, text: fmt::Arguments<'_>) {
+        panic!("nothing is to be reported: {text}");
+    }
+}
+
+/// How events come.
+#[derive(Clone, Copy)]
+enum Source {
+    /// From the poller.
+    Poller,
+    /// From a thread that does not serve, as when an exchange is finished elsewhere.
+    Elsewhere,
+}
+
+fn scenario(kinds: &[Kind], max: usize, pollers: usize, source: Source, forgetful: bool) {
+    let mut scheduler = Scheduler::new(1, max, pollers).expect("simulated");
+    scheduler.forgetful = forgetful;
+    let model = std::sync::Arc::new(Model {
+        scheduler,
+        kinds: kinds.to_vec(),
+        max,
+        running: AtomicUsize::new(0),
+        answered: Mutex::new(vec![0; kinds.len()]),
+        changed: Condvar::new(),
+        threads: Mutex::new(Vec::new()),
+    });
+    let own = std::sync::Arc::clone(&model);
+    let driver = thread::spawn(move || run_driver(&own));
+    model.scheduler.start(&model);
+    let clients: Vec<_> = (0..kinds.len())
+        .map(|event| {
+            let model = std::sync::Arc::clone(&model);
+            thread::spawn(move || match source {
+                Source::Poller => model.scheduler.poller.post(event as u64),
+                Source::Elsewhere => model.scheduler.make_ready(event as u64, Signals::RESUME),
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().expect("a client posts");
+    }
+    model.wait_until(|answered| answered.iter().all(|count| *count > 0));
+    model.scheduler.stop();
+    driver.join().expect("the driver ends");
+    // A thread may still be asked for while the others end.
+    loop {
+        let Some(thread) = model.threads.lock().expect("not poisoned").pop() else { break };
+        thread.join().expect("a thread ends");
+    }
+    assert!(
+        model.answered.lock().expect("not poisoned").iter().all(|count| *count == 1),
+        "nothing runs twice"
+    );
+}
+
+fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
+    shuttle::check_random(move || scenario(kinds, max, pollers, source, false), SCHEDULES);
+}
+
+use Kind::{File, NonBlocking, Page, PageAfterFiles};
+
+#[test]
+fn files_are_served_while_the_only_thread_is_in_application_code() {
+    check(&[PageAfterFiles, File, File], 1, 1, Source::Poller);
+}
+
+#[test]
+fn pages_queued_by_the_driver_are_run_by_the_only_thread() {
+    check(&[PageAfterFiles, Page, File, Page], 1, 1, Source::Poller);
+}
+
+#[test]
+fn threads_are_made_up_to_the_most() {
+    check(&[PageAfterFiles, PageAfterFiles, Page, File], 2, 1, Source::Poller);
+}
+
+#[test]
+fn several_pollers_forget_nothing() {
+    check(&[PageAfterFiles, File, Page, NonBlocking], 3, 2, Source::Poller);
+}
+
+#[test]
+fn what_is_made_ready_elsewhere_is_served() {
+    check(&[File, Page], 1, 1, Source::Elsewhere);
+    check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
+}
+
+/// The mutation: a thread that does not look again after it has counted itself as a poller. The
+/// model must notice.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_poller_that_does_not_look_again_is_found_out() {
+    shuttle::check_random(|| scenario(&[File, Page], 1, 1, Source::Elsewhere, true), SCHEDULES);
+}
