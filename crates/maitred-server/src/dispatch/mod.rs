@@ -65,6 +65,7 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
 
 maitred_io::sync::thread_local! {
     /// This thread serves and looks at the ready list by itself.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SERVING: Cell<bool> = Cell::new(false);
 }
 
