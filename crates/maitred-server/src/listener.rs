@@ -73,7 +73,7 @@ impl Listening {
                 }
             }
         }
-        group.scheduler.make_ready(token.to_u64(), Signals::RESUME);
+        group.scheduler.ready_next(token.to_u64(), Signals::RESUME);
     }
 
     /// Out of descriptors: connections wait in the kernel's queue until some are free again.

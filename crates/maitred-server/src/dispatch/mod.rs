@@ -164,8 +164,16 @@ impl<J: Send> Scheduler<J> {
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Puts something on the ready list. A thread that serves looks there by itself, unless it stands
-    /// still, which the driver notices; any other thread calls somebody.
+    /// Puts something on the ready list, from a turn: this thread looks there next.
+    pub(crate) fn ready_next(&self, token: u64, signals: Signals) {
+        self.ready.push(token, signals);
+        // A driver that is seated shares the list.
+        self.driver.dismiss();
+    }
+
+    /// Puts something on the ready list, from application code or from a thread that does not serve.
+    /// A thread that serves looks there when it leaves application code, and the driver if that takes
+    /// long; any other thread calls somebody.
     pub(crate) fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         if SERVING.with(Cell::get) {

@@ -98,7 +98,7 @@ impl Group {
                 match connection.turn(&mut context, signals) {
                     Turn::Wait => {}
                     Turn::Run => job = context.job.take(),
-                    Turn::Again => self.scheduler.make_ready(token.to_u64(), Signals::RESUME),
+                    Turn::Again => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
                     Turn::Close => {
                         ended = true;
                         self.slots.retire(slot);
@@ -124,7 +124,7 @@ impl Group {
         self.timers.expire(clock::monotonic(), &mut scratch.due);
         for slot in scratch.due.drain(..) {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
-            self.scheduler.make_ready(Token { slot, generation }.to_u64(), Signals::TIMER);
+            self.scheduler.ready_next(Token { slot, generation }.to_u64(), Signals::TIMER);
         }
         self.reset_alarm();
     }
