@@ -88,7 +88,7 @@ def complete_length(received: bytes) -> int | None:
                 return at if at <= len(received) else None
         return None
     length = re.search(rb"\r\ncontent-length: (\d+)", head)
-    assert length, f"a response without length: {head!r}"
+    assert length, f"a response without length, or an interim one: {head!r}"
     at += int(length[1])
     return at if at <= len(received) else None
 

@@ -9,6 +9,7 @@ import http.client
 import os
 import re
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -363,6 +364,56 @@ def test_slow_readers_hold_no_thread(serve: Serve) -> None:
         assert server.fetch("/hello").body == b"hello"
         print(f"\nbeside four slow readers: {milliseconds(started):.1f} ms")
         assert milliseconds(started) < 1_000
+
+
+def test_a_peer_that_has_ended_its_side_gets_every_answer(serve: Serve, root: Path) -> None:
+    """As `printf … | nc -N` sends: pipelined requests, then the end; the answers are read later."""
+    (root / "file").write_bytes(KIB * 7)
+    server = serve(str(root))
+    ask = request("/file")
+    with connect(server.port) as peer:
+        peer.sendall(ask)
+        length = len(read_response(peer))
+    lost = {}
+    # The socket buffers hold some MB: for some of these counts the last answers do not fit into what is left of them.
+    for count in range(1_500_000 // length, 4_500_000 // length, 4):
+        with connect(server.port, receive_buffer=4096) as peer:
+            peer.sendall(ask * count)
+            peer.shutdown(socket.SHUT_WR)
+            # The server gets to the end of the requests before anything is read.
+            assert server.fetch("/kib").status == 200
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)
+            missing = count * length - received_length(peer)
+            if missing:
+                lost[count] = missing
+    assert lost == {}, f"of answers of {length} bytes: requests and bytes that are missing"
+
+
+def received_length(peer: socket.socket) -> int:
+    received = 0
+    while part := peer.recv(65536):
+        received += len(part)
+    return received
+
+
+def test_bytes_from_a_peer_that_takes_nothing_do_not_put_off_the_send_timeout(serve: Serve) -> None:
+    server = serve("--body-timeout", "0.5", source=APP)
+    with connect(server.port, receive_buffer=4096) as peer:
+        peer.sendall(request("/big"))
+        assert peer.recv(16, socket.MSG_WAITALL).startswith(b"HTTP/1.1 200")
+        closed = select.poll()
+        closed.register(peer, 0)
+        until = time.monotonic() + 5
+        while not closed.poll(100):
+            assert time.monotonic() < until, "still open, ten times the timeout after the last byte was taken"
+            peer.send(b"x")
+
+
+def test_what_is_refused_is_refused_before_its_body_is_asked_for(demo: Server) -> None:
+    ask = request("/static/demo.css", "Content-Length: 10", "Expect: 100-continue", method="POST")
+    with connect(demo.port) as peer:
+        peer.sendall(ask)
+        assert read_response(peer).startswith(b"HTTP/1.1 405 ")
 
 
 # Files.
