@@ -1,8 +1,26 @@
-//! The platform edge: poller, sockets, timers, clock, buffers.
+//! The edge to the operating system: what waits, sends, sleeps and tells the time.
+//!
+//! Promises: no call of a socket waits; a readiness queue that any number of threads share; deadlines that cost one store to
+//! extend; lines that are written without anybody waiting for the disk. Whatever a test has to schedule is behind [`sync`] and
+//! [`poller`], which have a second form under `--cfg shuttle`.
+//!
+//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets are TCP; nothing is mapped into memory.
+//!
+//! | module | |
+//! |---|---|
+//! | [`poller`] | one edge-triggered readiness queue, its wakers and its timer descriptor (epoll, eventfd, timerfd) |
+//! | [`socket`] | listen, accept, receive, send, send a file: what moved, would block, has ended or failed |
+//! | [`timers`] | the deadlines of a poll group; no clock and no system call |
+//! | [`parker`] | where one thread sleeps until it is called |
+//! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
+//! | [`clock`] | monotonic time and dates |
+//! | [`machine`] | processors and descriptors this process may use |
+//! | [`sync`] | the standard library's primitives, or shuttle's |
 
 pub mod clock;
 pub mod line_writer;
 pub mod machine;
+pub mod memory;
 pub mod parker;
 pub mod poller;
 pub mod socket;

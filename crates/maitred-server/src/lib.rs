@@ -6,6 +6,26 @@
 //!
 //! Leaves out: protocols (maitred-h1), system calls (maitred-io), languages (maitred-runtime's
 //! handlers), options and files of configuration (maitred-cli).
+//!
+//! Begin with [`Routes`], [`Settings`] and [`Server`]:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use maitred_http::{ResponseHead, Status};
+//! use maitred_runtime::Exchange;
+//! use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings};
+//!
+//! let handler = |exchange: Exchange| drop(exchange.respond(ResponseHead::new(Status::OK), "Hello\n"));
+//! let log = Arc::new(Log::open(Level::Info, LogTarget::Stderr, None)?);
+//! let mut settings = Settings::new(Routes::new().with_application(Arc::new(handler)), log);
+//! settings.listeners.push("127.0.0.1:8000".parse()?);
+//! let server = Server::start(settings)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Inside, `dispatch` decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
+//! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod access_log;
 mod connection;

@@ -24,7 +24,7 @@ impl Events {
     }
 
     /// The events of the last wait: the token given at registration, and what happened.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> + Clone + '_ {
         self.list.iter().map(|event| (event.data.u64(), Readiness { flags: event.flags }))
     }
 }

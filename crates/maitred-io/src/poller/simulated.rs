@@ -22,7 +22,7 @@ impl Events {
     }
 
     /// The events of the last wait.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> + Clone + '_ {
         self.list.iter().copied()
     }
 }

@@ -47,6 +47,9 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Self::Job>;
 
+    /// Loads what serving `token` will touch; it is served soon.
+    fn prefetch(&self, token: u64);
+
     /// Whether `job` may run on the thread that polls, also on the last one.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 

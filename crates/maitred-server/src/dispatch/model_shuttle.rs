@@ -69,6 +69,8 @@ impl Serve for Model {
         Some(event)
     }
 
+    fn prefetch(&self, _: u64) {}
+
     fn is_non_blocking(&self, event: &usize) -> bool {
         self.kinds[*event] == Kind::NonBlocking
     }

@@ -26,6 +26,15 @@ impl Ready {
         self.length.store(list.len(), Ordering::SeqCst);
     }
 
+    pub(crate) fn extend(&self, items: impl ExactSizeIterator<Item = (u64, Signals)>) {
+        if items.len() == 0 {
+            return;
+        }
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.extend(items);
+        self.length.store(list.len(), Ordering::SeqCst);
+    }
+
     pub(crate) fn pop(&self) -> Option<(u64, Signals)> {
         if self.is_empty() {
             return None;

@@ -70,20 +70,34 @@ fn round<S: Serve>(
     scheduler.driver.dismiss();
     let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
     let waited = scheduler.poller.wait(events, limit);
-    let mut list = events.iter().map(|(token, readiness)| (token, Signals::of(readiness)));
-    let first = list.next();
-    // Pushed while still counted: the driver, which looks when nobody is, finds them.
-    for (token, signals) in list {
-        scheduler.ready.push(token, signals);
-    }
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
     if let Err(error) = waited {
         server.report(format_args!("waiting for events: {error}"));
     }
-    if let Some((token, signals)) = first {
-        serve(server, token, signals, scratch);
-    }
+    serve_batch(server, events, scratch);
     Parked::Called
+}
+
+/// Serves the events of one wait. They are this thread's own only as long as it is in the engine,
+/// which never waits: before it enters application code, the rest becomes everybody's.
+fn serve_batch<S: Serve>(server: &Arc<S>, events: &Events, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    let mut list = events.iter();
+    while let Some((token, readiness)) = list.next() {
+        // The state of a connection that was idle is in no cache: fetched while this one is served.
+        if let Some((next, _)) = list.clone().next() {
+            server.prefetch(next);
+        }
+        scheduler.progress.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = server.serve(token, Signals::of(readiness), scratch) else { continue };
+        if server.is_non_blocking(&job) {
+            server.run(job);
+            continue;
+        }
+        scheduler.ready.extend(list.map(|(token, readiness)| (token, Signals::of(readiness))));
+        scheduler.run(job, &**server);
+        return;
+    }
 }
 
 fn serve<S: Serve>(server: &Arc<S>, token: u64, signals: Signals, scratch: &mut Scratch) {

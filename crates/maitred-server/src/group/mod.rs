@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_io::clock;
+use maitred_io::{clock, memory};
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
@@ -222,6 +222,14 @@ impl Serve for Group {
             return None;
         }
         self.turn(token, signals, scratch)
+    }
+
+    fn prefetch(&self, token: u64) {
+        let slot = Token::from_u64(token).slot;
+        if let Some(found) = self.slots.find(slot) {
+            memory::prefetch(found);
+            self.timers.prefetch(slot);
+        }
     }
 
     fn is_non_blocking(&self, job: &Job) -> bool {
