@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     segments: VecDeque<Segment>,
     /// Bytes in memory among them.
     held: u64,
+    /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
+    stuck: bool,
 }
 
 struct Segment {
@@ -49,6 +51,11 @@ impl Writer {
     /// Bytes in memory that wait.
     pub(crate) fn held(&self) -> u64 {
         self.held
+    }
+
+    /// Whether nothing has left since this was last asked.
+    pub(crate) fn is_stuck(&mut self) -> bool {
+        std::mem::replace(&mut self.stuck, true)
     }
 
     /// Appends `content`, of which `done` bytes have left already.
@@ -113,6 +120,7 @@ impl Writer {
     }
 
     fn advance(&mut self, mut count: u64) {
+        self.stuck = false;
         while let Some(first) = self.segments.front_mut() {
             let left = first.content.len() - first.done;
             let here = left.min(count);

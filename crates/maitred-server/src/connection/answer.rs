@@ -7,6 +7,7 @@ use maitred_http::{Method, ResponseHead, Status, target};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::socket::Moved;
+use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Endpoint, Exchange, Flow, Handler, SendError};
 
 use super::receive::is_asterisk;
@@ -270,7 +271,7 @@ impl Connection {
                 self.put_off(group, token);
                 Ok(Flow::Ready)
             }
-            Moved::End | Moved::Failed(_) => self.fail_sending(),
+            Moved::End | Moved::Failed(_) => self.fail_sending(group, token),
         }
     }
 
@@ -287,25 +288,33 @@ impl Connection {
                 Ok(if full { Flow::Full } else { Flow::Ready })
             }
             Sent::Budget => {
+                let full = writer.held() > MAX_HELD;
                 self.put_off(group, token);
                 group.resume(token);
-                Ok(Flow::Ready)
+                Ok(if full { Flow::Full } else { Flow::Ready })
             }
             Sent::Broken(error) => {
                 group.site.log.info(format_args!("{}: sending: {error}", self.peer));
-                self.fail_sending()
+                self.fail_sending(group, token)
             }
         }
     }
 
+    /// The send timeout counts from the last byte that has left.
     fn put_off(&mut self, group: &Group, token: Token) {
+        if self.writer.as_mut().is_none_or(|writer| writer.is_stuck()) {
+            return;
+        }
         self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
         group.set_deadline(token.slot, self.deadline);
     }
 
-    fn fail_sending(&mut self) -> Result<Flow, SendError> {
+    fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         self.writer = None;
         self.dead = true;
+        if let Some(slot) = group.slots.find(token.slot) {
+            slot.peer_gone.store(true, Ordering::Release);
+        }
         self.tell_room();
         Err(SendError::Closed)
     }
@@ -336,9 +345,9 @@ impl Connection {
         }
         self.phase = Phase::Receiving;
         if self.watched == Interest::Write {
-            // Reports what is there to read as a new edge.
-            self.watch(group, token, Interest::ReadWrite);
-            self.unread = false;
+            self.listen_again(group, token);
+            // The new edge brings it, unless there is none.
+            self.unread = self.watched == Interest::Write;
         }
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
         self.deadline = clock::monotonic() + wait;
@@ -347,4 +356,15 @@ impl Connection {
             group.resume(token);
         }
     }
+}
+
+/// Whether a handler takes the body of this request.
+pub(super) fn leads_to_application(context: &Context<'_>, incoming: &Incoming) -> bool {
+    let routes = &context.group.site.routes;
+    let mut path = Vec::new();
+    let route = match target::normalise(incoming.request.head.path(), &mut path) {
+        Ok(()) => routes.find(&path),
+        Err(_) => routes.unnormal(),
+    };
+    !is_asterisk(incoming.facts) && matches!(route, Route::Application(_))
 }

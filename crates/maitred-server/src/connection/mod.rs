@@ -119,6 +119,7 @@ impl Connection {
         };
         let token = Token { slot: index, generation: slot.generation() };
         let deadline = clock::monotonic() + nanos(group.site.timeouts.head);
+        // Locked until all is set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
         let connection = place.insert(Self {
             socket,
@@ -150,7 +151,6 @@ impl Connection {
         }
         group.count_opened();
         group.site.counters.connections.add(1);
-        drop(place);
         group.set_deadline(index, deadline);
         Ok(())
     }
@@ -209,9 +209,17 @@ impl Connection {
         if !self.unread || self.watched == Interest::Write {
             return;
         }
-        self.useless_wakes += 1;
+        self.useless_wakes = self.useless_wakes.saturating_add(1);
         if self.useless_wakes >= 2 {
             self.watch(context.group, context.token, Interest::Write);
+        }
+    }
+
+    /// Arms the descriptor again if packets have disarmed it while a request ran. What is there to
+    /// read is reported as a new edge.
+    fn listen_again(&mut self, group: &Group, token: Token) {
+        if self.watched == Interest::Write {
+            self.watch(group, token, Interest::ReadWrite);
         }
     }
 
@@ -275,8 +283,10 @@ impl Connection {
             Phase::Receiving if self.is_idle() => {
                 // A request may have come in this moment: it is served.
                 self.unread = true;
+                let served = self.served;
                 let turn = self.receive(context);
-                Some(if matches!(turn, Turn::Wait) && self.is_idle() { Turn::Close } else { turn })
+                let nothing_came = matches!(turn, Turn::Wait) && self.is_idle() && self.served == served;
+                Some(if nothing_came { Turn::Close } else { turn })
             }
             Phase::Receiving => Some(self.time_out_request(context)),
         }
@@ -310,6 +320,7 @@ impl Connection {
         let low = writer.held() < crate::responder::MAX_HELD / 2;
         match sent {
             Sent::All => self.writer = None,
+            Sent::Blocked | Sent::Budget if writer.is_stuck() => {}
             Sent::Blocked | Sent::Budget => {
                 let send = nanos(context.group.site.timeouts.send);
                 self.set_deadline(context, context.now + send);
@@ -331,6 +342,7 @@ impl Connection {
             return Turn::Close;
         }
         self.socket.shutdown_write();
+        self.listen_again(context.group, context.token);
         self.phase = Phase::Lingering;
         self.input = Vec::new();
         self.unread = true;

@@ -4,6 +4,7 @@ use maitred_h1::{Event, HeadFacts, Sender, TargetForm};
 use maitred_http::{BodyLength, Method, Status};
 use maitred_io::socket::Moved;
 
+use super::answer::leads_to_application;
 use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
 use crate::scratch::Incoming;
 
@@ -27,6 +28,7 @@ impl Connection {
     /// Reads and answers until there is nothing to read, a request has to be run, or the budget is
     /// used up.
     pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
+        self.listen_again(context.group, context.token);
         let turn = self.receive_all(context);
         let flushed = self.flush(context);
         match (turn, flushed) {
@@ -35,13 +37,17 @@ impl Connection {
                 Turn::Run
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
-            (turn, flushed) => {
-                if self.phase == Phase::Sending && self.writer.is_none() {
-                    // What was to be sent has left meanwhile.
-                    return if self.last { self.end_gently(context) } else { self.receive_again() };
-                }
+            (_, flushed) if self.writer.is_some() => {
+                // Neither read on nor idle before this has left: the deadline is the sending's.
+                self.phase = Phase::Sending;
+                flushed
+            }
+            // What was to be sent has left meanwhile.
+            _ if self.phase == Phase::Sending && self.last => self.end_gently(context),
+            _ if self.phase == Phase::Sending => self.receive_again(),
+            (turn, _) => {
                 self.settle(context);
-                if matches!(flushed, Turn::Again) { Turn::Again } else { turn }
+                turn
             }
         }
     }
@@ -145,6 +151,11 @@ impl Connection {
             };
             at += step.consumed;
             let complete = match step.event {
+                Event::NeedMore if at == data.len() && self.receiver.is_between_requests() => {
+                    // Empty lines only (RFC 9112 §2.2): no request has begun.
+                    Incoming::give_back(incoming);
+                    return Consumed { bytes: at, turn: None };
+                }
                 Event::NeedMore => {
                     self.incoming = Some(incoming);
                     return Consumed { bytes: at, turn: None };
@@ -155,6 +166,12 @@ impl Connection {
                         return Consumed { bytes: data.len(), turn: Some(turn) };
                     }
                     incoming.facts = Some(facts);
+                    if facts.expect_continue && !leads_to_application(context, &incoming) {
+                        // The answer does not depend on the body: it is not asked for, and what comes
+                        // of it is no request.
+                        incoming.facts = Some(HeadFacts { keep_alive: false, ..facts });
+                        return Consumed { bytes: data.len(), turn: self.answer(context, incoming) };
+                    }
                     if !facts.complete {
                         self.prepare_body(context, &mut incoming, facts);
                     }
@@ -213,7 +230,10 @@ impl Connection {
             let log = &context.group.site.log;
             log.debug(format_args!("{}: the peer ended the connection inside a request", self.peer));
         }
-        Turn::Close
+        // Answers to what came before may still have to leave.
+        self.last = true;
+        self.phase = Phase::Sending;
+        Turn::Wait
     }
 
     /// Sets the deadline of what is awaited next.
