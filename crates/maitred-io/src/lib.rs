@@ -15,6 +15,7 @@
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
 //! | [`clock`] | monotonic time and dates |
 //! | [`machine`] | processors and descriptors this process may use |
+//! | [`memory`] | hints to the processor's caches |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
 pub mod clock;
