@@ -32,7 +32,12 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// Looks without anything to watch before the driver parks, so that a steady load does not wake it
 /// for every request.
+#[cfg(not(shuttle))]
 const IDLE_LOOKS: u32 = 50;
+
+/// Parks at once, so that the model finds what only its looks would have mended.
+#[cfg(shuttle)]
+const IDLE_LOOKS: u32 = 1;
 
 /// Events fetched by one wait of the driver; they go to the ready list, which every thread sees.
 const BATCH: usize = 16;
@@ -157,9 +162,12 @@ fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     // Looked at after the store: a thread that polls since before it did not dismiss us.
     let alone = || scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.is_stopping();
     while alone() {
-        while alone()
-            && let Some((token, signals)) = scheduler.ready.pop()
-        {
+        // As much as there is now: what comes back to the list waits until the poller was looked at.
+        for _ in 0..scheduler.ready.len() {
+            if !alone() {
+                break;
+            }
+            let Some((token, signals)) = scheduler.ready.pop() else { break };
             if let Some(job) = server.serve(token, signals, scratch) {
                 if server.is_non_blocking(&job) {
                     server.run(job);
@@ -168,7 +176,11 @@ fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
                 }
             }
         }
-        let watched = scheduler.poller.watch(&scheduler.driver.dismissed);
+        let watched = if scheduler.ready.is_empty() {
+            scheduler.poller.watch(&scheduler.driver.dismissed)
+        } else {
+            Ok(())
+        };
         scheduler.driver.dismissed.clear();
         if !alone() {
             break;

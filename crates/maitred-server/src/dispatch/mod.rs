@@ -161,6 +161,9 @@ impl<J: Send> Scheduler<J> {
         self.progress.fetch_add(1, Ordering::Relaxed);
         if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
+        } else if !self.ready.is_empty() {
+            // Left for this thread, which is away now; those that poll have looked already.
+            self.waker.wake();
         }
         server.run(job);
         self.progress.fetch_add(1, Ordering::Relaxed);

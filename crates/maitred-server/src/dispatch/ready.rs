@@ -45,7 +45,11 @@ impl Ready {
         first
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.length.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.length.load(Ordering::SeqCst) == 0
+        self.len() == 0
     }
 }

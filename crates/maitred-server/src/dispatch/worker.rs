@@ -28,9 +28,10 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.started();
     let parker = Arc::new(Parker::default());
     let mut scratch = Scratch::default();
-    let mut events = Events::with_capacity(if scheduler.max_pollers == 1 { BATCH } else { 1 });
+    let mut events = Events::with_capacity(batch(scheduler.max_pollers));
+    let mut turns = 1;
     while !scheduler.is_stopping() {
-        let round = AssertUnwindSafe(|| round(server, &parker, &mut events, &mut scratch));
+        let round = AssertUnwindSafe(|| round(server, &parker, &mut events, &mut scratch, &mut turns));
         match catch_unwind(round) {
             Ok(Parked::Called) => {}
             Ok(Parked::Superfluous) => {
@@ -46,21 +47,32 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.ended();
 }
 
+fn batch(max_pollers: usize) -> usize {
+    if max_pollers == 1 { BATCH } else { 1 }
+}
+
+/// One step. After as many `turns` from the ready list as a wait fetches, the poller is looked at:
+/// connections that always have more to do leave room for those that have something new.
 fn round<S: Serve>(
     server: &Arc<S>,
     parker: &Arc<Parker>,
     events: &mut Events,
     scratch: &mut Scratch,
+    turns: &mut usize,
 ) -> Parked {
     let scheduler = server.scheduler();
     if let Some(job) = scheduler.pool.pop() {
         scheduler.run(job, &**server);
         return Parked::Called;
     }
-    if let Some((token, signals)) = scheduler.ready.pop() {
+    if *turns > 0
+        && let Some((token, signals)) = scheduler.ready.pop()
+    {
+        *turns -= 1;
         serve(server, token, signals, scratch);
         return Parked::Called;
     }
+    *turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
     if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
         scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
         return scheduler.pool.park(parker, IDLE_LIMIT, || {
