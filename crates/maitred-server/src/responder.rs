@@ -10,6 +10,7 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, FileRange, Flow, Request, Respond, SendError};
 
+use crate::connection::Connection;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::outcome::{End, Outcome};
@@ -83,16 +84,20 @@ impl Responder {
         }
     }
 
+    /// Calls `act` with the connection, if it is still there. Slot and generation are looked at under
+    /// the lock, where the connection is taken out too.
+    fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let slot = self.group.slots.find(self.token.slot)?;
+        let mut place = slot.lock();
+        place.as_mut().filter(|_| slot.generation() == self.token.generation).map(act)
+    }
+
     /// Ends the exchange on its connection and writes down what became of it.
     fn end(mut self, request: Request, reusable: bool, end: End) {
         let sent =
             if self.buffer.is_empty() { Ok(Flow::Ready) } else { self.deliver(Content::Static(b""), b"") };
         let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
-        if let Some(slot) = self.slot()
-            && let Some(connection) = slot.lock().as_mut()
-        {
-            connection.end_exchange(&self.group, self.token, reusable);
-        }
+        self.with_connection(|connection| connection.end_exchange(&self.group, self.token, reusable));
         let outcome = Outcome {
             head: &request.head,
             peer: self.peer,
@@ -185,17 +190,13 @@ impl Respond for Responder {
         }
         let until = Instant::now() + limit;
         loop {
-            let room = {
-                let Some(slot) = self.slot() else { return Err(SendError::Closed) };
-                let mut place = slot.lock();
-                let Some(connection) = place.as_mut().filter(|connection| !connection.is_dead()) else {
+            let full = self.with_connection(|connection| {
+                if connection.is_dead() {
                     return Err(SendError::Closed);
-                };
-                if !connection.is_full() {
-                    return Ok(Flow::Ready);
                 }
-                Arc::clone(connection.room.get_or_insert_default())
-            };
+                Ok(connection.is_full().then(|| Arc::clone(connection.room.get_or_insert_default())))
+            });
+            let Some(room) = full.ok_or(SendError::Closed)?? else { return Ok(Flow::Ready) };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Flow::Full);

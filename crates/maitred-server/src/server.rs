@@ -97,8 +97,10 @@ impl Server {
         let own = Arc::clone(&group);
         let driver =
             std::thread::Builder::new().name("maitred-driver".to_owned()).spawn(move || run_driver(&own))?;
-        group.scheduler.start(&group);
-        Ok(Self { group, driver: Some(driver) })
+        // Dropped, and so ended, on an error.
+        let server = Self { group, driver: Some(driver) };
+        server.group.scheduler.start(&server.group)?;
+        Ok(server)
     }
 
     /// The addresses listened on, in the order given, with the ports the system chose.
@@ -153,5 +155,6 @@ impl Drop for Server {
             // It ends by itself: it never waits for application code. A panic was logged.
             let _ = driver.join();
         }
+        self.group.cut();
     }
 }

@@ -250,7 +250,7 @@ impl Connection {
     }
 
     /// Wakes the handler that waits for room.
-    fn tell_room(&mut self) {
+    pub(crate) fn tell_room(&mut self) {
         if let Some(room) = self.room.take() {
             room.made();
         }

@@ -123,22 +123,25 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Makes the threads there are from the start.
-    pub(crate) fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+    ///
+    /// # Errors
+    /// One of them cannot be made.
+    pub(crate) fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
         while self.pool.claim_initial() {
-            self.spawn(server);
+            self.spawn(server)?;
         }
+        Ok(())
     }
 
-    fn spawn<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        if let Err(error) = server.spawn(self.pool.number()) {
-            self.pool.not_started();
-            server.report(format_args!("cannot make an application thread: {error}"));
-        }
+    fn spawn<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
+        server.spawn(self.pool.number()).inspect_err(|_| self.pool.not_started())
     }
 
     fn answer_call<S: Serve<Job = J>>(&self, call: &Call, server: &Arc<S>) {
-        if *call == Call::Spawn {
-            self.spawn(server);
+        if *call == Call::Spawn
+            && let Err(error) = self.spawn(server)
+        {
+            server.report(format_args!("cannot make an application thread: {error}"));
         }
     }
 
@@ -211,6 +214,11 @@ impl<J: Send> Scheduler<J> {
         self.stop.wake();
         self.pool.stop();
         self.driver.kick();
+    }
+
+    /// Drops the requests that wait for a thread, after the end.
+    pub(crate) fn discard_queue(&self) {
+        self.pool.discard();
     }
 
     /// Application threads that exist or have been asked for.

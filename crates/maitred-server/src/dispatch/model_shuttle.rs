@@ -125,7 +125,7 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, source: Source, forgetfu
     });
     let own = std::sync::Arc::clone(&model);
     let driver = thread::spawn(move || run_driver(&own));
-    model.scheduler.start(&model);
+    model.scheduler.start(&model).expect("simulated threads are made");
     let clients: Vec<_> = (0..kinds.len())
         .map(|event| {
             let model = std::sync::Arc::clone(&model);
@@ -171,6 +171,19 @@ fn pages_queued_by_the_driver_are_run_by_the_only_thread() {
 #[test]
 fn threads_are_made_up_to_the_most() {
     check(&[PageAfterFiles, PageAfterFiles, Page, File], 2, 1, Source::Poller);
+}
+
+/// A batch's rest, left by a thread that entered application code while another one had begun to
+/// poll. Random schedules hardly ever get there; priorities that change a few times do.
+#[test]
+fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
+    for changes in 2..=4 {
+        shuttle::check_pct(
+            || scenario(&[Page, PageAfterFiles, File], 2, 1, Source::Poller, false),
+            SCHEDULES,
+            changes,
+        );
+    }
 }
 
 #[test]

@@ -98,6 +98,16 @@ impl<J> Pool<J> {
         Call::Nothing
     }
 
+    /// Drops all waiting requests.
+    pub(crate) fn discard(&self) {
+        let mut state = self.lock();
+        let queue = std::mem::take(&mut state.queue);
+        self.queued.store(0, Ordering::SeqCst);
+        // A request that is dropped is answered: not under the lock.
+        drop(state);
+        drop(queue);
+    }
+
     /// The oldest waiting request.
     pub(crate) fn pop(&self) -> Option<J> {
         if self.queued.load(Ordering::SeqCst) == 0 {

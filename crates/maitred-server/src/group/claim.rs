@@ -11,15 +11,23 @@
 //! Edges are reported once, to whichever thread waited. So a thread that finds the slot claimed
 //! leaves its bits, and the owner cannot release the slot before it has taken them: no edge is
 //! lost, and a connection never has two turns at once.
+//!
+//! The slot's generation stands in the same word: a signal meant for a connection that is gone is
+//! refused in the same step, so that it never reaches the next one in the slot.
 
 use maitred_io::poller::Readiness;
-use maitred_io::sync::atomic::{AtomicU32, Ordering};
+use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
 /// Something that happened to a connection; bits are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Signals(u32);
 
-const CLAIMED: u32 = 1;
+const CLAIMED: u64 = 1;
+
+/// The lower half: claimed and signals. The generation is the upper half.
+const STATE: u64 = u32::MAX as u64;
+
+const ONE_GENERATION: u64 = STATE + 1;
 
 impl Signals {
     /// Nothing.
@@ -69,31 +77,51 @@ impl Signals {
 /// The word.
 #[derive(Default)]
 pub(crate) struct Claim {
-    word: AtomicU32,
+    word: AtomicU64,
 }
 
 impl Claim {
-    /// Leaves `signals`. True when the slot was free: the caller owns it now and must go through
-    /// [`take`](Self::take) and [`release`](Self::release).
-    pub(crate) fn signal(&self, signals: Signals) -> bool {
+    /// Which connection in this slot is the present one.
+    pub(crate) fn generation(&self) -> u32 {
+        (self.word.load(Ordering::Acquire) >> 32) as u32
+    }
+
+    /// The present connection is gone: what is on its way to it is refused from now on.
+    pub(crate) fn retire(&self) {
+        self.word.fetch_add(ONE_GENERATION, Ordering::AcqRel);
+    }
+
+    /// Leaves `signals` for the connection of `generation`, if it is the present one. True when the
+    /// slot was free: the caller owns it now and must go through [`take`](Self::take) and
+    /// [`release`](Self::release).
+    pub(crate) fn signal(&self, generation: u32, signals: Signals) -> bool {
+        let left = |word: u64| {
+            (word >> 32 == u64::from(generation)).then_some(word | u64::from(signals.0) | CLAIMED)
+        };
         // AcqRel: the new owner sees what the last one wrote; the owner that takes the bits sees
         // what this thread wrote before.
-        self.word.fetch_or(signals.0 | CLAIMED, Ordering::AcqRel) & CLAIMED == 0
+        self.word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, left)
+            .is_ok_and(|before| before & CLAIMED == 0)
     }
 
     /// The owner takes what has been left.
     pub(crate) fn take(&self) -> Signals {
-        Signals(self.word.fetch_and(CLAIMED, Ordering::AcqRel) & !CLAIMED)
+        let before = self.word.fetch_and(!STATE | CLAIMED, Ordering::AcqRel);
+        Signals((before & STATE & !CLAIMED) as u32)
     }
 
     /// The owner lets go. False when signals have come meanwhile: it is still the owner.
     pub(crate) fn release(&self) -> bool {
-        self.word.compare_exchange(CLAIMED, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let word = self.word.load(Ordering::Acquire);
+        word & STATE == CLAIMED
+            && self.word.compare_exchange(word, word & !CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
 #[cfg(all(test, shuttle))]
 mod shuttle_tests {
+    use maitred_io::sync::atomic::AtomicU32;
     use maitred_io::sync::{Arc, thread};
 
     use super::*;
@@ -108,7 +136,7 @@ mod shuttle_tests {
         let threads = BITS.map(|bit| {
             let (claim, owners, seen) = (Arc::clone(&claim), Arc::clone(&owners), Arc::clone(&seen));
             thread::spawn(move || {
-                if !claim.signal(bit) {
+                if !claim.signal(0, bit) {
                     return;
                 }
                 assert_eq!(owners.fetch_add(1, Ordering::SeqCst), 0, "one turn at a time");
@@ -132,6 +160,52 @@ mod shuttle_tests {
     #[test]
     fn no_signal_is_lost_and_no_turn_overlaps() {
         shuttle::check_random(|| scenario(Claim::release), 20_000);
+    }
+
+    /// A late event of a connection that ends meanwhile, and the next connection in its slot.
+    fn reuse(late: fn(&Claim) -> bool) {
+        let claim = Arc::new(Claim::default());
+        let other = Arc::clone(&claim);
+        let event = thread::spawn(move || {
+            if late(&other) {
+                // Owner of the slot: of the connection the event was for.
+                let before = other.generation();
+                let signals = other.take();
+                assert!(before == 0 || !signals.any(Signals::CLOSED), "the next one lives");
+                while !other.release() {
+                    other.take();
+                }
+            }
+        });
+        // The first connection ends, unless the late event has the slot and ends it.
+        if claim.signal(0, Signals::READ) {
+            claim.take();
+            claim.retire();
+            while !claim.release() {
+                claim.take();
+            }
+            if claim.signal(1, Signals::READ) {
+                assert!(!claim.take().any(Signals::CLOSED), "the next one lives");
+                while !claim.release() {
+                    assert!(!claim.take().any(Signals::CLOSED), "the next one lives");
+                }
+            }
+        }
+        event.join().expect("no thread fails");
+    }
+
+    #[test]
+    fn a_late_event_never_reaches_the_next_connection() {
+        shuttle::check_random(|| reuse(|claim| claim.signal(0, Signals::CLOSED)), 20_000);
+    }
+
+    /// The mutation: the generation is looked at before the signal is left, not in the same step.
+    #[test]
+    #[should_panic(expected = "the next one lives")]
+    fn a_generation_looked_at_too_early_is_found_out() {
+        let early =
+            |claim: &Claim| claim.generation() == 0 && claim.signal(claim.generation(), Signals::CLOSED);
+        shuttle::check_random(move || reuse(early), 20_000);
     }
 
     /// The mutation: a release that does not look whether signals have come.

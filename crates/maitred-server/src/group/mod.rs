@@ -6,16 +6,17 @@
 pub(crate) mod claim;
 pub(crate) mod slots;
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_io::{clock, memory};
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
+use maitred_io::{clock, memory};
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
 
 use crate::connection::{Context, Turn};
@@ -81,7 +82,7 @@ impl Group {
     /// Takes turns on a connection until nothing has happened to it meanwhile.
     fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
         let slot = self.slots.find(token.slot)?;
-        if !slot.claim.signal(signals) {
+        if !slot.claim.signal(token.generation, signals) {
             return None;
         }
         let mut job = None;
@@ -91,13 +92,13 @@ impl Group {
             let signals = slot.claim.take();
             let mut place = slot.lock();
             if let Some(connection) = place.as_mut() {
-                let generation = slot.generation();
-                let token = Token { slot: token.slot, generation };
                 let mut context =
                     Context { group: self, slot, token, now, scratch: &mut *scratch, job: None };
-                match connection.turn(&mut context, signals) {
-                    Turn::Wait => {}
-                    Turn::Run => job = context.job.take(),
+                let turn = catch_unwind(AssertUnwindSafe(|| connection.turn(&mut context, signals)));
+                // Taken out whatever happened: an exchange must not be dropped under the lock.
+                job = job.or(context.job.take());
+                match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
+                    Turn::Wait | Turn::Run => {}
                     Turn::Again => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
                     Turn::Close => {
                         ended = true;
@@ -117,6 +118,15 @@ impl Group {
             self.count_closed();
         }
         job
+    }
+
+    /// A turn that panicked ends its connection, and nothing else.
+    fn note_panic(&self, panic: &(dyn Any + Send), scratch: &mut Scratch) -> Turn {
+        let text = panic_text(panic);
+        let log = &self.site.log;
+        log.error(format_args!("internal error, please report it: {text}; a connection was closed"));
+        scratch.out.clear();
+        Turn::Close
     }
 
     /// Moves what is due to the ready list.
@@ -187,6 +197,21 @@ impl Group {
         }
     }
 
+    /// Ends at once: requests that wait for a thread are refused, connections are cut. Called when
+    /// nothing is served any more, but application code may still run.
+    pub(crate) fn cut(&self) {
+        // Each waiting request holds this group through its responder.
+        self.scheduler.discard_queue();
+        for slot in self.slots.numbers().skip(self.listeners.len()).filter_map(|slot| self.slots.find(slot)) {
+            let mut place = slot.lock();
+            if let Some(mut connection) = place.take() {
+                self.slots.retire(slot);
+                connection.tell_room();
+                self.count_closed();
+            }
+        }
+    }
+
     /// Waits until the last connection has ended, at most for `limit`; whether it has.
     pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
         let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,10 +242,6 @@ impl Serve for Group {
             return None;
         }
         // A token of the scheduler's own finds no slot.
-        let slot = self.slots.find(token.slot)?;
-        if slot.generation() != token.generation {
-            return None;
-        }
         self.turn(token, signals, scratch)
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use maitred_io::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::claim::Claim;
 use crate::connection::Connection;
@@ -20,7 +20,6 @@ pub(crate) const MAX_SLOTS: usize = 1 << 20;
 /// One place for a connection.
 pub(crate) struct Slot {
     pub(crate) claim: Claim,
-    generation: AtomicU32,
     /// The peer is gone while an exchange is running.
     pub(crate) peer_gone: AtomicBool,
     connection: Mutex<Option<Connection>>,
@@ -28,12 +27,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     fn new() -> Self {
-        Self {
-            claim: Claim::default(),
-            generation: AtomicU32::new(0),
-            peer_gone: AtomicBool::new(false),
-            connection: Mutex::new(None),
-        }
+        Self { claim: Claim::default(), peer_gone: AtomicBool::new(false), connection: Mutex::new(None) }
     }
 
     /// The connection, for a turn or for the responder of its exchange. Held only over work that
@@ -43,7 +37,7 @@ impl Slot {
     }
 
     pub(crate) fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Acquire)
+        self.claim.generation()
     }
 }
 
@@ -96,7 +90,7 @@ impl Slots {
 
     /// Marks every event of the present connection as outdated.
     pub(crate) fn retire(&self, slot: &Slot) {
-        slot.generation.fetch_add(1, Ordering::AcqRel);
+        slot.claim.retire();
         slot.peer_gone.store(false, Ordering::Release);
     }
 
