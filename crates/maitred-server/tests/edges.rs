@@ -385,6 +385,24 @@ fn a_refused_upload_can_be_sent_to_its_end_and_the_refusal_is_read_then() {
 }
 
 #[test]
+fn a_slow_upload_that_was_refused_is_not_reset_before_its_end() {
+    let mut settings = settings(Routes::new().with_application(Arc::new(|exchange| text(exchange, "ok"))));
+    settings.max_body = 10;
+    let running = start(settings);
+    let mut stream = connect(running.address);
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n").unwrap();
+    // Longer than the server waits for a peer that sends nothing.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(2_500) {
+        stream.write_all(b"xxxx").unwrap();
+        // A slow sender, not a synchronisation.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let answer = read_all(&mut stream);
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[test]
 fn a_server_that_is_dropped_cuts_its_connections_although_a_handler_is_stuck() {
     let door = Arc::new(Door::default());
     let inside = Arc::clone(&door);

@@ -30,9 +30,14 @@ use crate::responder::Room;
 use crate::scratch::{Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 
-/// After a last response the peer may still be sending; what it sends is read and dropped for this
-/// long, so that the reset that would follow does not take the response away (RFC 9112 §9.6).
+/// After a last response the peer may still be sending; what it sends is read and dropped until
+/// nothing has come for this long, so that the reset that would follow does not take the response
+/// away (RFC 9112 §9.6).
 const LINGER: u64 = 2_000_000_000;
+
+/// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
+/// that send a whole upload before they read get to its end on a slow link.
+const MAX_LINGERS: u8 = 15;
 
 /// While draining, an idle connection is kept this long for a request that is on its way.
 const DRAIN_GRACE: u64 = 300_000_000;
@@ -68,6 +73,9 @@ pub(crate) struct Connection {
     read_closed: bool,
     /// Close when everything has left.
     last: bool,
+    /// How often the time to linger has been granted, and whether anything has come in it.
+    lingers: u8,
+    lingering: bool,
     /// Nothing can be sent any more; the connection waits for its handler only.
     dead: bool,
 }
@@ -138,6 +146,8 @@ impl Connection {
             unread: false,
             read_closed: false,
             last: false,
+            lingers: 0,
+            lingering: false,
             dead: false,
         });
         if let Err(error) =
@@ -271,6 +281,10 @@ impl Connection {
             return None;
         }
         match self.phase {
+            Phase::Lingering if self.lingering && self.lingers < MAX_LINGERS => {
+                self.grant_linger(context);
+                None
+            }
             Phase::Lingering => Some(Turn::Close),
             Phase::Running if self.writer.is_none() => None,
             Phase::Running | Phase::Sending => {
@@ -346,8 +360,14 @@ impl Connection {
         self.phase = Phase::Lingering;
         self.input = Vec::new();
         self.unread = true;
-        self.set_deadline(context, context.now + LINGER);
+        self.grant_linger(context);
         self.linger(context)
+    }
+
+    fn grant_linger(&mut self, context: &Context<'_>) {
+        self.lingers += 1;
+        self.lingering = false;
+        self.set_deadline(context, context.now + LINGER);
     }
 
     fn linger(&mut self, context: &mut Context<'_>) -> Turn {
@@ -355,7 +375,7 @@ impl Connection {
         let turn = (|| {
             for _ in 0..receive::MAX_RECEIVES_A_TURN {
                 match self.socket.receive(&mut buffer) {
-                    Moved::Bytes(_) => {}
+                    Moved::Bytes(_) => self.lingering = true,
                     Moved::Blocked => return Turn::Wait,
                     Moved::End | Moved::Failed(_) => return Turn::Close,
                 }
