@@ -402,6 +402,102 @@ fn a_slow_upload_that_was_refused_is_not_reset_before_its_end() {
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
+/// Numbers that look random and are the same in every run (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// Answers with the path and the length of the body: at once, in parts, or from another thread.
+fn any_way(exchange: Exchange) {
+    fn answer(exchange: Exchange, length: usize) {
+        let path = exchange.request().head.path().to_vec();
+        let body =
+            [path, exchange.request().body.len().to_string().into_bytes(), vec![b'.'; length]].concat();
+        if length.is_multiple_of(2) {
+            let _ = exchange.respond(ResponseHead::new(Status::OK), body);
+            return;
+        }
+        let mut stream = exchange.start(ResponseHead::new(Status::OK), Some(body.len() as u64)).unwrap();
+        for part in body.chunks(10_000) {
+            let _ = stream.send(part.to_vec());
+        }
+        stream.finish();
+    }
+    let digits =
+        exchange.request().head.path()[1..].iter().fold(0, |all, byte| all * 10 + usize::from(byte - b'0'));
+    let length = if digits.is_multiple_of(5) { 300_000 + digits % 2 } else { digits % 3_000 };
+    match digits % 3 {
+        0 => drop(std::thread::spawn(move || answer(exchange, length))),
+        _ => answer(exchange, length),
+    }
+}
+
+/// Several requests in segments of any length, on one connection; every answer is checked.
+fn ask_in_segments(stream: &mut TcpStream, dice: &mut Dice) {
+    let numbers: Vec<usize> = (0..=dice.below(6)).map(|_| dice.below(10_000)).collect();
+    let mut bytes = Vec::new();
+    for number in &numbers {
+        let body = "b".repeat(number % 700);
+        bytes.extend_from_slice(
+            format!("POST /{number} HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+                .as_bytes(),
+        );
+    }
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let (segment, behind) = rest.split_at(rest.len().min(1 + dice.below(500)));
+        stream.write_all(segment).unwrap();
+        if dice.below(3) == 0 {
+            std::thread::yield_now();
+        }
+        rest = behind;
+    }
+    for number in numbers {
+        let (head, body) = read_response(stream);
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(body.starts_with(format!("/{number}{}", number % 700).as_bytes()), "the answer to /{number}");
+    }
+}
+
+#[test]
+fn however_requests_are_cut_and_answered_none_is_forgotten() {
+    let mut settings = settings(Routes::new().with_application(Arc::new(any_way)));
+    settings.max_threads = 3;
+    let running = start(settings);
+    let address = running.address;
+    let clients = (1..=8).map(|seed| {
+        std::thread::spawn(move || {
+            let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+            for _ in 0..8 {
+                let mut stream = connect(address);
+                stream.set_nodelay(true).unwrap();
+                for _ in 0..10 {
+                    ask_in_segments(&mut stream, &mut dice);
+                }
+                if dice.below(2) == 0 {
+                    stream.shutdown(Shutdown::Write).unwrap();
+                    assert_eq!(read_all(&mut stream), "");
+                }
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.join().unwrap();
+    }
+    let begun = Instant::now();
+    while running.server.snapshot().open > 0 {
+        assert!(begun.elapsed() < PATIENCE, "every connection has ended");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_server_that_is_dropped_cuts_its_connections_although_a_handler_is_stuck() {
     let door = Arc::new(Door::default());
