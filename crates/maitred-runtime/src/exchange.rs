@@ -19,20 +19,25 @@ use crate::request::Request;
 
 /// What the server offers to an exchange. Not called by handlers.
 ///
-/// Calls come in the order `send_head`, any number of `send_data`, then one of `finish` or
+/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of `send_data`, then one of `finish` or
 /// `abort`. No call ever waits for the peer except [`wait`](Self::wait).
 pub trait Respond: Send {
     /// Starts the response. `length` is the body's length where it is known.
     ///
     /// # Errors
     /// The head cannot be sent as given; nothing has been sent, another head may follow.
-    fn send_head(&mut self, head: ResponseHead, length: Option<u64>) -> Result<(), SendError>;
+    fn send_head(
+        &mut self,
+        request: &Request,
+        head: ResponseHead,
+        length: Option<u64>,
+    ) -> Result<(), SendError>;
 
     /// Queues a part of the body and tries to send it at once.
     ///
     /// # Errors
     /// The peer is gone, or the body is longer than declared (the surplus is not sent).
-    fn send_data(&mut self, content: Content) -> Result<Flow, SendError>;
+    fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError>;
 
     /// Ends the response. The request comes back so that its memory can be used again.
     fn finish(self: Box<Self>, request: Request);
@@ -135,7 +140,7 @@ impl Exchange {
     pub fn start(mut self, head: ResponseHead, length: Option<u64>) -> Result<Stream, SendError> {
         let mut responder = self.responder.take().expect("present until answered");
         let request = self.request.take().expect("present until answered");
-        match responder.send_head(head, length) {
+        match responder.send_head(&request, head, length) {
             Ok(()) => Ok(Stream { responder: Some(responder), request: Some(request) }),
             Err(error) => {
                 fail(responder, request);
@@ -148,9 +153,9 @@ impl Exchange {
 fn fail(mut responder: Box<dyn Respond>, request: Request) {
     const TEXT: &str = "The application failed to answer this request.\n";
     let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR).with("Content-Type", "text/plain");
-    if responder.send_head(head, Some(TEXT.len() as u64)).is_ok() {
+    if responder.send_head(&request, head, Some(TEXT.len() as u64)).is_ok() {
         // A peer that is gone needs no answer.
-        let _ = responder.send_data(Content::Static(TEXT.as_bytes()));
+        let _ = responder.send_data(&request, Content::Static(TEXT.as_bytes()));
     }
     responder.finish(request);
 }
@@ -182,7 +187,8 @@ impl Stream {
     /// # Errors
     /// The peer is gone, or the body is longer than declared.
     pub fn send(&mut self, content: impl Into<Content>) -> Result<Flow, SendError> {
-        self.responder.as_mut().expect("present until finished").send_data(content.into())
+        let request = self.request.as_ref().expect("present until finished");
+        self.responder.as_mut().expect("present until finished").send_data(request, content.into())
     }
 
     /// Waits until there is room for more, at most for `limit`.

@@ -53,9 +53,17 @@ impl Listening {
 
     /// Takes the connections that wait, up to the turn's budget.
     pub(crate) fn accept(&self, group: &Arc<Group>, token: Token) {
+        if group.is_draining() {
+            self.close(group, token);
+            return;
+        }
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = &*listener else { return };
         for _ in 0..MAX_ACCEPTS_A_TURN {
+            if group.open() >= group.site.max_connections {
+                self.pause(group, token, &io::Error::other("the limit of open files is near"));
+                return;
+            }
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
                     if let Err(error) = Connection::open(group, socket, peer, token.slot) {
@@ -98,21 +106,31 @@ impl Listening {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Takes what waits in the kernel's queue, then closes the listener.
-    pub(crate) fn close(&self, group: &Arc<Group>) {
+    /// Takes what waits in the kernel's queue and closes the listener when nothing does any more.
+    /// False when descriptors ran out: to be tried again.
+    fn take_rest(&self, group: &Arc<Group>, index: u32) -> bool {
         let mut place = self.listener.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(listener) = place.take() else { return };
-        let index = group.listeners.iter().position(|other| std::ptr::eq(other, self)).unwrap_or(0);
+        let Some(listener) = &*place else { return true };
         loop {
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
-                    if Connection::open(group, socket, peer, index as u32).is_err() {
-                        break;
+                    if Connection::open(group, socket, peer, index).is_err() {
+                        return false;
                     }
                 }
                 Accepted::Failed(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                _ => break,
+                Accepted::Exhausted(_) => return false,
+                Accepted::Empty | Accepted::Failed(_) => break,
             }
+        }
+        *place = None;
+        true
+    }
+
+    /// Closes the listener for a drain: every connection that the kernel has taken is served.
+    pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
+        if !self.take_rest(group, token.slot) {
+            group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
         }
     }
 }

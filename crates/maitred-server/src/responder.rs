@@ -1,5 +1,6 @@
 //! How a handler's answer reaches its connection, from whatever thread it comes.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -73,6 +74,11 @@ impl Responder {
         self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
     }
 
+    /// Whether nothing can be sent any more.
+    fn is_dead(&self) -> bool {
+        self.slot().is_none_or(|slot| slot.lock().as_ref().is_none_or(Connection::is_dead))
+    }
+
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let Some(slot) = self.group.slots.find(self.token.slot) else { return Err(SendError::Closed) };
         let mut place = slot.lock();
@@ -114,23 +120,29 @@ impl Responder {
 }
 
 impl Respond for Responder {
-    fn send_head(&mut self, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
+    fn send_head(
+        &mut self,
+        request: &Request,
+        head: ResponseHead,
+        length: Option<u64>,
+    ) -> Result<(), SendError> {
         if self.group.is_draining() {
             self.sender.close_after();
         }
         let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));
         let log = &self.group.site.log;
+        let on = On(self.peer, request);
         match sent {
             Ok(report) => {
                 self.status = head.status;
                 for name in report.removed {
                     log.warn(format_args!(
-                        "the application set {name}, which belongs to the connection; it was not sent"
+                        "{on}: the application set {name}, which belongs to the connection; it was not sent"
                     ));
                 }
                 if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
                     log.warn(format_args!(
-                        "the application declared a Content-Length of {declared}, its body has {length} bytes; \
+                        "{on}: the application declared a Content-Length of {declared}, its body has {length} bytes; \
                          {length} was sent"
                     ));
                 }
@@ -138,13 +150,13 @@ impl Respond for Responder {
             }
             Err(HeadError::AlreadySent) => Err(SendError::Closed),
             Err(error) => {
-                log.error(format_args!("the application's response cannot be sent: {error}"));
+                log.error(format_args!("{on}: the application's response cannot be sent: {error}"));
                 Err(SendError::InvalidField(error.to_string()))
             }
         }
     }
 
-    fn send_data(&mut self, content: Content) -> Result<Flow, SendError> {
+    fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
         let plan = self.sender.send_data(content.len(), &mut self.buffer);
         self.body_bytes += plan.allowed;
         let flow = if plan.allowed > 0 {
@@ -156,7 +168,8 @@ impl Respond for Responder {
             if !self.surplus_reported {
                 self.surplus_reported = true;
                 self.group.site.log.error(format_args!(
-                    "the application sent {} body bytes more than its response may have; they were dropped",
+                    "{}: the application sent {} body bytes more than its response may have; they were dropped",
+                    On(self.peer, request),
                     plan.surplus
                 ));
             }
@@ -169,8 +182,9 @@ impl Respond for Responder {
         let finish = self.sender.finish(None, &mut self.buffer);
         if finish.short_by > 0 {
             self.group.site.log.error(format_args!(
-                "the application sent {} body bytes fewer than it declared; the connection is closed so that \
-                 the peer can see it",
+                "{}: the application sent {} body bytes fewer than it declared; the connection is closed so \
+                 that the peer can see it",
+                On(self.peer, &request),
                 finish.short_by
             ));
         }
@@ -179,7 +193,13 @@ impl Respond for Responder {
     }
 
     fn abort(self: Box<Self>, request: Request, reason: &str) {
-        self.group.site.log.error(format_args!("a response was cut: {reason}"));
+        let on = On(self.peer, &request);
+        let log = &self.group.site.log;
+        if self.is_dead() {
+            log.info(format_args!("{on}: the peer left before the response was complete"));
+        } else {
+            log.error(format_args!("{on}: the response was cut: {reason}"));
+        }
         // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
         (*self).end(request, false, End::Cut);
     }
@@ -211,6 +231,16 @@ impl Respond for Responder {
 
     fn is_closed(&self) -> bool {
         self.slot().is_none_or(|slot| slot.peer_gone.load(Ordering::Acquire))
+    }
+}
+
+/// Which request an entry of the error log is about.
+struct On<'a>(SocketAddr, &'a Request);
+
+impl fmt::Display for On<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(peer, request) = self;
+        write!(f, "{peer}: {} {}", request.head.method, request.head.target().escape_ascii())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maitred_runtime::Handler;
 
-use crate::static_files::StaticFiles;
+use crate::static_files::{Now, StaticFiles};
 
 /// The handlers of a server: static mounts first, by longest prefix, then the application.
 #[derive(Default)]
@@ -57,6 +57,18 @@ impl Routes {
     /// Whether any path leads to a static mount; if not, no path needs to be normalised.
     pub(crate) fn has_static(&self) -> bool {
         !self.mounts.is_empty()
+    }
+
+    /// Whether there is an application.
+    pub(crate) fn has_application(&self) -> bool {
+        self.application.is_some()
+    }
+
+    /// Closes what static mounts have not used for a while.
+    pub(crate) fn sweep(&self, now: Now) {
+        for mount in &self.mounts {
+            mount.files.sweep(now);
+        }
     }
 
     /// Finds the route of a normalised path.

@@ -77,7 +77,7 @@ impl Server {
     /// # Errors
     /// An address cannot be listened on, or the system is out of descriptors or threads.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        machine::raise_descriptor_limit();
+        let max_connections = max_connections(machine::raise_descriptor_limit());
         let mut listeners = Vec::new();
         for address in &settings.listeners {
             listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
@@ -87,12 +87,16 @@ impl Server {
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,
+            max_connections,
             log: settings.log,
             counters: Counters::default(),
         });
+        let processors = machine::processors();
         let max = settings.max_threads.max(1);
-        let min = settings.min_threads.clamp(1, max);
-        let scheduler = Scheduler::new(min, max, machine::processors())?;
+        // Files alone never block a thread, so no further one would ever be called: one a processor.
+        let least = if site.routes.has_application() { 1 } else { processors };
+        let min = settings.min_threads.max(least).min(max);
+        let scheduler = Scheduler::new(min, max, processors)?;
         let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads)?);
         let own = Arc::clone(&group);
         let driver =
@@ -145,6 +149,13 @@ impl Server {
     }
 }
 
+/// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for
+/// files, for the engine's own descriptors and for the application.
+fn max_connections(descriptors: Option<u64>) -> usize {
+    let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    descriptors.saturating_sub((descriptors / 8).clamp(32, 512)).max(1)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         for listening in &self.group.listeners {
@@ -156,5 +167,18 @@ impl Drop for Server {
             let _ = driver.join();
         }
         self.group.cut();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_connections;
+
+    #[test]
+    fn connections_leave_descriptors_for_files() {
+        assert_eq!(max_connections(Some(100)), 68);
+        assert_eq!(max_connections(Some(1024)), 896);
+        assert_eq!(max_connections(Some(20_000)), 19_488);
+        assert_eq!(max_connections(Some(10)), 1);
     }
 }

@@ -78,12 +78,12 @@ mod tests {
     struct Keep(Answers);
 
     impl Respond for Keep {
-        fn send_head(&mut self, head: ResponseHead, _: Option<u64>) -> Result<(), SendError> {
+        fn send_head(&mut self, _: &Request, head: ResponseHead, _: Option<u64>) -> Result<(), SendError> {
             lock(&self.0).push((head.status.code(), Vec::new()));
             Ok(())
         }
 
-        fn send_data(&mut self, content: Content) -> Result<Flow, SendError> {
+        fn send_data(&mut self, _: &Request, content: Content) -> Result<Flow, SendError> {
             if let (Content::Bytes(bytes), Some((_, body))) = (content, lock(&self.0).last_mut()) {
                 body.extend(bytes);
             }

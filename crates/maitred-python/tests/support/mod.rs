@@ -55,7 +55,7 @@ struct Responder {
 }
 
 impl Respond for Responder {
-    fn send_head(&mut self, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
+    fn send_head(&mut self, _: &Request, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
         let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
         let fields = head.fields.iter().map(|(name, value)| (text(name), text(value))).collect();
         let reason = head.reason.as_deref().unwrap_or(head.status.reason()).to_owned();
@@ -64,7 +64,7 @@ impl Respond for Responder {
         Ok(())
     }
 
-    fn send_data(&mut self, content: Content) -> Result<Flow, SendError> {
+    fn send_data(&mut self, _: &Request, content: Content) -> Result<Flow, SendError> {
         let Content::Bytes(mut bytes) = content else {
             let Content::Static(bytes) = content else { panic!("unexpected content") };
             self.peer.sent.lock().unwrap().blocks.push(bytes.to_vec());

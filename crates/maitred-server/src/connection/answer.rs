@@ -28,6 +28,9 @@ const MAX_COPIED: u64 = 16 * 1024;
 /// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
 const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
+/// The same for a server without an application.
+const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
+
 impl Connection {
     /// Answers a complete request, or makes a job of it.
     pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
@@ -37,7 +40,9 @@ impl Connection {
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
         if is_asterisk(incoming.facts) {
             let answer = if head.method == Method::Options {
-                ResponseHead::new(Status::NO_CONTENT).with("Allow", SERVER_METHODS)
+                let all = group.site.routes.has_application();
+                ResponseHead::new(Status::NO_CONTENT)
+                    .with("Allow", if all { SERVER_METHODS } else { FILE_METHODS })
             } else {
                 ResponseHead::new(Status::BAD_REQUEST)
             };
@@ -128,7 +133,7 @@ impl Connection {
             status: head.status,
             body_bytes,
             began: incoming.began,
-            ended: context.now,
+            ended: site.log.end_of(context.now),
             end: End::Complete,
         };
         site.counters.count(&outcome);
@@ -203,7 +208,7 @@ impl Connection {
             status,
             body_bytes: text.len() as u64,
             began: incoming.began,
-            ended: context.now,
+            ended: site.log.end_of(context.now),
             end: End::Complete,
         };
         site.log.access(&outcome);

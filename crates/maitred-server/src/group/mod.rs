@@ -24,6 +24,7 @@ use crate::dispatch::{Scheduler, Serve, panic_text, work};
 use crate::listener::Listening;
 use crate::scratch::Scratch;
 use crate::site::Site;
+use crate::static_files::Now;
 use claim::Signals;
 use slots::{Slots, Token};
 
@@ -131,7 +132,9 @@ impl Group {
 
     /// Moves what is due to the ready list.
     fn ring(&self, scratch: &mut Scratch) {
-        self.timers.expire(clock::monotonic(), &mut scratch.due);
+        let now = clock::monotonic();
+        self.site.routes.sweep(Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() });
+        self.timers.expire(now, &mut scratch.due);
         for slot in scratch.due.drain(..) {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
             self.scheduler.ready_next(Token { slot, generation }.to_u64(), Signals::TIMER);
@@ -186,8 +189,8 @@ impl Group {
         if self.draining.swap(true, Ordering::SeqCst) {
             return;
         }
-        for listening in &self.listeners {
-            listening.close(self);
+        for (slot, listening) in (0..).zip(&self.listeners) {
+            listening.close(self, Token { slot, generation: 0 });
         }
         for slot in self.slots.numbers().skip(self.listeners.len()) {
             if let Some(found) = self.slots.find(slot) {
