@@ -129,8 +129,15 @@ impl Listening {
 
     /// Closes the listener for a drain: every connection that the kernel has taken is served.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
-        if !self.take_rest(group, token.slot) {
+        if self.take_rest(group, token.slot) {
+            group.tell_drained();
+        } else {
             group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
         }
+    }
+
+    /// Whether nothing is accepted any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.listener.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 }

@@ -14,9 +14,9 @@ use maitred_runtime::Content;
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).
 const MAX_SEGMENTS_A_CALL: usize = 16;
 
-/// File bytes sent in one turn before others get theirs: half of Linux's largest send buffer
+/// Bytes sent in one turn before others get theirs, reached or passed by one call: half of Linux's largest send buffer
 /// (net.ipv4.tcp_wmem, 4 MiB), about 0.2 ms of copying.
-const MAX_FILE_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
+const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
 /// How a turn of sending ended.
 #[derive(Debug)]
@@ -70,25 +70,24 @@ impl Writer {
 
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self, socket: &Socket) -> Sent {
-        let mut file_budget = MAX_FILE_BYTES_A_TURN;
+        let mut budget = MAX_BYTES_A_TURN;
         while let Some(first) = self.segments.front() {
+            if budget == 0 {
+                return Sent::Budget;
+            }
             let moved = match &first.content {
                 Content::File(range) => {
                     let left = range.length - first.done;
-                    let most = usize::try_from(left.min(file_budget)).unwrap_or(usize::MAX);
-                    if most == 0 {
-                        return Sent::Budget;
-                    }
-                    let moved = socket.send_file(&range.file, range.offset + first.done, most);
-                    if let Moved::Bytes(count) = moved {
-                        file_budget -= count as u64;
-                    }
-                    moved
+                    let most = usize::try_from(left.min(budget)).unwrap_or(usize::MAX);
+                    socket.send_file(&range.file, range.offset + first.done, most)
                 }
                 _ => self.send_memory(socket),
             };
             match moved {
-                Moved::Bytes(count) => self.advance(count as u64),
+                Moved::Bytes(count) => {
+                    budget = budget.saturating_sub(count as u64);
+                    self.advance(count as u64);
+                }
                 Moved::Blocked => return Sent::Blocked,
                 Moved::Failed(error) => return Sent::Broken(error),
                 Moved::End => {

@@ -230,6 +230,37 @@ impl Handler for NonBlocking {
 }
 
 #[test]
+fn a_handler_that_wrongly_claims_not_to_block_stops_nobody_else() {
+    struct Liar(Arc<Door>);
+    impl Handler for Liar {
+        fn invocation_type(&self) -> InvocationType {
+            InvocationType::NonBlocking
+        }
+
+        fn handle(&self, exchange: Exchange) {
+            self.0.wait();
+            text(exchange, "late");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "static").unwrap();
+    let door = Arc::new(Door::default());
+    let files = StaticFiles::open(folder.path(), StaticSettings::default()).unwrap();
+    let routes = Routes::new().with_static("/s", files).with_application(Arc::new(Liar(Arc::clone(&door))));
+    let mut settings = settings(routes);
+    settings.max_threads = 2;
+    let running = start(settings);
+    let mut blocked = connect(running.address);
+    blocked.write_all(&get("/")).unwrap();
+    door.wait_for(1);
+    for _ in 0..20 {
+        assert!(exchange(running.address, &get_last("/s/a.txt")).ends_with("static"));
+    }
+    door.open();
+    assert_eq!(read_response(&mut blocked).1, b"late");
+}
+
+#[test]
 fn draining_answers_what_was_accepted_and_closes() {
     let door = Arc::new(Door::default());
     let inside = Arc::clone(&door);

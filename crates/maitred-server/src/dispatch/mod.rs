@@ -154,12 +154,9 @@ impl<J: Send> Scheduler<J> {
         self.answer_call(&call, server);
     }
 
-    /// Runs application code on this thread.
+    /// Runs application code on this thread. What claims not to block is watched like the rest: it
+    /// would stop everything if the claim were wrong.
     fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
-        if server.is_non_blocking(&job) {
-            server.run(job);
-            return;
-        }
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.progress.fetch_add(1, Ordering::Relaxed);
         if self.pollers.load(Ordering::SeqCst) == 0 {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::parker::Parker;
-use maitred_io::poller::Events;
+use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
 use super::pool::Parked;
+use super::ready::Ready;
 use super::{SERVING, Serve, panic_text};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
@@ -69,7 +70,9 @@ fn round<S: Serve>(
         && let Some((token, signals)) = scheduler.ready.pop()
     {
         *turns -= 1;
-        serve(server, token, signals, scratch);
+        if let Some(job) = serve(server, token, signals, scratch) {
+            scheduler.run(job, &**server);
+        }
         return Parked::Called;
     }
     *turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
@@ -91,31 +94,41 @@ fn round<S: Serve>(
 }
 
 /// Serves the events of one wait. They are this thread's own only as long as it is in the engine,
-/// which never waits: before it enters application code, the rest becomes everybody's.
+/// which never waits: before it enters application code, the rest becomes everybody's, and a panic
+/// leaves nothing behind.
 fn serve_batch<S: Serve>(server: &Arc<S>, events: &Events, scratch: &mut Scratch) {
-    let scheduler = server.scheduler();
-    let mut list = events.iter();
-    while let Some((token, readiness)) = list.next() {
+    let ready = &server.scheduler().ready;
+    let mut rest = Rest { ready, events: events.iter().map(signals) };
+    while let Some((token, signals)) = rest.events.next() {
         // The state of a connection that was idle is in no cache: fetched while this one is served.
-        if let Some((next, _)) = list.clone().next() {
+        if let Some((next, _)) = rest.events.clone().next() {
             server.prefetch(next);
         }
-        scheduler.progress.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = server.serve(token, Signals::of(readiness), scratch) else { continue };
-        if server.is_non_blocking(&job) {
-            server.run(job);
-            continue;
+        if let Some(job) = serve(server, token, signals, scratch) {
+            drop(rest);
+            server.scheduler().run(job, &**server);
+            return;
         }
-        scheduler.ready.extend(list.map(|(token, readiness)| (token, Signals::of(readiness))));
-        scheduler.run(job, &**server);
-        return;
     }
 }
 
-fn serve<S: Serve>(server: &Arc<S>, token: u64, signals: Signals, scratch: &mut Scratch) {
-    let scheduler = server.scheduler();
-    scheduler.progress.fetch_add(1, Ordering::Relaxed);
-    if let Some(job) = server.serve(token, signals, scratch) {
-        scheduler.run(job, &**server);
+fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
+    (token, Signals::of(readiness))
+}
+
+/// The events of a wait that have not been served; the ready list gets what is left of them.
+struct Rest<'a, I: ExactSizeIterator<Item = (u64, Signals)>> {
+    ready: &'a Ready,
+    events: I,
+}
+
+impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
+    fn drop(&mut self) {
+        self.ready.extend(&mut self.events);
     }
+}
+
+fn serve<S: Serve>(server: &Arc<S>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<S::Job> {
+    server.scheduler().progress.fetch_add(1, Ordering::Relaxed);
+    server.serve(token, signals, scratch)
 }

@@ -168,8 +168,7 @@ impl Group {
 
     fn count_closed(&self) {
         if self.open.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
-            drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
-            self.drained.1.notify_all();
+            self.tell_drained();
         }
     }
 
@@ -215,13 +214,24 @@ impl Group {
         }
     }
 
+    /// Nothing is accepted any more, and nothing that was is open.
+    fn is_drained(&self) -> bool {
+        self.listeners.iter().all(Listening::is_closed) && self.open() == 0
+    }
+
+    /// Tells whoever waits for the end of the drain to look.
+    pub(crate) fn tell_drained(&self) {
+        drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.drained.1.notify_all();
+    }
+
     /// Waits until the last connection has ended, at most for `limit`; whether it has.
     pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
         let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_guard, timeout) = self
             .drained
             .1
-            .wait_timeout_while(guard, limit, |()| self.open() > 0)
+            .wait_timeout_while(guard, limit, |()| !self.is_drained())
             .unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
     }
