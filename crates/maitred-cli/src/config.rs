@@ -225,13 +225,21 @@ fn target(text: &str) -> Result<Target, Wrong> {
     if (file.ends_with(".py") || text.contains('/')) && !Path::new(file).is_file() {
         return Err((format!("there is no file {file}"), correct(Path::new(file))));
     }
+    if path.is_file() && !text.ends_with(".py") {
+        let remedy = format!("give the folder to serve ({}/), or a Python file", folder_of(path).display());
+        return Err((format!("{text} is a file, neither a folder nor a Python program"), remedy));
+    }
     Ok(Target::Program(text.to_owned()))
+}
+
+/// The folder that holds `path`.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
 fn correct(path: &Path) -> String {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match nearest(&wanted, names.iter().map(String::as_str)) {

@@ -170,8 +170,8 @@ pub(crate) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.body_timeout),
         default: &["30"],
         reach: Reach::Everywhere,
-        summary: "Time without progress while a request body arrives or a response leaves; then the \
-                  connection is closed.",
+        summary: "Time without a byte of a request body, then 408 and close; and time without the peer \
+                  taking a byte of a response, then close.",
         cost: "slow peers hold what is buffered for them this long",
         worst: "too short cuts off peers on bad networks; one byte in time keeps a body alive",
     },
@@ -224,8 +224,8 @@ pub(crate) const OPTIONS: &[Definition] = &[
         default: &["info"],
         reach: Reach::Everywhere,
         summary: "How much the error log on standard error says.",
-        cost: "debug: several lines for each request",
-        worst: "error: refused requests and other warnings are not seen",
+        cost: "a line for each refused request from info on, for each broken connection at debug",
+        worst: "error: what an application does wrong without losing anything is not seen",
     },
     Definition {
         name: "config",

@@ -84,6 +84,16 @@ fn without_an_application_there_are_examples() {
 }
 
 #[test]
+fn a_file_that_is_no_program_is_sent_to_its_folder() {
+    let output = run(&folder(&[("site/index.html", "")]), &["site/index.html"]);
+    assert_eq!(
+        usage_error(&output),
+        "maitred: application: site/index.html is a file, neither a folder nor a Python program; \
+         give the folder to serve (site/), or a Python file"
+    );
+}
+
+#[test]
 fn a_program_is_sent_to_the_python_package() {
     let output = run(&folder(&[]), &["nosuch:app"]);
     let line = usage_error(&output);
