@@ -4,26 +4,21 @@ use std::sync::Arc;
 
 use maitred_h1::Sender;
 use maitred_http::{Method, ResponseHead, Status, target};
-use maitred_io::clock;
-use maitred_io::poller::Interest;
-use maitred_io::socket::Moved;
-use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::{Content, Endpoint, Exchange, Flow, Handler, SendError};
+use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 
 use super::receive::is_asterisk;
-use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
-use crate::group::slots::Token;
+use super::{Connection, Context, Phase, Turn};
 use crate::group::{Group, Job};
 use crate::outcome::{End, Outcome};
-use crate::responder::{MAX_HELD, Responder};
+use crate::responder::Responder;
 use crate::route::Route;
 use crate::scratch::Incoming;
 use crate::static_files::{Body, Now};
-use crate::writer::{Sent, Writer, bytes_of};
+use crate::writer::bytes_of;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.
-const MAX_COPIED: u64 = 16 * 1024;
+pub(super) const MAX_COPIED: u64 = 16 * 1024;
 
 /// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
 const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
@@ -217,149 +212,6 @@ impl Connection {
         self.unread = true;
         self.phase = Phase::Sending;
         Turn::Wait
-    }
-
-    /// Sends a part of a handler's response: `head` and what stands before the content, the content,
-    /// what stands behind it. One write where the socket takes it; the rest stays with the writer.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(crate) fn deliver(
-        &mut self,
-        group: &Group,
-        token: Token,
-        before: &mut Vec<u8>,
-        content: Content,
-        behind: &'static [u8],
-    ) -> Result<Flow, SendError> {
-        if self.dead {
-            return Err(SendError::Closed);
-        }
-        if let Some(bytes) = bytes_of(&content)
-            && content.len() <= MAX_COPIED
-        {
-            before.extend_from_slice(bytes);
-            before.extend_from_slice(behind);
-            if self.writer.is_none() {
-                return self.send_or_keep(group, token, before);
-            }
-            self.writer_push(before);
-        } else {
-            self.writer_push(before);
-            let writer = self.writer.get_or_insert_default();
-            writer.push(content, 0);
-            writer.push(Content::Static(behind), 0);
-        }
-        self.send_kept(group, token)
-    }
-
-    fn writer_push(&mut self, bytes: &mut Vec<u8>) {
-        self.writer.get_or_insert_default().push(std::mem::take(bytes).into(), 0);
-    }
-
-    fn send_or_keep(&mut self, group: &Group, token: Token, bytes: &mut Vec<u8>) -> Result<Flow, SendError> {
-        if bytes.is_empty() {
-            return Ok(Flow::Ready);
-        }
-        match self.socket.send(bytes, false) {
-            Moved::Bytes(count) if count == bytes.len() => {
-                bytes.clear();
-                Ok(Flow::Ready)
-            }
-            Moved::Bytes(count) => {
-                bytes.drain(..count);
-                self.writer_push(bytes);
-                self.send_kept(group, token)
-            }
-            Moved::Blocked => {
-                self.writer_push(bytes);
-                self.put_off(group, token);
-                Ok(Flow::Ready)
-            }
-            Moved::End | Moved::Failed(_) => self.fail_sending(group, token),
-        }
-    }
-
-    fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        let Some(writer) = &mut self.writer else { return Ok(Flow::Ready) };
-        match writer.send(&self.socket) {
-            Sent::All => {
-                self.writer = None;
-                Ok(Flow::Ready)
-            }
-            Sent::Blocked => {
-                let full = writer.held() > MAX_HELD;
-                self.put_off(group, token);
-                Ok(if full { Flow::Full } else { Flow::Ready })
-            }
-            Sent::Budget => {
-                let full = writer.held() > MAX_HELD;
-                self.put_off(group, token);
-                group.resume(token);
-                Ok(if full { Flow::Full } else { Flow::Ready })
-            }
-            Sent::Broken(error) => {
-                group.site.log.info(format_args!("{}: sending: {error}", self.peer));
-                self.fail_sending(group, token)
-            }
-        }
-    }
-
-    /// The send timeout counts from the last byte that has left.
-    fn put_off(&mut self, group: &Group, token: Token) {
-        if self.writer.as_mut().is_none_or(|writer| writer.is_stuck()) {
-            return;
-        }
-        self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
-        group.set_deadline(token.slot, self.deadline);
-    }
-
-    fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        self.writer = None;
-        self.dead = true;
-        if let Some(slot) = group.slots.find(token.slot) {
-            slot.peer_gone.store(true, Ordering::Release);
-        }
-        self.tell_room();
-        Err(SendError::Closed)
-    }
-
-    /// Whether more than the stream limit waits for the peer.
-    pub(crate) fn is_full(&self) -> bool {
-        self.writer.as_deref().is_some_and(|writer: &Writer| writer.held() > MAX_HELD)
-    }
-
-    /// Whether nothing can be sent any more.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.dead
-    }
-
-    /// The handler has finished its response; `reusable` says whether another one may follow.
-    pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool) {
-        self.served = self.served.saturating_add(1);
-        self.last |= !reusable;
-        self.room = None;
-        self.phase = Phase::Sending;
-        if self.dead || (self.last && self.writer.is_none()) {
-            group.resume(token);
-            return;
-        }
-        if self.writer.is_some() {
-            // The next edge, or the deadline, goes on.
-            return;
-        }
-        self.phase = Phase::Receiving;
-        if self.watched == Interest::Write {
-            self.listen_again(group, token);
-            // The new edge brings it, unless there is none.
-            self.unread = self.watched == Interest::Write;
-        }
-        let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
-        self.deadline = clock::monotonic() + wait;
-        group.set_deadline(token.slot, self.deadline);
-        if self.unread || !self.input.is_empty() {
-            group.resume(token);
-        }
     }
 }
 

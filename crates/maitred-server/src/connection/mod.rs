@@ -11,6 +11,8 @@
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
 mod answer;
+mod deliver;
+mod linger;
 mod receive;
 
 use std::io;
@@ -29,11 +31,6 @@ use crate::group::{Group, Job};
 use crate::responder::Room;
 use crate::scratch::{Incoming, Scratch};
 use crate::writer::{Sent, Writer};
-
-/// After a last response the peer may still be sending; what it sends is read and dropped until
-/// nothing has come for this long, so that the reset that would follow does not take the response
-/// away (RFC 9112 §9.6).
-const LINGER: u64 = 2_000_000_000;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -106,7 +103,7 @@ pub(crate) enum Turn {
     /// A request is complete, in the context: run it.
     Run,
     /// The budget is used up: go on after the others.
-    Again,
+    Later,
     /// The connection has ended.
     Close,
 }
@@ -347,43 +344,7 @@ impl Connection {
         if low {
             self.tell_room();
         }
-        if matches!(sent, Sent::Budget) { Turn::Again } else { Turn::Wait }
-    }
-
-    /// The last response has left: ends our side, and reads on if the peer may still be sending.
-    fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
-        if self.input.is_empty() && self.receiver.is_between_requests() && !self.unread {
-            return Turn::Close;
-        }
-        self.socket.shutdown_write();
-        self.listen_again(context.group, context.token);
-        self.phase = Phase::Lingering;
-        self.input = Vec::new();
-        self.unread = true;
-        self.grant_linger(context);
-        self.linger(context)
-    }
-
-    fn grant_linger(&mut self, context: &Context<'_>) {
-        self.lingers += 1;
-        self.lingering = false;
-        self.set_deadline(context, context.now + LINGER);
-    }
-
-    fn linger(&mut self, context: &mut Context<'_>) -> Turn {
-        let mut buffer = context.scratch.take_receive();
-        let turn = (|| {
-            for _ in 0..receive::MAX_RECEIVES_A_TURN {
-                match self.socket.receive(&mut buffer) {
-                    Moved::Bytes(_) => self.lingering = true,
-                    Moved::Blocked => return Turn::Wait,
-                    Moved::End | Moved::Failed(_) => return Turn::Close,
-                }
-            }
-            Turn::Again
-        })();
-        context.scratch.return_receive(buffer);
-        turn
+        if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
     }
 }
 

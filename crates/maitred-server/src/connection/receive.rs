@@ -54,7 +54,7 @@ impl Connection {
 
     fn receive_again(&mut self) -> Turn {
         self.phase = Phase::Receiving;
-        Turn::Again
+        Turn::Later
     }
 
     fn set_running(&mut self, context: &Context<'_>) {
@@ -97,7 +97,7 @@ impl Connection {
                 return turn;
             }
         }
-        Turn::Again
+        Turn::Later
     }
 
     fn consume_received(
@@ -138,7 +138,7 @@ impl Connection {
                 return Consumed { bytes: at, turn: None };
             }
             if *requests >= MAX_REQUESTS_A_TURN {
-                return Consumed { bytes: at, turn: Some(Turn::Again) };
+                return Consumed { bytes: at, turn: Some(Turn::Later) };
             }
             let mut incoming = self.incoming.take().unwrap_or_else(|| Incoming::take(context.now));
             let head = &mut incoming.request.head;

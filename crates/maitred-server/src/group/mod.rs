@@ -100,7 +100,7 @@ impl Group {
                 job = job.or(context.job.take());
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
                     Turn::Wait | Turn::Run => {}
-                    Turn::Again => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
+                    Turn::Later => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
                     Turn::Close => {
                         ended = true;
                         self.slots.retire(slot);

@@ -1,0 +1,49 @@
+//! The end after a last response: our side is closed, and what the peer still sends is read and
+//! dropped, so that the reset that would follow does not take the response away (RFC 9112 §9.6).
+
+use maitred_io::socket::Moved;
+
+use super::{Connection, Context, Phase, Turn, receive};
+
+/// After a last response the peer may still be sending; what it sends is read and dropped until
+/// nothing has come for this long, so that the reset that would follow does not take the response
+/// away (RFC 9112 §9.6).
+const LINGER: u64 = 2_000_000_000;
+
+impl Connection {
+    /// The last response has left: ends our side, and reads on if the peer may still be sending.
+    pub(super) fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
+        if self.input.is_empty() && self.receiver.is_between_requests() && !self.unread {
+            return Turn::Close;
+        }
+        self.socket.shutdown_write();
+        self.listen_again(context.group, context.token);
+        self.phase = Phase::Lingering;
+        self.input = Vec::new();
+        self.unread = true;
+        self.grant_linger(context);
+        self.linger(context)
+    }
+
+    pub(super) fn grant_linger(&mut self, context: &Context<'_>) {
+        self.lingers += 1;
+        self.lingering = false;
+        self.set_deadline(context, context.now + LINGER);
+    }
+
+    pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Turn {
+        let mut buffer = context.scratch.take_receive();
+        let turn = (|| {
+            for _ in 0..receive::MAX_RECEIVES_A_TURN {
+                match self.socket.receive(&mut buffer) {
+                    Moved::Bytes(_) => self.lingering = true,
+                    Moved::Blocked => return Turn::Wait,
+                    Moved::End | Moved::Failed(_) => return Turn::Close,
+                }
+            }
+            Turn::Later
+        })();
+        context.scratch.return_receive(buffer);
+        turn
+    }
+}
