@@ -18,3 +18,9 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     }
     limit.maximum
 }
+
+/// The soft limit of open descriptors now; an operator can change it while the process runs
+/// (prlimit). `None` where there is none.
+pub fn descriptor_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}

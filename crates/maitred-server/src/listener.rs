@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use maitred_io::clock;
 use maitred_io::poller::{Interest, Poller};
 use maitred_io::socket::{Accepted, Listener};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
+use maitred_io::{clock, machine};
 
 use crate::connection::Connection;
 use crate::group::Group;
@@ -59,8 +59,9 @@ impl Listening {
         }
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = &*listener else { return };
+        let most = max_connections(machine::descriptor_limit());
         for _ in 0..MAX_ACCEPTS_A_TURN {
-            if group.open() >= group.site.max_connections {
+            if group.open() >= most {
                 self.pause(group, token, &io::Error::other("the limit of open files is near"));
                 return;
             }
@@ -139,5 +140,25 @@ impl Listening {
     /// Whether nothing is accepted any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+/// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for
+/// files, for the engine's own descriptors and for the application.
+fn max_connections(descriptors: Option<u64>) -> usize {
+    let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    descriptors.saturating_sub((descriptors / 8).clamp(32, 512)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_connections;
+
+    #[test]
+    fn connections_leave_descriptors_for_files() {
+        assert_eq!(max_connections(Some(100)), 68);
+        assert_eq!(max_connections(Some(1024)), 896);
+        assert_eq!(max_connections(Some(20_000)), 19_488);
+        assert_eq!(max_connections(Some(10)), 1);
     }
 }

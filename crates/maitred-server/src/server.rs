@@ -77,7 +77,7 @@ impl Server {
     /// # Errors
     /// An address cannot be listened on, or the system is out of descriptors or threads.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let max_connections = max_connections(machine::raise_descriptor_limit());
+        machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
         for address in &settings.listeners {
             listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
@@ -87,7 +87,6 @@ impl Server {
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,
-            max_connections,
             log: settings.log,
             counters: Counters::default(),
         });
@@ -149,13 +148,6 @@ impl Server {
     }
 }
 
-/// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for
-/// files, for the engine's own descriptors and for the application.
-fn max_connections(descriptors: Option<u64>) -> usize {
-    let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    descriptors.saturating_sub((descriptors / 8).clamp(32, 512)).max(1)
-}
-
 impl Drop for Server {
     fn drop(&mut self) {
         for listening in &self.group.listeners {
@@ -167,18 +159,5 @@ impl Drop for Server {
             let _ = driver.join();
         }
         self.group.cut();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::max_connections;
-
-    #[test]
-    fn connections_leave_descriptors_for_files() {
-        assert_eq!(max_connections(Some(100)), 68);
-        assert_eq!(max_connections(Some(1024)), 896);
-        assert_eq!(max_connections(Some(20_000)), 19_488);
-        assert_eq!(max_connections(Some(10)), 1);
     }
 }

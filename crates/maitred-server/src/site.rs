@@ -15,8 +15,6 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,
-    /// Connections past which nothing is accepted, so that files can still be opened.
-    pub(crate) max_connections: usize,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
 }
