@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::env_file;
 use crate::host::Interface;
 use crate::options::OPTIONS;
 use crate::problem::{Problem, nearest};
@@ -28,6 +29,18 @@ pub struct Config {
     pub listing: bool,
     /// The calling convention of the application.
     pub interface: Interface,
+    /// Whether the attribute makes the application instead of being it.
+    pub factory: bool,
+    /// Where modules are looked for, instead of the current directory.
+    pub app_dir: Option<PathBuf>,
+    /// Becomes the current directory.
+    pub chdir: Option<PathBuf>,
+    /// Environment variables for the application.
+    pub env_file: Option<PathBuf>,
+    /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
+    pub root_path: String,
+    /// From when on a request is reported as stuck; zero for never.
+    pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
     pub head_timeout: Duration,
     /// Without progress in a body; more than zero.
@@ -55,6 +68,12 @@ impl Default for Config {
             mounts: Vec::new(),
             listing: false,
             interface: Interface::default(),
+            factory: false,
+            app_dir: None,
+            chdir: None,
+            env_file: None,
+            root_path: String::new(),
+            stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,
             keep_alive: Duration::ZERO,
@@ -80,6 +99,8 @@ pub(crate) struct Checked {
     pub(crate) target: Option<Target>,
     /// All mounts, with the folder given as application.
     pub(crate) mounts: Vec<Mount>,
+    /// The variables of the `env-file`, in its order.
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// What the application argument names.
@@ -89,6 +110,16 @@ pub(crate) enum Target {
     Folder(PathBuf),
     /// Something for the host to load.
     Program(String),
+}
+
+/// Makes `chdir` the current directory: what follows looks at relative paths.
+pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let Some(folder) = &config.chdir else { return Ok(()) };
+    let wrong = |(what, remedy)| Problem::new(origins.describe("chdir"), what, remedy);
+    check_folder(folder).map_err(wrong)?;
+    std::env::set_current_dir(folder).map_err(|error| {
+        wrong((format!("the folder {} cannot be entered: {error}", folder.display()), "allow it".to_owned()))
+    })
 }
 
 /// Checks what no single option can know. `origins` says in an error where the value came from.
@@ -107,10 +138,18 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         ));
     }
     let target = match &config.application {
-        Some(text) => {
-            Some(target(text).map_err(|(what, remedy)| Problem::new(at("application"), what, remedy))?)
-        }
+        Some(text) => Some(
+            target(text, config.app_dir.as_deref())
+                .map_err(|(what, remedy)| Problem::new(at("application"), what, remedy))?,
+        ),
         None => None,
+    };
+    if let Some(folder) = &config.app_dir {
+        check_folder(folder).map_err(|(what, remedy)| Problem::new(at("app-dir"), what, remedy))?;
+    }
+    let environment = match &config.env_file {
+        Some(path) => env_file::read(path, &at("env-file"))?,
+        None => Vec::new(),
     };
     let mut mounts = config.mounts.clone();
     check_mounts(&mounts).map_err(|(what, remedy)| Problem::new(at("static"), what, remedy))?;
@@ -129,7 +168,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
-    Ok(Checked { addresses, target, mounts })
+    Ok(Checked { addresses, target, mounts, environment })
 }
 
 /// What is wrong, and the remedy.
@@ -213,11 +252,12 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
 }
 
-/// A folder when it is one, or looks like one; a Python package of that name is a program.
-fn target(text: &str) -> Result<Target, Wrong> {
+/// A folder when it is one, or looks like one; a Python module of that name is a program.
+fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
     let path = Path::new(text);
     let is_module_name = !text.contains('/') && text != "." && text != "..";
-    let is_python = path.join("__init__.py").exists() || Path::new(&format!("{text}.py")).exists();
+    let module = app_dir.unwrap_or(Path::new("")).join(text);
+    let is_python = module.join("__init__.py").exists() || module.with_added_extension("py").exists();
     if text.ends_with('/') || path.is_dir() && !(is_module_name && is_python) {
         return check_folder(path).map(|()| Target::Folder(path.to_owned()));
     }

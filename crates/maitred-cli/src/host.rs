@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,16 @@ pub struct ApplicationSpec {
     pub interface: Interface,
     /// The greatest number of application threads, at least 1.
     pub max_threads: usize,
+    /// Whether the attribute is called without arguments to get the application.
+    pub factory: bool,
+    /// Where modules are looked for, instead of the current directory.
+    pub app_dir: Option<PathBuf>,
+    /// Variables to set before the application is imported, unless the environment has them.
+    pub environment: Vec<(String, String)>,
+    /// The URL path of the application: `/`, or one without a slash at its end.
+    pub root_path: String,
+    /// How long a request may be in the application before it is reported; `None` for ever.
+    pub stuck_after: Option<Duration>,
 }
 
 /// The calling convention of an application.

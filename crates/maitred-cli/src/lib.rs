@@ -6,6 +6,7 @@
 
 mod check;
 mod config;
+mod env_file;
 mod holder;
 mod host;
 mod lifetime;
@@ -52,6 +53,9 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
 fn execute(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
     for warning in &loaded.warnings {
         say(&format!("warning: {warning}"));
+    }
+    if matches!(loaded.command, Command::Run | Command::Check) {
+        config::change_folder(&loaded.config, &loaded.origins)?;
     }
     match loaded.command {
         Command::Run => run::run(loaded, host),

@@ -1,6 +1,7 @@
 //! Every option, once. From this table come the command line, the environment variables, the keys
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::Config;
@@ -46,6 +47,11 @@ pub(crate) enum Kind {
     Mounts(Field<Vec<Mount>>),
     Count(usize, usize, Field<usize>),
     Seconds(Field<Duration>),
+    /// Zero switches it off.
+    SecondsOrOff(Field<Duration>),
+    /// An existing file or folder; which one is checked with the rest of the configuration.
+    Path(Field<Option<PathBuf>>),
+    UrlPath(Field<String>),
     Bytes(Field<u64>),
     AccessLog(Field<AccessLog>),
     Level(Field<LogLevel>),
@@ -152,6 +158,75 @@ pub(crate) const OPTIONS: &[Definition] = &[
         summary: "The calling convention of the application; auto looks at it.",
         cost: "none",
         worst: "the wrong one makes every request fail",
+    },
+    Definition {
+        name: "factory",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.factory),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "The attribute is called without arguments, once, and returns the application. Without a name \
+                  `create_app` or `make_app` is looked for.",
+        cost: "none",
+        worst: "an application that can be called without arguments is taken for a factory",
+    },
+    Definition {
+        name: "app-dir",
+        placeholder: "DIR",
+        kind: Kind::Path(|config| &mut config.app_dir),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The folder in which the application's module is looked for, instead of the current one; it is \
+                  put first on Python's sys.path.",
+        cost: "none",
+        worst: "files of that folder hide modules with the same name",
+    },
+    Definition {
+        name: "chdir",
+        placeholder: "DIR",
+        kind: Kind::Path(|config| &mut config.chdir),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Change to this folder after the configuration is read and before anything else: all other \
+                  relative paths, those of the application too, are relative to it.",
+        cost: "none",
+        worst: "paths that were meant from where the command was started lead elsewhere",
+    },
+    Definition {
+        name: "env-file",
+        placeholder: "FILE",
+        kind: Kind::Path(|config| &mut config.env_file),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Environment variables for the application, set before it is imported: lines NAME=value, with \
+                  quotes, comments and `export` as a shell has them, and without expansion. What the \
+                  environment has already stays. Options of maitred itself are not read from it.",
+        cost: "none",
+        worst: "it usually holds secrets: never leave it in a folder that is served",
+    },
+    Definition {
+        name: "root-path",
+        placeholder: "/URL",
+        kind: Kind::UrlPath(|config| &mut config.root_path),
+        default: &["/"],
+        reach: Reach::Everywhere,
+        summary: "The URL below which the application stands: SCRIPT_NAME for WSGI, and PATH_INFO is the path \
+                  without it. A request that is not below it reaches the application as if the option were \
+                  not set. Static folders are named by their full URL.",
+        cost: "a fraction of a microsecond for each request",
+        worst: "behind a proxy that takes the prefix off it has no effect: let the proxy leave it",
+    },
+    Definition {
+        name: "stuck-after",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.stuck_after),
+        default: &["10"],
+        reach: Reach::Everywhere,
+        summary: "A request that has been in the application this long gets one entry in the error log, with \
+                  its thread, its age and the Python stack of the thread; 0 switches it off. The request goes \
+                  on.",
+        cost: "some nanoseconds for each request and a thread that sleeps",
+        worst: "too short fills the log; a response that is streamed for longer is reported too, once",
     },
     Definition {
         name: "head-timeout",
@@ -308,6 +383,9 @@ impl Definition {
             Kind::Mounts(field) => *field(config) = all(texts, value::mount)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::Seconds(field) => *field(config) = value::seconds(text, MIN_SECONDS, MAX_SECONDS)?,
+            Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
+            Kind::Path(field) => *field(config) = Some(value::path(text)?),
+            Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
             Kind::AccessLog(field) => *field(config) = value::access_log(text)?,
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
@@ -327,7 +405,9 @@ impl Definition {
             Kind::Addresses(field) => list(field(config)),
             Kind::Mounts(field) => list(field(config)),
             Kind::Count(_, _, field) => field(config).to_string(),
-            Kind::Seconds(field) => field(config).as_secs_f64().to_string(),
+            Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
+            Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
+            Kind::UrlPath(field) => quoted(field(config)),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
             Kind::AccessLog(field) => quoted(&field(config).to_string()),
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
@@ -344,6 +424,9 @@ impl Definition {
             Kind::Addresses(_) | Kind::Mounts(_) => "text, or a list of texts".to_owned(),
             Kind::Count(min, max, _) => format!("whole number from {min} to {max}"),
             Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
+            Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
+            Kind::Path(_) => "a path".to_owned(),
+            Kind::UrlPath(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
             Kind::AccessLog(_) => "off, - or a path".to_owned(),
             Kind::Level(_) | Kind::Interface(_) => self.placeholder.replace('|', ", "),

@@ -61,7 +61,7 @@ fn serve(
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     let application = match &checked.target {
-        Some(Target::Program(name)) => Some(load(name, config, host)?),
+        Some(Target::Program(name)) => Some(load(name, config, checked, host)?),
         _ => None,
     };
     let description = application.as_ref().map(|application| application.description.clone());
@@ -114,11 +114,16 @@ fn nothing_to_serve() -> Problem {
     )
 }
 
-fn load(name: &str, config: &Config, host: &dyn Host) -> Result<Application, Problem> {
+fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Result<Application, Problem> {
     let spec = ApplicationSpec {
         target: name.to_owned(),
         interface: config.interface,
         max_threads: config.max_threads,
+        factory: config.factory,
+        app_dir: config.app_dir.clone(),
+        environment: checked.environment.clone(),
+        root_path: config.root_path.clone(),
+        stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
     };
     host.load(&spec).map_err(|error| {
         let remedy = match meant_command(name) {

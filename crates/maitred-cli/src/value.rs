@@ -168,14 +168,35 @@ pub(crate) fn mount(text: &str) -> Result<Mount, BadValue> {
     if folder.is_empty() {
         return Err(bad("names no folder"));
     }
+    let prefix = plain_url(url).ok_or_else(|| bad(NOT_PLAIN))?;
+    Ok(Mount { prefix, folder: PathBuf::from(folder) })
+}
+
+/// The path of a URL, without a slash at its end: `/` or `/a/b`.
+pub(crate) fn url_path(text: &str) -> Result<String, BadValue> {
+    let bad = |why: &str| BadValue::new(format!("'{text}' {why}"), "write a URL path such as /site or /");
+    if !text.starts_with('/') {
+        return Err(bad("does not start with '/'"));
+    }
+    plain_url(text).ok_or_else(|| bad(NOT_PLAIN))
+}
+
+const NOT_PLAIN: &str = "is not a plain URL path (no empty segment, '.', '..', '?', '#', '%', '\\')";
+
+/// The URL path without slashes at its end, if nobody could read it in another way.
+fn plain_url(url: &str) -> Option<String> {
     let prefix = url.trim_end_matches('/');
     let plain = |segment: &str| !segment.is_empty() && segment != "." && segment != "..";
     let printable = |byte: u8| byte > b' ' && byte != 0x7f && !b"?#%\\".contains(&byte);
-    if !prefix.bytes().all(printable) || !prefix.split('/').skip(1).all(plain) {
-        return Err(bad("is not a plain URL path (no empty segment, '.', '..', '?', '#', '%', '\\')"));
+    let is_plain = prefix.bytes().all(printable) && prefix.split('/').skip(1).all(plain);
+    is_plain.then(|| if prefix.is_empty() { "/" } else { prefix }.to_owned())
+}
+
+pub(crate) fn path(text: &str) -> Result<PathBuf, BadValue> {
+    if text.is_empty() {
+        return Err(BadValue::new("the path is empty", "give a path or leave the option out"));
     }
-    let prefix = if prefix.is_empty() { "/" } else { prefix };
-    Ok(Mount { prefix: prefix.to_owned(), folder: PathBuf::from(folder) })
+    Ok(PathBuf::from(text))
 }
 
 pub(crate) fn count(text: &str, min: usize, max: usize) -> Result<usize, BadValue> {
@@ -328,6 +349,15 @@ mod tests {
             ["assets=x", "/assets", "/assets=", "/a//b=x", "/a/../b=x", "/a?b=x", "/a%20b=x", "/a b=x"]
         {
             assert!(mount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn url_paths_are_plain_and_have_no_slash_at_the_end() {
+        assert_eq!(url_path("/"), Ok("/".to_owned()));
+        assert_eq!(url_path("/a/b/"), Ok("/a/b".to_owned()));
+        for text in ["", "a", "/a//b", "/../a", "/a?b", "/a%20b"] {
+            assert!(url_path(text).is_err(), "{text}");
         }
     }
 

@@ -33,6 +33,8 @@ struct Shared {
     running: Mutex<Vec<Py<PyAny>>>,
     bell: Bell,
     log: ErrorSink,
+    /// The interpreter has its global lock.
+    exclusive: bool,
 }
 
 impl PythonThreads {
@@ -41,7 +43,7 @@ impl PythonThreads {
     /// # Errors
     /// The process has no descriptor left.
     pub fn new(log: ErrorSink) -> io::Result<Self> {
-        let shared = Shared { wanted: Mutex::default(), running: Mutex::default(), bell: Bell::new()?, log };
+        let shared = Shared { wanted: Mutex::default(), running: Mutex::default(), bell: Bell::new()?, log, exclusive: has_global_lock() };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -97,6 +99,10 @@ impl ThreadHost for PythonThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         lock(&self.shared.wanted).push_back((name, body));
         self.shared.bell.ring()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.shared.exclusive
     }
 }
 
@@ -174,6 +180,14 @@ fn start(py: Python<'_>, name: &str, body: ThreadBody) -> PyResult<Py<PyAny>> {
 
 fn is_alive(py: Python<'_>, thread: &Py<PyAny>) -> bool {
     thread.call_method0(py, "is_alive").and_then(|alive| alive.is_truthy(py)).unwrap_or(false)
+}
+
+/// Free-threaded builds can run without it (PEP 703); every other interpreter has it.
+fn has_global_lock() -> bool {
+    Python::attach(|py| {
+        let enabled = py.import("sys").and_then(|sys| sys.getattr("_is_gil_enabled")?.call0()?.is_truthy());
+        enabled.unwrap_or(true)
+    })
 }
 
 /// A panic elsewhere cannot leave these queues half-changed.

@@ -13,6 +13,13 @@ pub trait ThreadHost: Send + Sync + 'static {
     /// # Errors
     /// When the thread cannot be made; `body` is dropped then.
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()>;
+
+    /// Whether only one of these threads can run application code at a time, because the language's
+    /// interpreter is one lock. The server then lets one thread run request after request and others
+    /// take over when it waits for something.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
 }
 
 /// Plain operating-system threads, for native handlers.

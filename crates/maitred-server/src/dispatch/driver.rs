@@ -120,8 +120,9 @@ fn park<S: Serve>(server: &Arc<S>) {
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    let unpolled =
-        scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
+    let unpolled = scheduler.inside.load(Ordering::SeqCst) > 0
+        && scheduler.pollers.load(Ordering::SeqCst) == 0
+        && !scheduler.pool.gate.is_watched();
     unpolled || !scheduler.ready.is_empty()
 }
 

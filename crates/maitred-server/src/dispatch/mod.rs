@@ -10,10 +10,12 @@
 //! application code the driver serves.
 
 mod driver;
+mod gate;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
 mod pool;
 mod ready;
+mod runner;
 mod worker;
 
 use std::cell::Cell;
@@ -85,6 +87,8 @@ pub(crate) struct Scheduler<J> {
     /// Application threads that wait on the poller.
     pollers: AtomicUsize,
     max_pollers: usize,
+    /// One thread at a time can run application code: see [`gate`].
+    gated: bool,
     /// Threads in application code.
     inside: AtomicUsize,
     /// Rises with everything an application thread begins or ends; standing still is what the
@@ -97,11 +101,12 @@ pub(crate) struct Scheduler<J> {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// A scheduler for `min` to `max` application threads, of which `max_pollers` poll at once.
+    /// A scheduler for `min` to `max` application threads, of which `max_pollers` poll at once. `gated`:
+    /// the application's language runs one thread at a time.
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn new(min: usize, max: usize, max_pollers: usize) -> io::Result<Self> {
+    pub(crate) fn new(min: usize, max: usize, max_pollers: usize, gated: bool) -> io::Result<Self> {
         let scheduler = Self {
             poller: Poller::new()?,
             waker: Waker::new()?,
@@ -110,7 +115,9 @@ impl<J: Send> Scheduler<J> {
             ready: Ready::default(),
             pool: Pool::new(min, max),
             pollers: AtomicUsize::new(0),
-            max_pollers: max_pollers.max(1),
+            // While the runner runs, a second thread polls, and watches when something comes.
+            max_pollers: max_pollers.max(if gated { 2 } else { 1 }),
+            gated,
             inside: AtomicUsize::new(0),
             progress: AtomicU64::new(0),
             driver: Driver::new()?,
@@ -159,9 +166,11 @@ impl<J: Send> Scheduler<J> {
     fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.progress.fetch_add(1, Ordering::Relaxed);
-        if self.pollers.load(Ordering::SeqCst) == 0 {
+        if self.gated && self.pool.gate.is_watched() {
+            // The watcher takes over when this thread stands still.
+        } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
-        } else if !self.ready.is_empty() {
+        } else if !self.gated && !self.ready.is_empty() {
             // Left for this thread, which is away now; those that poll have looked already.
             self.waker.wake();
         }

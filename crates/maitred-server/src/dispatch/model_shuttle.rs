@@ -14,7 +14,7 @@ use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
 /// Schedules tried for each scenario.
-const SCHEDULES: usize = 3_000;
+const SCHEDULES: usize = 2_000;
 
 /// What an event is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ struct Model {
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    /// What a language with one interpreter holds while it runs, and not while it waits.
+    interpreter: Mutex<()>,
 }
 
 impl Model {
@@ -79,7 +81,9 @@ impl Serve for Model {
         if self.kinds[event] != Kind::NonBlocking {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }
+        let interpreter = self.interpreter.lock();
         if self.kinds[event] == Kind::PageAfterFiles {
+            drop(interpreter);
             let kinds = &self.kinds;
             self.wait_until(|answered| {
                 answered.iter().zip(kinds).all(|(count, kind)| *kind != Kind::File || *count > 0)
@@ -111,8 +115,16 @@ enum Source {
     Elsewhere,
 }
 
-fn scenario(kinds: &[Kind], max: usize, pollers: usize, source: Source, forgetful: bool) {
-    let mut scheduler = Scheduler::new(1, max, pollers).expect("simulated");
+/// Whether the language's interpreter is one lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    Free,
+    Gated,
+}
+
+fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source: Source, forgetful: bool) {
+    let gated = threads == Threads::Gated;
+    let mut scheduler = Scheduler::new(1, max, pollers, gated).expect("simulated");
     scheduler.forgetful = forgetful;
     let model = std::sync::Arc::new(Model {
         scheduler,
@@ -122,6 +134,7 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, source: Source, forgetfu
         answered: Mutex::new(vec![0; kinds.len()]),
         changed: Condvar::new(),
         threads: Mutex::new(Vec::new()),
+        interpreter: Mutex::new(()),
     });
     let own = std::sync::Arc::clone(&model);
     let driver = thread::spawn(move || run_driver(&own));
@@ -153,7 +166,9 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, source: Source, forgetfu
 }
 
 fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
-    shuttle::check_random(move || scenario(kinds, max, pollers, source, false), SCHEDULES);
+    for threads in [Threads::Free, Threads::Gated] {
+        shuttle::check_random(move || scenario(kinds, max, pollers, threads, source, false), SCHEDULES);
+    }
 }
 
 use Kind::{File, NonBlocking, Page, PageAfterFiles};
@@ -179,7 +194,7 @@ fn threads_are_made_up_to_the_most() {
 fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
     for changes in 2..=4 {
         shuttle::check_pct(
-            || scenario(&[Page, PageAfterFiles, File], 2, 1, Source::Poller, false),
+            || scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false),
             SCHEDULES,
             changes,
         );
@@ -202,5 +217,8 @@ fn what_is_made_ready_elsewhere_is_served() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_poller_that_does_not_look_again_is_found_out() {
-    shuttle::check_random(|| scenario(&[File, Page], 1, 1, Source::Elsewhere, true), SCHEDULES);
+    shuttle::check_random(
+        || scenario(&[File, Page], 1, 1, Threads::Free, Source::Elsewhere, true),
+        SCHEDULES,
+    );
 }

@@ -9,8 +9,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use maitred_io::parker::Parker;
-use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::sync::{Mutex, MutexGuard};
+
+use super::gate::Gate;
 
 /// What has to be done so that a queued request is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,15 +28,17 @@ pub(crate) enum Call {
 /// The queue and the threads.
 pub(crate) struct Pool<J> {
     state: Mutex<State<J>>,
+    /// For a language with one interpreter; unused otherwise.
+    pub(super) gate: Gate,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
     min: usize,
     max: usize,
 }
 
-struct State<J> {
-    queue: VecDeque<J>,
-    parked: Vec<Arc<Parker>>,
+pub(super) struct State<J> {
+    pub(super) queue: VecDeque<J>,
+    pub(super) parked: Vec<Arc<Place>>,
     /// Threads that run or have been asked for.
     threads: usize,
     /// Threads asked for that have not begun.
@@ -42,6 +46,30 @@ struct State<J> {
     stopping: bool,
     /// Threads ever asked for, for their names.
     made: usize,
+}
+
+/// Where one thread sleeps.
+#[derive(Default)]
+pub(super) struct Place {
+    pub(super) parker: Parker,
+    /// It was called to watch.
+    watch: AtomicBool,
+}
+
+impl Place {
+    pub(super) fn call(&self) {
+        self.parker.unpark();
+    }
+
+    pub(super) fn watch(&self) {
+        self.watch.store(true, Ordering::SeqCst);
+        self.parker.unpark();
+    }
+
+    /// Whether the thread was called to watch; asked once.
+    pub(super) fn take_watch(&self) -> bool {
+        self.watch.swap(false, Ordering::SeqCst)
+    }
 }
 
 /// Why a parked thread goes on.
@@ -63,20 +91,30 @@ impl<J> Pool<J> {
             stopping: false,
             made: 0,
         };
-        Self { state: Mutex::new(state), queued: AtomicUsize::new(0), min, max }
+        Self { state: Mutex::new(state), gate: Gate::default(), queued: AtomicUsize::new(0), min, max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<J>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a request.
     pub(crate) fn submit(&self, job: J) -> Call {
         let mut state = self.lock();
-        state.queue.push_back(job);
-        self.queued.store(state.queue.len(), Ordering::SeqCst);
+        self.push(&mut state, job);
         let wanted = state.queue.len();
         self.call(&mut state, wanted)
+    }
+
+    pub(super) fn push(&self, state: &mut State<J>, job: J) {
+        state.queue.push_back(job);
+        self.queued.store(state.queue.len(), Ordering::SeqCst);
+    }
+
+    pub(super) fn pop_from(&self, state: &mut State<J>) -> Option<J> {
+        let job = state.queue.pop_front();
+        self.queued.store(state.queue.len(), Ordering::SeqCst);
+        job
     }
 
     /// Calls a thread that can poll: the thread that did is stuck in application code.
@@ -85,8 +123,8 @@ impl<J> Pool<J> {
     }
 
     fn call(&self, state: &mut State<J>, wanted: usize) -> Call {
-        if let Some(parker) = state.parked.pop() {
-            parker.unpark();
+        if let Some(place) = state.parked.pop() {
+            place.call();
             return Call::Unparked;
         }
         // A thread on its way will look at the queue: one for each waiting request is enough.
@@ -113,10 +151,7 @@ impl<J> Pool<J> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let mut state = self.lock();
-        let job = state.queue.pop_front();
-        self.queued.store(state.queue.len(), Ordering::SeqCst);
-        job
+        self.pop_from(&mut self.lock())
     }
 
     /// Counts a thread that must be made at the start.
@@ -154,32 +189,32 @@ impl<J> Pool<J> {
         self.lock().threads -= 1;
     }
 
-    /// Sleeps until called. `still_idle` is asked under the lock: a caller that made work before it
-    /// looked for parked threads is not missed.
-    pub(crate) fn park(
+    /// Sleeps until called, if `still_idle` says so under the lock, where it is told whether requests
+    /// wait: a caller that made work before it looked for parked threads is not missed.
+    pub(super) fn park(
         &self,
-        parker: &Arc<Parker>,
+        place: &Arc<Place>,
         limit: Duration,
-        still_idle: impl FnOnce() -> bool,
+        still_idle: impl FnOnce(bool) -> bool,
     ) -> Parked {
         {
             let mut state = self.lock();
-            if !state.queue.is_empty() || state.stopping || !still_idle() {
+            if state.stopping || !still_idle(!state.queue.is_empty()) {
                 return Parked::Called;
             }
-            state.parked.push(Arc::clone(parker));
+            state.parked.push(Arc::clone(place));
         }
-        if parker.park(Some(limit)) {
+        if place.parker.park(Some(limit)) {
             return Parked::Called;
         }
         let mut state = self.lock();
-        let Some(place) = state.parked.iter().position(|other| Arc::ptr_eq(other, parker)) else {
+        let Some(index) = state.parked.iter().position(|other| Arc::ptr_eq(other, place)) else {
             // Called in the moment in which the limit was reached: take the call.
             drop(state);
-            parker.park(Some(Duration::ZERO));
+            place.parker.park(Some(Duration::ZERO));
             return Parked::Called;
         };
-        state.parked.remove(place);
+        state.parked.remove(index);
         if state.threads > self.min {
             state.threads -= 1;
             return Parked::Superfluous;
@@ -191,8 +226,8 @@ impl<J> Pool<J> {
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
         state.stopping = true;
-        for parker in state.parked.drain(..) {
-            parker.unpark();
+        for place in state.parked.drain(..) {
+            place.call();
         }
     }
 
@@ -203,6 +238,6 @@ impl<J> Pool<J> {
 
     /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        self.queued.load(Ordering::SeqCst)
     }
 }

@@ -4,13 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::Parked;
+use super::pool::{Parked, Place};
 use super::ready::Ready;
-use super::{SERVING, Serve, panic_text};
+use super::{SERVING, Scheduler, Serve, panic_text, runner};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -22,18 +21,37 @@ const BATCH: usize = 64;
 /// A parked thread above the minimum ends after this time.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
+/// One application thread.
+pub(super) struct Worker<'a, S: Serve> {
+    pub(super) server: &'a Arc<S>,
+    pub(super) place: Arc<Place>,
+    pub(super) scratch: Scratch,
+    /// For waits.
+    pub(super) events: Events,
+    /// For looks of the runner while somebody watches.
+    pub(super) more: Events,
+    /// Turns from the ready list left before the poller is looked at.
+    pub(super) turns: usize,
+    /// Somebody watches the runner: this thread has nothing to do, polling included.
+    pub(super) away: bool,
+}
+
 /// The life of an application thread.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
     scheduler.pool.started();
-    let parker = Arc::new(Parker::default());
-    let mut scratch = Scratch::default();
-    let mut events = Events::with_capacity(batch(scheduler.max_pollers));
-    let mut turns = 1;
+    let mut worker = Worker {
+        server,
+        place: Arc::default(),
+        scratch: Scratch::default(),
+        events: Events::with_capacity(batch(scheduler.max_pollers)),
+        more: Events::with_capacity(runner::BATCH),
+        turns: 1,
+        away: false,
+    };
     while !scheduler.is_stopping() {
-        let round = AssertUnwindSafe(|| round(server, &parker, &mut events, &mut scratch, &mut turns));
-        match catch_unwind(round) {
+        match catch_unwind(AssertUnwindSafe(|| worker.round())) {
             Ok(Parked::Called) => {}
             Ok(Parked::Superfluous) => {
                 SERVING.with(|serving| serving.set(false));
@@ -52,51 +70,95 @@ fn batch(max_pollers: usize) -> usize {
     if max_pollers == 1 { BATCH } else { 1 }
 }
 
-/// One step. After as many `turns` from the ready list as a wait fetches, the poller is looked at:
-/// connections that always have more to do leave room for those that have something new.
-fn round<S: Serve>(
-    server: &Arc<S>,
-    parker: &Arc<Parker>,
-    events: &mut Events,
-    scratch: &mut Scratch,
-    turns: &mut usize,
-) -> Parked {
-    let scheduler = server.scheduler();
-    if let Some(job) = scheduler.pool.pop() {
-        scheduler.run(job, &**server);
-        return Parked::Called;
+impl<'a, S: Serve> Worker<'a, S> {
+    pub(super) fn scheduler(&self) -> &'a Scheduler<S::Job> {
+        self.server.scheduler()
     }
-    if *turns > 0
-        && let Some((token, signals)) = scheduler.ready.pop()
-    {
-        *turns -= 1;
-        if let Some(job) = serve(server, token, signals, scratch) {
-            scheduler.run(job, &**server);
+
+    /// One step. After as many turns from the ready list as a wait fetches, the poller is looked at:
+    /// connections that always have more to do leave room for those that have something new.
+    fn round(&mut self) -> Parked {
+        let scheduler = self.scheduler();
+        if self.away {
+            self.away = false;
+            return self.park(|_| scheduler.pool.gate.is_watched());
         }
-        return Parked::Called;
-    }
-    *turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
-    if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
+        if scheduler.gated {
+            if self.look() {
+                return Parked::Called;
+            }
+        } else if let Some(job) = scheduler.pool.pop() {
+            scheduler.run(job, &**self.server);
+            return Parked::Called;
+        }
+        if let Some((token, signals)) = self.next_ready() {
+            if let Some(job) = self.serve(token, signals) {
+                self.take(job);
+            }
+            return Parked::Called;
+        }
+        self.turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
+        if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
+            scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+            return self.park(|waiting| {
+                !waiting
+                    && scheduler.ready.is_empty()
+                    && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers
+            });
+        }
+        scheduler.driver.dismiss();
+        let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+        let waited = scheduler.poller.wait(&mut self.events, limit);
         scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-        return scheduler.pool.park(parker, IDLE_LIMIT, || {
-            scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers
-        });
+        if let Err(error) = waited {
+            self.server.report(format_args!("waiting for events: {error}"));
+        }
+        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
+            self.take(job);
+        }
+        Parked::Called
     }
-    scheduler.driver.dismiss();
-    let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
-    let waited = scheduler.poller.wait(events, limit);
-    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-    if let Err(error) = waited {
-        server.report(format_args!("waiting for events: {error}"));
+
+    /// Runs a request, or hands it to whoever may.
+    fn take(&mut self, job: S::Job) {
+        if self.scheduler().gated {
+            self.arrive(job);
+        } else {
+            self.scheduler().run(job, &**self.server);
+        }
     }
-    serve_batch(server, events, scratch);
-    Parked::Called
+
+    fn park(&mut self, still_idle: impl FnOnce(bool) -> bool) -> Parked {
+        let parked = self.scheduler().pool.park(&self.place, IDLE_LIMIT, still_idle);
+        if self.place.take_watch() {
+            self.watch();
+        }
+        parked
+    }
+
+    /// Something from the ready list, if it is its turn.
+    pub(super) fn next_ready(&mut self) -> Option<(u64, Signals)> {
+        if self.turns == 0 {
+            return None;
+        }
+        let next = self.scheduler().ready.pop()?;
+        self.turns -= 1;
+        Some(next)
+    }
+
+    pub(super) fn serve(&mut self, token: u64, signals: Signals) -> Option<S::Job> {
+        serve(self.server, token, signals, &mut self.scratch)
+    }
 }
 
-/// Serves the events of one wait. They are this thread's own only as long as it is in the engine,
-/// which never waits: before it enters application code, the rest becomes everybody's, and a panic
-/// leaves nothing behind.
-fn serve_batch<S: Serve>(server: &Arc<S>, events: &Events, scratch: &mut Scratch) {
+/// Serves the events of one wait until one is a request for the application. They are this thread's
+/// own only as long as it is in the engine, which never waits: before it enters application code,
+/// the rest becomes everybody's, and a panic leaves nothing behind.
+pub(super) fn serve_batch<S: Serve>(
+    server: &Arc<S>,
+    events: &Events,
+    scratch: &mut Scratch,
+) -> Option<S::Job> {
     let ready = &server.scheduler().ready;
     let mut rest = Rest { ready, events: events.iter().map(signals) };
     while let Some((token, signals)) = rest.events.next() {
@@ -105,11 +167,10 @@ fn serve_batch<S: Serve>(server: &Arc<S>, events: &Events, scratch: &mut Scratch
             server.prefetch(next);
         }
         if let Some(job) = serve(server, token, signals, scratch) {
-            drop(rest);
-            server.scheduler().run(job, &**server);
-            return;
+            return Some(job);
         }
     }
+    None
 }
 
 fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {

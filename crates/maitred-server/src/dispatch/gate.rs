@@ -1,0 +1,186 @@
+//! The interpreter gate: one thread at a time runs application code, and a second comer watches it.
+//!
+//! A language whose interpreter is one lock gains nothing from two threads that want it: each would
+//! interrupt the other in the middle of a request. So one thread, the runner, runs request after
+//! request. Who arrives meanwhile queues its request; the first of them watches. Only when the runner
+//! has stood still for [`THRESHOLD`] (it sleeps, or waits for a database, and the interpreter is
+//! free) does the watcher take over, and the old runner finds out when it comes back.
+//!
+//! ```text
+//! since == 0: nobody runs     arrive: run
+//! since != 0                  arrive: queue, and watch (the first) or park (the others)
+//! runner: entry by entry; pops the queue, looks at the ready list, polls without waiting
+//! watcher: since old, or 0?   take the oldest request and run it, else poll
+//! ```
+//! Invariants, checked under shuttle: the queue is not empty only while somebody watches or the
+//! runner is going to look at it; at most one watches; `since` becomes 0 only under the lock, with
+//! the queue empty, by the thread whose entry it is.
+
+use std::time::Duration;
+
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::pool::{Pool, State};
+
+/// A runner that stands still this long is waiting for something, not computing: a request of
+/// ordinary length takes 50 to 200 µs. In nanoseconds.
+const THRESHOLD: u64 = 300_000;
+
+/// The watcher's pause while the runner gets on; a look costs about 5 µs.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The words of the gate.
+#[derive(Default)]
+pub(super) struct Gate {
+    /// When the runner entered application code last, in monotonic nanoseconds; 0: nobody runs.
+    since: AtomicU64,
+    /// Entries so far.
+    entries: AtomicU64,
+    /// Somebody watches. Written under the pool's lock.
+    watched: AtomicBool,
+}
+
+/// What a thread with a request, or one that found the queue not empty, does.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Arrival<J> {
+    /// Runs this request; the second value is its entry.
+    Run(J, u64),
+    /// Watches.
+    Watch,
+    /// Parks: somebody watches.
+    Park,
+}
+
+/// What a look of the watcher led to.
+pub(super) enum Watched<J> {
+    /// Runs this request; it does not watch any more.
+    Run(J, u64),
+    /// Nothing waits: it does not watch any more.
+    Idle,
+    /// Looks again after this time.
+    Sleep(Duration),
+}
+
+/// What a runner without another request does.
+pub(super) enum Left<J> {
+    /// Runs this request, which came in the last moment.
+    Next(J),
+    /// It is no runner any more.
+    Gone,
+}
+
+impl Gate {
+    fn is_stuck(&self, now: u64) -> bool {
+        let since = self.since.load(Ordering::SeqCst);
+        since == 0 || now.saturating_sub(since) >= THRESHOLD
+    }
+
+    /// Whether somebody watches.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::SeqCst)
+    }
+
+    /// The runner whose last entry or return was `mine` gets on at `now`. False when it has been
+    /// taken over.
+    pub(super) fn renew(&self, mine: u64, now: u64) -> bool {
+        self.since.compare_exchange(mine, now, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Counts an entry into application code.
+    pub(super) fn count_entry(&self) {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<J> Pool<J> {
+    /// A thread has a request to run at `now`.
+    pub(super) fn arrive(&self, job: J, now: u64) -> Arrival<J> {
+        let mut state = self.lock();
+        if self.gate.since.load(Ordering::SeqCst) == 0 {
+            self.gate.since.store(now, Ordering::SeqCst);
+            return Arrival::Run(job, now);
+        }
+        self.push(&mut state, job);
+        self.watch_or_park()
+    }
+
+    /// A thread without a request looks at the queue; `None` when it is empty.
+    pub(super) fn look(&self, now: u64) -> Option<Arrival<J>> {
+        let mut state = self.lock();
+        if state.queue.is_empty() {
+            return None;
+        }
+        if self.gate.is_stuck(now) {
+            return self.take_over(&mut state, now).map(|job| Arrival::Run(job, now));
+        }
+        Some(self.watch_or_park())
+    }
+
+    /// Under the lock.
+    fn watch_or_park(&self) -> Arrival<J> {
+        if self.gate.watched.swap(true, Ordering::SeqCst) { Arrival::Park } else { Arrival::Watch }
+    }
+
+    fn take_over(&self, state: &mut State<J>, now: u64) -> Option<J> {
+        let job = self.pop_from(state)?;
+        self.gate.since.store(now, Ordering::SeqCst);
+        Some(job)
+    }
+
+    /// One look of the watcher at `now`. `entries` is what it saw at the look before.
+    pub(super) fn watch(&self, now: u64, entries: &mut u64) -> Watched<J> {
+        let seen = self.gate.entries.load(Ordering::Relaxed);
+        if self.gate.is_stuck(now) {
+            let mut state = self.lock();
+            self.gate.watched.store(false, Ordering::SeqCst);
+            return match self.take_over(&mut state, now) {
+                Some(job) => Watched::Run(job, now),
+                None => Watched::Idle,
+            };
+        }
+        let moved = std::mem::replace(entries, seen) != seen;
+        let since = self.gate.since.load(Ordering::SeqCst);
+        let rest = THRESHOLD.saturating_sub(now.saturating_sub(since)).max(1);
+        Watched::Sleep(if moved { LOOK } else { Duration::from_nanos(rest) })
+    }
+
+    /// The watcher ends although something may wait: the server stops.
+    pub(super) fn end_watch(&self) {
+        let _state = self.lock();
+        self.gate.watched.store(false, Ordering::SeqCst);
+    }
+
+    /// The runner whose last return was `mine` has nothing to run.
+    pub(super) fn leave(&self, mine: u64) -> Left<J> {
+        let mut state = self.lock();
+        if self.gate.since.load(Ordering::SeqCst) != mine {
+            return Left::Gone;
+        }
+        if let Some(job) = self.pop_from(&mut state) {
+            return Left::Next(job);
+        }
+        self.gate.since.store(0, Ordering::SeqCst);
+        Left::Gone
+    }
+
+    /// Has a parked thread watch, if none does. False when nobody is parked.
+    pub(super) fn call_watcher(&self) -> bool {
+        let mut state = self.lock();
+        if self.gate.is_watched() {
+            return true;
+        }
+        let Some(place) = state.parked.pop() else { return false };
+        self.gate.watched.store(true, Ordering::SeqCst);
+        place.watch();
+        true
+    }
+
+    /// Has a parked thread poll. False when nobody is parked.
+    pub(super) fn call_idle(&self) -> bool {
+        let place = self.lock().parked.pop();
+        if let Some(place) = &place {
+            place.call();
+        }
+        place.is_some()
+    }
+}

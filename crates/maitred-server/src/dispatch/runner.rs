@@ -1,0 +1,135 @@
+//! What an application thread does at the interpreter gate: arrive, watch, run request after request.
+
+use std::time::Duration;
+
+use maitred_io::clock;
+use maitred_io::sync::atomic::Ordering;
+
+use super::Serve;
+use super::gate::{Arrival, Left, Watched};
+use super::worker::{Worker, serve_batch};
+
+/// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
+/// of more is 2 to 3 %.
+pub(super) const BATCH: usize = 16;
+
+impl<S: Serve> Worker<'_, S> {
+    /// This thread has a request to run.
+    pub(super) fn arrive(&mut self, job: S::Job) {
+        let arrival = self.scheduler().pool.arrive(job, clock::monotonic());
+        self.follow(arrival);
+    }
+
+    /// Looks at the queue; whether there was something to do.
+    pub(super) fn look(&mut self) -> bool {
+        let pool = &self.scheduler().pool;
+        if pool.queued() == 0 {
+            return false;
+        }
+        let Some(arrival) = pool.look(clock::monotonic()) else { return false };
+        self.follow(arrival);
+        true
+    }
+
+    fn follow(&mut self, arrival: Arrival<S::Job>) {
+        match arrival {
+            Arrival::Run(job, entry) => self.run(job, entry),
+            Arrival::Watch => self.watch(),
+            Arrival::Park => self.away = true,
+        }
+    }
+
+    /// Watches the runner until it stands still or nobody runs.
+    pub(super) fn watch(&mut self) {
+        let scheduler = self.scheduler();
+        let mut entries = 0;
+        loop {
+            if scheduler.is_stopping() {
+                scheduler.pool.end_watch();
+                return;
+            }
+            match scheduler.pool.watch(clock::monotonic(), &mut entries) {
+                Watched::Run(job, entry) => return self.run(job, entry),
+                Watched::Idle => return,
+                Watched::Sleep(pause) => {
+                    self.place.parker.park(Some(pause));
+                }
+            }
+        }
+    }
+
+    /// Runs request after request until there is none, or another thread has taken over. `mine` is
+    /// this thread's entry.
+    fn run(&mut self, job: S::Job, mut mine: u64) {
+        let scheduler = self.scheduler();
+        let mut next = Some(job);
+        loop {
+            let Some(job) = next.take() else {
+                match scheduler.pool.leave(mine) {
+                    Left::Next(job) => next = Some(job),
+                    Left::Gone => return,
+                }
+                continue;
+            };
+            if scheduler.is_stopping() {
+                // Dropped unanswered: a 500.
+                drop(job);
+                continue;
+            }
+            self.before_entry();
+            let entry = later(mine);
+            if !scheduler.pool.gate.renew(mine, entry) {
+                // Taken over while this thread was looking for work: it is a second comer now.
+                return self.arrive(job);
+            }
+            scheduler.pool.gate.count_entry();
+            scheduler.run(job, &**self.server);
+            mine = later(entry);
+            if !scheduler.pool.gate.renew(entry, mine) {
+                return;
+            }
+            next = self.next_job();
+        }
+    }
+
+    /// Nobody enters application code unless somebody watches, or the queue is empty and somebody
+    /// polls, or no thread is left: then the driver does both.
+    fn before_entry(&self) {
+        let scheduler = self.scheduler();
+        if scheduler.pool.gate.is_watched() {
+            return;
+        }
+        let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
+        if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
+            if !scheduler.pool.call_watcher() && polled {
+                scheduler.waker.wake();
+            }
+        } else if !polled {
+            scheduler.pool.call_idle();
+        }
+    }
+
+    /// The next request for this thread, without waiting: from the queue, the ready list, the poller.
+    fn next_job(&mut self) -> Option<S::Job> {
+        let scheduler = self.scheduler();
+        if let Some(job) = scheduler.pool.pop() {
+            return Some(job);
+        }
+        while let Some((token, signals)) = self.next_ready() {
+            if let Some(job) = self.serve(token, signals) {
+                return Some(job);
+            }
+        }
+        self.turns = scheduler.ready.len().clamp(1, BATCH);
+        let events = if scheduler.pool.gate.is_watched() { &mut self.more } else { &mut self.events };
+        if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
+            self.server.report(format_args!("waiting for events: {error}"));
+        }
+        serve_batch(self.server, events, &mut self.scratch)
+    }
+}
+
+/// The time now, but after `before`: an entry is told from others by its time.
+fn later(before: u64) -> u64 {
+    clock::monotonic().max(before + 1)
+}
