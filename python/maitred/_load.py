@@ -7,17 +7,22 @@ says what to do. Leaves out: how an application is called (that is the engine's)
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, Callable, NoReturn
 
 #: Looked for, in this order, when the command line names a module only.
 DEFAULT_NAMES = ("app", "application")
+
+#: The same when the attribute is a factory.
+FACTORY_NAMES = ("create_app", "make_app")
 
 
 class LoadFailure(Exception):
@@ -33,20 +38,88 @@ class LoadFailure(Exception):
         self.traceback = traceback
 
 
-def load(target: str, interface: str) -> tuple[Callable[..., Any], str]:
+def load(
+    target: str,
+    interface: str,
+    *,
+    factory: bool = False,
+    app_dir: str | None = None,
+    environment: Iterable[tuple[str, str]] = (),
+    root_path: str = "/",
+) -> tuple[Callable[..., Any], str]:
     """Imports ``target`` and returns the application with a description for the start-up line.
 
     ``target`` is ``module``, ``module:attr``, ``path/to/app.py`` or ``path/to/app.py:attr``;
-    ``attr`` may be dotted. ``interface`` is ``auto``, ``wsgi`` or ``asgi``.
+    ``attr`` may be dotted. ``interface`` is ``auto``, ``wsgi`` or ``asgi``. With ``factory`` the
+    attribute is called without arguments and returns the application. Modules are looked for in
+    ``app_dir``, else in the current directory. What ``environment`` has and ``os.environ`` has not is
+    set before the import. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    module = _import_file(place) if _is_path(place) else _import_module(place)
-    application, attribute = _find(module, place, attribute)
+    for name, value in dict(environment).items():
+        os.environ.setdefault(name, value)
+    folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)
+    if app_dir is not None or (folder not in sys.path and "" not in sys.path):
+        sys.path.insert(0, folder)
+    module = _import_file(place) if _is_path(place) else _import_module(place, folder)
+    application, attribute = _find(module, place, attribute, FACTORY_NAMES if factory else DEFAULT_NAMES)
     name = f"{place}:{attribute}"
-    _check_interface(application, name, interface)
+    if factory:
+        application = _made(application, name)
+        name = f"{name}()"
+    _check_interface(application, name, interface, factory)
+    if root_path != "/":
+        application = _Below(application, root_path)
     return application, f"WSGI {name}"
+
+
+class _Below:
+    """A WSGI application below a URL path (RFC 3875 sections 4.1.5 and 4.1.13).
+
+    A path that is not below it is passed on unchanged.
+    """
+
+    def __init__(self, application: Callable[..., Any], root: str) -> None:
+        self._application = application
+        # PATH_INFO has the bytes of the path as Latin-1 (PEP 3333, "Unicode Issues").
+        self._root = root.encode().decode("latin-1")
+        self._below = self._root + "/"
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        path: str = environ["PATH_INFO"]
+        if path.startswith(self._below) or path == self._root:
+            environ["SCRIPT_NAME"] = self._root
+            environ["PATH_INFO"] = path[len(self._root) :]
+        return self._application(environ, start_response)
+
+
+def _made(factory: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The application that ``factory`` returns."""
+    if inspect.iscoroutinefunction(factory):
+        raise LoadFailure(
+            f"{name} is a coroutine function", "a factory is a plain function that returns the application"
+        )
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        raise LoadFailure(
+            f"{name} cannot be called without arguments: {error}",
+            "name a factory, or leave --factory out if this is the application",
+        ) from None
+    except ValueError:
+        pass  # Native callables without a signature: the call will tell.
+    try:
+        application = factory()
+    except Exception as error:
+        text, summary = _told(error)
+        raise LoadFailure(f"{name}() failed: {summary}", "see the traceback above", text) from None
+    if not callable(application):
+        raise LoadFailure(
+            f"{name}() returned {type(application).__name__}, which is not callable",
+            "a factory returns the application",
+        )
+    made: Callable[..., Any] = application
+    return made
 
 
 def _split(target: str) -> tuple[str, str | None]:
@@ -62,7 +135,7 @@ def _is_path(place: str) -> bool:
     return place.endswith(".py") or "/" in place or os.sep in place
 
 
-def _import_module(name: str) -> ModuleType:
+def _import_module(name: str, folder: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise LoadFailure(f"{name!r} is not a module name", "write module:attribute or path/to/file.py")
     try:
@@ -70,9 +143,8 @@ def _import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         # The application itself, or something it imports? Only the first is a typing error.
         if error.name and (name == error.name or name.startswith(error.name + ".")):
-            here = os.getcwd()
-            remedy = _nearest_file(name.split(".")[0], here, as_module=True)
-            raise LoadFailure(f"no module named {error.name!r} in {here} or on sys.path", remedy) from None
+            remedy = _nearest_file(name.split(".")[0], folder, as_module=True)
+            raise LoadFailure(f"no module named {error.name!r} in {folder} or on sys.path", remedy) from None
         _import_failed(name, error)
     except Exception as error:
         _import_failed(name, error)
@@ -102,9 +174,14 @@ def _import_file(path: str) -> ModuleType:
 
 
 def _import_failed(name: str, error: BaseException) -> NoReturn:
-    text = "".join(traceback.format_exception(_without_import_frames(error)))
-    summary = " ".join("".join(traceback.format_exception_only(error)).split())
+    text, summary = _told(error)
     raise LoadFailure(f"importing {name} failed: {summary}", "see the traceback above", text) from None
+
+
+def _told(error: BaseException) -> tuple[str, str]:
+    """The exception as Python prints it, and in one line."""
+    text = "".join(traceback.format_exception(_without_import_frames(error)))
+    return text, " ".join("".join(traceback.format_exception_only(error)).split())
 
 
 def _without_import_frames(error: BaseException) -> BaseException:
@@ -133,12 +210,14 @@ def _nearest_file(stem: str, folder: str, *, as_module: bool) -> str:
     return f"{folder} has {shown}{', …' if len(stems) > 5 else ''}"
 
 
-def _find(module: ModuleType, place: str, attribute: str | None) -> tuple[Callable[..., Any], str]:
+def _find(
+    module: ModuleType, place: str, attribute: str | None, defaults: tuple[str, ...]
+) -> tuple[Callable[..., Any], str]:
     if attribute is None:
-        for name in DEFAULT_NAMES:
+        for name in defaults:
             if callable(getattr(module, name, None)):
                 return getattr(module, name), name
-        names = " nor ".join(DEFAULT_NAMES)
+        names = " nor ".join(defaults)
         raise LoadFailure(f"{place} has neither {names}", _candidates(module, place, ""))
     value: Any = module
     for part in attribute.split("."):
@@ -169,18 +248,20 @@ def _may_serve(value: Any) -> bool:
     """Whether ``value`` can be called with ``environ`` and ``start_response``."""
     if isinstance(value, ModuleType) or not callable(value) or inspect.isclass(value):
         return False
-    return _is_asgi(value) or _takes_two(value)
+    return _is_asgi(value) or _can_take(value, 2)
 
 
-def _check_interface(application: Callable[..., Any], name: str, interface: str) -> None:
+def _check_interface(application: Callable[..., Any], name: str, interface: str, factory: bool) -> None:
     if interface == "asgi" or (interface == "auto" and _is_asgi(application)):
         why = "" if interface == "asgi" else f"{name} is an ASGI application: "
         remedy = "wrap it in a WSGI adapter, or set --interface wsgi if it is a WSGI application"
         raise LoadFailure(f"{why}ASGI comes in a later version; this version serves WSGI", remedy)
-    if interface == "auto" and not _takes_two(application):
+    if interface == "auto" and not _can_take(application, 2):
+        is_factory = not factory and _can_take(application, 0)
+        remedy = "add --factory if it makes the application" if is_factory else "name a WSGI application"
         raise LoadFailure(
             f"{name} cannot be called with (environ, start_response)",
-            "name a WSGI application, not a factory, or set --interface wsgi",
+            f"{remedy}, or set --interface wsgi",
         )
 
 
@@ -188,18 +269,24 @@ def _is_asgi(application: Callable[..., Any]) -> bool:
     """Whether the callable is a coroutine function or takes exactly three arguments.
 
     A wrapper that takes ``*args`` says nothing about its arguments (``wsgiref.validate`` makes such
-    wrappers of WSGI applications), so it counts only if it is a coroutine function.
+    wrappers of WSGI applications), so it counts only if it is a coroutine function, or says by
+    ``__wrapped__`` what it wraps.
     """
-    call = getattr(type(application), "__call__", None)
-    if inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call):
+    inner: Any = application
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    # Of a class it is the instances that have its __call__, and calling the class makes one.
+    call = None if inspect.isclass(inner) else getattr(type(inner), "__call__", None)
+    if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(call):
         return True
     parameters = _parameters(application)
     return parameters is not None and _required(parameters) == 3
 
 
-def _takes_two(application: Callable[..., Any]) -> bool:
+def _can_take(application: Callable[..., Any], count: int) -> bool:
+    """Whether so many positional arguments can be passed."""
     try:
-        inspect.signature(application).bind(None, None)
+        inspect.signature(application).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:

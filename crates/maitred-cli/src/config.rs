@@ -257,7 +257,8 @@ fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
     let path = Path::new(text);
     let is_module_name = !text.contains('/') && text != "." && text != "..";
     let module = app_dir.unwrap_or(Path::new("")).join(text);
-    let is_python = module.join("__init__.py").exists() || module.with_added_extension("py").exists();
+    let file = PathBuf::from(format!("{}.py", module.display()));
+    let is_python = module.join("__init__.py").exists() || file.exists();
     if text.ends_with('/') || path.is_dir() && !(is_module_name && is_python) {
         return check_folder(path).map(|()| Target::Folder(path.to_owned()));
     }

@@ -57,7 +57,8 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, Wrong> {
             return Err(wrong("there is no '='".to_owned()));
         };
         let value = rest[name.len() + 1..].trim_start_matches([' ', '\t']);
-        let name = name_of(name).ok_or_else(|| wrong(format!("{:?} is no name of a variable", name.trim())))?;
+        let name =
+            name_of(name).ok_or_else(|| wrong(format!("{:?} is no name of a variable", name.trim())))?;
         let (value, after) = match value.chars().next() {
             Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote).map_err(wrong)?,
             _ => {
@@ -95,9 +96,9 @@ fn name_of(text: &str) -> Option<&str> {
 /// A value without quotes: a `#` begins a comment only after a blank, so that colours and URLs with
 /// fragments survive.
 fn plain(text: &str) -> String {
-    let comment = text.char_indices().find(|(at, character)| {
-        *character == '#' && (*at == 0 || text[..*at].ends_with([' ', '\t']))
-    });
+    let comment = text
+        .char_indices()
+        .find(|(at, character)| *character == '#' && (*at == 0 || text[..*at].ends_with([' ', '\t'])));
     text[..comment.map_or(text.len(), |(at, _)| at)].trim().to_owned()
 }
 

@@ -168,7 +168,12 @@ mod tests {
     fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
         let mut config = Config::default();
         let addresses = ["127.0.0.1:8000", "[::1]:81"].map(|text| text.parse().expect("an address"));
-        let mut checked = Checked { addresses: addresses.to_vec(), target: None, mounts: Vec::new(), environment: Vec::new() };
+        let mut checked = Checked {
+            addresses: addresses.to_vec(),
+            target: None,
+            mounts: Vec::new(),
+            environment: Vec::new(),
+        };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             start_up_lines(&config, &checked, Some("WSGI app:app"), &addresses),

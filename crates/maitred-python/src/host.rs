@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use maitred_cli::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signals};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::report::{self, ErrorSink};
 use crate::signals::{PythonSignals, io_error};
@@ -38,7 +39,13 @@ impl PythonHost {
             Interface::Wsgi => "wsgi",
             Interface::Asgi => "asgi",
         };
-        let loaded = py.import("maitred._load")?.call_method1("load", (&spec.target, interface))?;
+        let options = PyDict::new(py);
+        options.set_item("factory", spec.factory)?;
+        options.set_item("app_dir", &spec.app_dir)?;
+        options.set_item("environment", &spec.environment)?;
+        options.set_item("root_path", &spec.root_path)?;
+        let module = py.import("maitred._load")?;
+        let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
         let (application, description): (Py<PyAny>, String) = loaded.extract()?;
         let handler = WsgiHandler::new(py, application, spec.max_threads, self.log.clone())?;
         Ok(Application { handler: Arc::new(handler), threads: Arc::new(self.threads.clone()), description })

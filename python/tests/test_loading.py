@@ -1,0 +1,121 @@
+"""Where an application is found and what surrounds it: the options of loading, with the real command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import MAITRED, PATIENCE, Serve
+
+# Answers with what the query asks for: an expression over `environ` and what the module knows.
+SHOW = """
+import os, sys
+from urllib.parse import unquote
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain; charset=utf-8")])
+    return [str(eval(unquote(environ["QUERY_STRING"]))).encode()]
+"""
+
+
+def failed(folder: Path, *arguments: str, **environment: str) -> str:
+    """The error line of a command that does not start."""
+    done = subprocess.run(
+        [MAITRED, *arguments, "--listen", "127.0.0.1:0"],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr.splitlines()[-1]
+
+
+def test_a_factory_is_called_once(serve: Serve) -> None:
+    source = SHOW + "calls = []\ndef create_app(): calls.append(1); return app\ndef other(setting=2): return app\n"
+    server = serve("--factory", source=source)
+    assert server.fetch("/?len(calls)").body == b"1"
+    assert server.fetch("/?len(calls)").body == b"1"
+    assert "serving WSGI app.py:create_app()" in server.said
+    server = serve("app:other", "--factory")
+    assert server.fetch("/?len(calls)").body == b"0"
+    assert "serving WSGI app:other()" in server.said
+
+
+def test_the_application_is_found_in_app_dir(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "site_s.py").write_text(SHOW)
+    # A folder of that name would be served if the module were not looked for first.
+    (tmp_path / "site_s").mkdir()
+    server = serve("site_s:app", "--app-dir", "src")
+    assert server.fetch("/?os.getcwd()").body.decode() == str(tmp_path)
+    assert server.fetch("/?sys.path[0]").body.decode() == str(tmp_path / "src")
+    server = serve("site_s", "--app-dir", "src")
+    assert server.fetch("/?1").body == b"1"
+
+
+def test_chdir_comes_before_everything_but_the_configuration(serve: Serve, tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    (below / "files").mkdir(parents=True)
+    (below / "files" / "a.txt").write_text("text")
+    (below / "settings.env").write_text("SETTING=below")
+    (below / "site_c.py").write_text(SHOW)
+    (tmp_path / "maitred.toml").write_text('chdir = "below"\nstatic = "/files=files"\nenv-file = "settings.env"\n')
+    server = serve("site_c")
+    assert server.fetch("/?os.getcwd()").body.decode() == str(below)
+    assert server.fetch("/?os.environ['SETTING']").body == b"below"
+    assert server.fetch("/files/a.txt").body == b"text"
+
+
+def test_variables_of_the_env_file_are_there_during_the_import(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "settings.env").write_text(
+        "# for the tests\nexport FIRST=one\nSECOND='two words' # comment\nTHIRD=\"a\\nb\"\nGIVEN=file\n"
+    )
+    source = "import os\nFIRST = os.environ['FIRST']\n" + SHOW
+    server = serve("--env-file", "settings.env", source=source, GIVEN="environment")
+    assert server.fetch("/?FIRST").body == b"one"
+    assert server.fetch("/?os.environ['SECOND']").body == b"two words"
+    assert server.fetch("/?os.environ['THIRD']").body == b"a\nb"
+    assert server.fetch("/?os.environ['GIVEN']").body == b"environment"
+    assert server.fetch("/?os.popen('echo%20$FIRST').read()").body == b"one\n", "children have them too"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--env-file", "none.env"], "maitred: --env-file: none.env cannot be read: "),
+        (["--env-file", "bad.env"], "maitred: bad.env:2: there is no '='; write NAME=value"),
+        (["--chdir", "nowhere"], "maitred: --chdir: there is no folder nowhere; "),
+        (["--app-dir", "nowhere"], "maitred: --app-dir: there is no folder nowhere; "),
+        (["--root-path", "site"], "maitred: --root-path: 'site' does not start with '/'; "),
+        (["app:refuses", "--factory"], "maitred: app:refuses: app:refuses() failed: ValueError: not today; "),
+        (["app:wrong", "--factory"], "maitred: app:wrong: app:wrong() returned int, which is not callable; "),
+        (["app:app", "--factory"], "maitred: app:app: app:app cannot be called without arguments: "),
+        (["app:wrong"], "maitred: app:wrong: app:wrong cannot be called with (environ, start_response); add --factory"),
+        (["app", "--factory"], "maitred: app: app has neither create_app nor make_app; name one: "),
+    ],
+)
+def test_errors_are_one_line_that_says_where(tmp_path: Path, arguments: list[str], expected: str) -> None:
+    (tmp_path / "bad.env").write_text("A=1\nB\n")
+    (tmp_path / "app.py").write_text(SHOW + "def refuses(): raise ValueError('not today')\ndef wrong(): return 7\n")
+    if arguments[0].startswith("--"):
+        arguments = ["app", *arguments]
+    assert failed(tmp_path, *arguments).startswith(expected)
+
+
+def test_a_root_path_is_taken_off_what_is_below_it(serve: Serve) -> None:
+    server = serve("--root-path", "/si\u00f8/a/", source=SHOW)
+    pair = "environ['SCRIPT_NAME'],environ['PATH_INFO'].encode('latin-1').decode()"
+    for path, expected in [
+        ("/si%C3%B8/a/page", ("/siø/a".encode().decode("latin-1"), "/page")),
+        ("/si%C3%B8/a/", ("/siø/a".encode().decode("latin-1"), "/")),
+        ("/si%C3%B8/a", ("/siø/a".encode().decode("latin-1"), "")),
+        ("/si%C3%B8/ab", ("", "/siø/ab")),
+        ("/other", ("", "/other")),
+    ]:
+        assert server.fetch(f"{path}?{pair}").body.decode() == str(expected), path
+    asked = "/si%C3%B8/a/page?environ['REQUEST_URI']"
+    assert server.fetch(asked).body.decode() == asked, "what was asked for stays"
