@@ -59,6 +59,9 @@ pub(crate) struct Connection {
     /// A handler that waits for room in the writer.
     pub(crate) room: Option<Arc<Room>>,
     deadline: u64,
+    /// What the timers hold for this slot, at or before the deadline; [`NEVER`]: nothing. A deadline
+    /// that moves on costs the timers nothing until this is reached.
+    armed: u64,
     watched: Interest,
     /// Requests answered.
     served: u32,
@@ -137,6 +140,7 @@ impl Connection {
             writer: None,
             room: None,
             deadline,
+            armed: deadline,
             watched: Interest::ReadWrite,
             served: 0,
             useless_wakes: 0,
@@ -264,17 +268,22 @@ impl Connection {
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
+        self.put_deadline(context.group, context.token, deadline);
+    }
+
+    fn put_deadline(&mut self, group: &Group, token: Token, deadline: u64) {
         self.deadline = deadline;
-        context.group.set_deadline(context.token.slot, deadline);
+        if deadline < self.armed {
+            self.armed = deadline;
+            group.set_deadline(token.slot, deadline);
+        }
     }
 
     fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        if self.deadline == NEVER {
-            return None;
-        }
+        self.armed = NEVER;
         if context.now < self.deadline {
-            // The deadline was put off while this event was on its way.
-            context.group.set_deadline(context.token.slot, self.deadline);
+            // The deadline has been put off since the timers were told.
+            self.set_deadline(context, self.deadline);
             return None;
         }
         match self.phase {

@@ -33,7 +33,7 @@ impl Connection {
         let flushed = self.flush(context);
         match (turn, flushed) {
             (Turn::Run, _) => {
-                self.set_running(context);
+                self.set_running();
                 Turn::Run
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
@@ -57,11 +57,10 @@ impl Connection {
         Turn::Later
     }
 
-    fn set_running(&mut self, context: &Context<'_>) {
+    fn set_running(&mut self) {
         self.useless_wakes = 0;
-        if self.writer.is_none() && self.deadline != super::NEVER {
+        if self.writer.is_none() {
             self.deadline = super::NEVER;
-            context.group.timers.cancel(context.token.slot);
         }
     }
 
