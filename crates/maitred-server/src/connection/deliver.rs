@@ -106,7 +106,8 @@ impl Connection {
         if self.writer.as_mut().is_none_or(|writer| writer.is_stuck()) {
             return;
         }
-        self.put_deadline(group, token, clock::monotonic() + nanos(group.site.timeouts.send));
+        self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
+        group.set_deadline(token.slot, self.deadline);
     }
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
@@ -150,7 +151,8 @@ impl Connection {
             self.unread = self.watched == Interest::Write;
         }
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
-        self.put_deadline(group, token, clock::monotonic() + wait);
+        self.deadline = clock::monotonic() + wait;
+        group.set_deadline(token.slot, self.deadline);
         if self.unread || !self.input.is_empty() {
             group.resume(token);
         }

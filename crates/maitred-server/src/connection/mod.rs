@@ -59,9 +59,6 @@ pub(crate) struct Connection {
     /// A handler that waits for room in the writer.
     pub(crate) room: Option<Arc<Room>>,
     deadline: u64,
-    /// What the timers hold for this slot, at or before the deadline; [`NEVER`]: nothing. A deadline
-    /// that moves on costs the timers nothing until this is reached.
-    armed: u64,
     watched: Interest,
     /// Requests answered.
     served: u32,
@@ -140,7 +137,6 @@ impl Connection {
             writer: None,
             room: None,
             deadline,
-            armed: deadline,
             watched: Interest::ReadWrite,
             served: 0,
             useless_wakes: 0,
@@ -268,22 +264,17 @@ impl Connection {
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
-        self.put_deadline(context.group, context.token, deadline);
-    }
-
-    fn put_deadline(&mut self, group: &Group, token: Token, deadline: u64) {
         self.deadline = deadline;
-        if deadline < self.armed {
-            self.armed = deadline;
-            group.set_deadline(token.slot, deadline);
-        }
+        context.group.set_deadline(context.token.slot, deadline);
     }
 
     fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        self.armed = NEVER;
+        if self.deadline == NEVER {
+            return None;
+        }
         if context.now < self.deadline {
-            // The deadline has been put off since the timers were told.
-            self.set_deadline(context, self.deadline);
+            // The deadline was put off while this event was on its way.
+            context.group.set_deadline(context.token.slot, self.deadline);
             return None;
         }
         match self.phase {

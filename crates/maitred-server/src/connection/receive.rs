@@ -33,7 +33,7 @@ impl Connection {
         let flushed = self.flush(context);
         match (turn, flushed) {
             (Turn::Run, _) => {
-                self.set_running();
+                self.set_running(context);
                 Turn::Run
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
@@ -57,10 +57,11 @@ impl Connection {
         Turn::Later
     }
 
-    fn set_running(&mut self) {
+    fn set_running(&mut self, context: &Context<'_>) {
         self.useless_wakes = 0;
-        if self.writer.is_none() {
+        if self.writer.is_none() && self.deadline != super::NEVER {
             self.deadline = super::NEVER;
+            context.group.timers.cancel(context.token.slot);
         }
     }
 
