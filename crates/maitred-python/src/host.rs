@@ -1,7 +1,7 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
 use std::io::{self, Write};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 
 use crate::report::{self, ErrorSink};
 use crate::signals::{PythonSignals, io_error};
+use crate::stuck::{NamedThreads, Watch};
 use crate::threads::PythonThreads;
 use crate::wsgi::WsgiHandler;
 
@@ -20,6 +21,7 @@ pub(crate) struct PythonHost {
     log: ErrorSink,
     // Known only once the command has read its configuration.
     error_log: Arc<OnceLock<ErrorLog>>,
+    watch: Mutex<Option<Watch>>,
 }
 
 impl PythonHost {
@@ -30,7 +32,7 @@ impl PythonHost {
             Some(log) => log(entry),
             None => say_last(entry),
         });
-        Ok(Self { threads: PythonThreads::new(log.clone())?, log, error_log })
+        Ok(Self { threads: PythonThreads::new(log.clone())?, log, error_log, watch: Mutex::default() })
     }
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Application> {
@@ -48,7 +50,30 @@ impl PythonHost {
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
         let (application, description): (Py<PyAny>, String) = loaded.extract()?;
         let handler = WsgiHandler::new(py, application, spec.max_threads, self.log.clone())?;
-        Ok(Application { handler: Arc::new(handler), threads: Arc::new(self.threads.clone()), description })
+        if let Some(limit) = spec.stuck_after {
+            self.start_watch(py, limit);
+        }
+        let threads = Arc::new(NamedThreads(self.threads.clone()));
+        Ok(Application { handler: Arc::new(handler), threads, description })
+    }
+
+    /// Serving goes on without it.
+    fn start_watch(&self, py: Python<'_>, limit: Duration) {
+        match Watch::start(py, limit, self.log.clone()) {
+            Ok(watch) => *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch),
+            Err(error) => {
+                let text = report::summary(py, &error);
+                report::write(py, &self.log, &format!("stuck requests cannot be watched: {text}"));
+            }
+        }
+    }
+
+    /// Ends what uses the interpreter.
+    pub(crate) fn stop_watch(&self, py: Python<'_>) {
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(watch) = watch {
+            watch.stop(py);
+        }
     }
 
     /// The error in one line; a traceback of the application's own code goes before it.

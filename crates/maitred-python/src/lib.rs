@@ -8,6 +8,7 @@
 mod host;
 mod report;
 mod signals;
+mod stuck;
 mod threads;
 mod wsgi;
 
@@ -55,6 +56,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
         py.detach(|| host::say_last(&text));
         end_process(py, code)?;
     }
+    host.stop_watch(py);
     Ok(code)
 }
 

@@ -116,6 +116,7 @@ impl WsgiHandler {
 
 impl Handler for WsgiHandler {
     fn handle(&self, exchange: Exchange) {
+        let _inside = crate::stuck::enter(&exchange.request().head);
         Python::attach(|py| {
             if let Err(error) = self.answer(py, exchange) {
                 // The exchange was dropped on the way, so the peer has its 500.

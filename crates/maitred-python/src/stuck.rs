@@ -1,0 +1,210 @@
+//! Requests that stay in the application: found, and told once, with the Python stack of their thread.
+//!
+//! ```text
+//! registry.rs     thread → request and since when, written by the threads themselves
+//! interpreter.rs  stacks, asked of the interpreter
+//! signal.rs       stacks, when nobody gets the interpreter
+//! ```
+//! A thread without interpreter looks at the registry when the oldest request can be due. The stacks come
+//! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
+//! [`PATIENCE`], a C extension keeps it, and each thread in question is made to write its own stack by a
+//! signal.
+//!
+//! The other way, walking the frames of a thread from outside, is what the watchdog of `faulthandler`
+//! does. It reads memory that the thread may free at the same time, and what kills the process would be
+//! the report. A signal handler runs on the thread itself, whose frames cannot change under it.
+
+mod interpreter;
+mod registry;
+mod signal;
+
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use maitred_runtime::{ThreadBody, ThreadHost};
+use pyo3::prelude::*;
+
+use crate::report::ErrorSink;
+use crate::threads::PythonThreads;
+use interpreter::Interpreter;
+use registry::Slot;
+use signal::Dumper;
+
+pub(crate) use registry::enter;
+
+/// How long the interpreter may take. A thread that waits for it gets it after one switch interval (5 ms)
+/// for each thread in front of it, so this is a hundred threads that compute, or one that keeps it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The shortest sleep of the watch: the clock of the registry steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
+const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
+
+/// At most so many stacks at a time; further requests get their line only. Several that are stuck at once are
+/// stuck in the same place.
+const MAX_STACKS: usize = 20;
+
+/// The thread that looks for stuck requests.
+pub(crate) struct Watch {
+    thread: JoinHandle<()>,
+    stop: Sender<Infallible>,
+}
+
+impl Watch {
+    /// Reports requests that have been in the application for `limit` to `log`.
+    ///
+    /// # Errors
+    /// The process has no descriptor or no thread left, or another program's handlers took all signals.
+    pub(crate) fn start(py: Python<'_>, limit: Duration, log: ErrorSink) -> PyResult<Self> {
+        let dumper = Dumper::install(py)?;
+        let interpreter = Interpreter::new(py)?;
+        let (stop, stopped) = mpsc::channel();
+        let mut watcher = Watcher { limit, log, dumper, interpreter };
+        let thread =
+            thread::Builder::new().name("maitred-stuck".to_owned()).spawn(move || watcher.run(&stopped))?;
+        registry::watch(true);
+        Ok(Self { thread, stop })
+    }
+
+    /// Ends the thread. Called before the interpreter ends: it may be using it.
+    pub(crate) fn stop(self, py: Python<'_>) {
+        registry::watch(false);
+        py.detach(|| {
+            drop(self.stop);
+            // A panic has been reported by the panic hook.
+            let _ = self.thread.join();
+        });
+    }
+}
+
+/// Makes threads that the registry knows by their names.
+pub(crate) struct NamedThreads(pub(crate) PythonThreads);
+
+impl ThreadHost for NamedThreads {
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
+        let known = name.clone();
+        let named = move || {
+            registry::name_thread(known);
+            body();
+        };
+        self.0.spawn(name, Box::new(named))
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
+    }
+}
+
+struct Watcher {
+    limit: Duration,
+    log: ErrorSink,
+    dumper: &'static Dumper,
+    interpreter: Interpreter,
+}
+
+/// A request that is due.
+struct Stuck {
+    slot: Arc<Slot>,
+    since: u64,
+    request: String,
+}
+
+impl Watcher {
+    fn run(&mut self, stopped: &Receiver<Infallible>) {
+        let mut sleep = self.limit;
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(sleep.max(SHORTEST_SLEEP)) {
+            let (due, next) = self.look();
+            if !due.is_empty() {
+                self.report(&due);
+            }
+            sleep = next;
+        }
+        self.interpreter.finish();
+    }
+
+    /// The requests that are due and not yet reported, and how long nothing else can be due: whoever
+    /// enters from now on is not before `limit` is over.
+    fn look(&self) -> (Vec<Stuck>, Duration) {
+        let now = registry::now();
+        let mut due = Vec::new();
+        let mut next = self.limit;
+        for slot in registry::slots() {
+            let Some((since, request)) = slot.running() else { continue };
+            let left = self.limit.saturating_sub(Duration::from_nanos(now.saturating_sub(since)));
+            if !left.is_zero() {
+                next = next.min(left);
+            } else if slot.report_once(since) {
+                due.push(Stuck { slot, since, request });
+            }
+        }
+        (due, next)
+    }
+
+    fn report(&mut self, due: &[Stuck]) {
+        let shown = &due[..due.len().min(MAX_STACKS)];
+        let threads: Vec<u64> = shown.iter().map(|stuck| stuck.slot.ident).collect();
+        let mut stacks = self.interpreter.stacks(&threads, PATIENCE);
+        for (position, stuck) in due.iter().enumerate() {
+            let (state, stack) = match (&mut stacks, position < shown.len()) {
+                (_, false) => ("", Stack::Missing("not asked for: too many at once")),
+                _ if !stuck.is_running() => ("", Stack::Missing("the request ended meanwhile")),
+                (Some(stacks), true) => ("", stacks[position].take().into()),
+                (None, true) => match self.dumper.dump(stuck.slot.tid, PATIENCE) {
+                    Some(dump) if dump.holds => (", which keeps the interpreter", dump.frames.into()),
+                    Some(dump) => (", which waits for the interpreter", dump.frames.into()),
+                    None => ("", Stack::Missing("the thread did not answer")),
+                },
+            };
+            (self.log)(&stuck.entry(state, stack));
+        }
+    }
+}
+
+/// What there is of a stack, the innermost call last.
+enum Stack {
+    Frames(String),
+    Missing(&'static str),
+}
+
+impl From<Option<Vec<String>>> for Stack {
+    fn from(frames: Option<Vec<String>>) -> Self {
+        frames.map_or(Self::Missing("the thread runs no Python code"), Self::from)
+    }
+}
+
+impl From<Vec<String>> for Stack {
+    fn from(frames: Vec<String>) -> Self {
+        // Every application thread begins in `threading`, and nobody asks for that.
+        let begins = frames.iter().take_while(|frame| frame.contains("/threading.py\", line ")).count();
+        match &frames[begins..] {
+            [] => Self::Missing("the thread runs no Python code"),
+            frames => Self::Frames(frames.join("\n")),
+        }
+    }
+}
+
+impl Stuck {
+    fn is_running(&self) -> bool {
+        self.slot.running().is_some_and(|(since, _)| since == self.since)
+    }
+
+    /// One entry of several lines.
+    fn entry(&self, state: &str, stack: Stack) -> String {
+        let age = Duration::from_nanos(registry::now().saturating_sub(self.since)).as_secs_f64();
+        let Slot { name, tid, .. } = &*self.slot;
+        let mut text = format!(
+            "{}: has been in the application for {age:.1} s, on thread {name} (tid {tid}){state}\n",
+            self.request
+        );
+        // Writing to a String does not fail.
+        let _ = match stack {
+            Stack::Frames(frames) => write!(text, "Stack (most recent call last):\n{frames}"),
+            Stack::Missing(why) => write!(text, "No stack: {why}"),
+        };
+        text
+    }
+}
