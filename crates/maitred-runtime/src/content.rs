@@ -1,5 +1,6 @@
 //! What a handler sends as a body.
 
+use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -12,8 +13,33 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// Bytes shared with a cache or with other responses.
     Shared(Arc<[u8]>),
+    /// Bytes of somebody else's object, kept until they have left.
+    Owned(Owner),
     /// A part of a file, sent by the engine.
     File(FileRange),
+}
+
+/// An object that holds bytes: the same ones whenever it is asked. It is dropped on whatever thread sends
+/// the last of them.
+#[derive(Clone)]
+pub struct Owner(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl Owner {
+    /// Takes the object.
+    pub fn new(object: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(object))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({} bytes)", self.bytes().len())
+    }
 }
 
 /// A part of an open file. The file is never mapped: truncation would be a signal, not an error.
@@ -34,6 +60,7 @@ impl Content {
             Self::Static(bytes) => bytes.len() as u64,
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Shared(bytes) => bytes.len() as u64,
+            Self::Owned(owner) => owner.bytes().len() as u64,
             Self::File(range) => range.length,
         }
     }

@@ -10,7 +10,7 @@ mod handler;
 mod request;
 mod threads;
 
-pub use content::{Content, FileRange};
+pub use content::{Content, FileRange, Owner};
 pub use exchange::{Exchange, Flow, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Request};

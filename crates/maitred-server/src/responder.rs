@@ -258,6 +258,7 @@ fn cut(content: Content, length: u64) -> Content {
             Content::Bytes(all)
         }
         Content::Shared(all) => Content::Bytes(all[..bytes].to_vec()),
+        Content::Owned(owner) => Content::Bytes(owner.bytes()[..bytes].to_vec()),
         Content::File(range) => Content::File(FileRange { length, ..range }),
     }
 }

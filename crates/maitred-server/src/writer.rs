@@ -152,6 +152,7 @@ pub(crate) fn bytes_of(content: &Content) -> Option<&[u8]> {
         Content::Static(bytes) => Some(bytes),
         Content::Bytes(bytes) => Some(bytes),
         Content::Shared(bytes) => Some(bytes),
+        Content::Owned(owner) => Some(owner.bytes()),
         Content::File(_) => None,
     }
 }

@@ -92,6 +92,7 @@ fn bytes(content: &Content) -> Vec<u8> {
         Content::Static(bytes) => bytes.to_vec(),
         Content::Bytes(bytes) => bytes.clone(),
         Content::Shared(bytes) => bytes.to_vec(),
+        Content::Owned(owner) => owner.bytes().to_vec(),
         Content::File(range) => {
             let mut bytes = vec![0; range.length as usize];
             range.file.read_exact_at(&mut bytes, range.offset).unwrap();

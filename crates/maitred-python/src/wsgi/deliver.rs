@@ -1,13 +1,15 @@
 //! From the application's iterable to sent blocks.
 //!
-//! A list or tuple is known as a whole, so its length is declared and it leaves in one write. Every
-//! other iterable is sent block by block, each at once, as PEP 3333 demands.
+//! A list or tuple is known as a whole, so its length is declared and it leaves in one write; a file is
+//! given to the engine. Every other iterable is sent block by block, each at once, as PEP 3333 demands.
 
 use maitred_runtime::SendError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 
-use super::response::{StartResponse, Unsent};
+use super::block;
+use super::file::FileWrapper;
+use super::response::{Response, Unsent};
 use crate::report::type_name;
 
 /// Blocks of a list are joined up to this size, so that they leave in one write; above it the copy
@@ -47,22 +49,35 @@ impl From<Unsent> for Trouble {
 }
 
 /// Sends everything `result` yields and ends the response.
-pub(super) fn deliver(
-    py: Python<'_>,
-    result: &Bound<'_, PyAny>,
-    start: &StartResponse,
-) -> Result<(), Trouble> {
+pub(super) fn deliver(py: Python<'_>, result: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
     if let Ok(list) = result.cast_exact::<PyList>() {
+        if let Ok(only) = list.get_item(0)
+            && list.len() == 1
+        {
+            return deliver_one(py, &only, start);
+        }
         // A copy: the list could change while a block is being sent.
         deliver_all(py, &list.to_tuple(), start)
     } else if let Ok(tuple) = result.cast_exact::<PyTuple>() {
         deliver_all(py, tuple, start)
+    } else if let Ok(wrapper) = result.cast_exact::<FileWrapper>()
+        && let Some(range) = wrapper.get().range(py)
+    {
+        Ok(start.send_file(py, range)?)
     } else {
         deliver_each(py, result, start)
     }
 }
 
-fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &StartResponse) -> Result<(), Trouble> {
+fn deliver_one(py: Python<'_>, block: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
+    let block = bytes_of(block)?;
+    if block.as_bytes().is_empty() {
+        return Ok(start.finish()?);
+    }
+    Ok(start.send_whole(py, block::content(block))?)
+}
+
+fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &Response) -> Result<(), Trouble> {
     let mut total = 0;
     for block in blocks.iter_borrowed() {
         total += bytes_of(&block)?.as_bytes().len() as u64;
@@ -70,23 +85,23 @@ fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &StartRespons
     if total == 0 {
         return Ok(start.finish()?);
     }
-    if total <= MAX_JOINED || blocks.len() == 1 {
+    if total <= MAX_JOINED {
         let mut body = Vec::with_capacity(total as usize);
         for block in blocks.iter_borrowed() {
             body.extend_from_slice(bytes_of(&block)?.as_bytes());
         }
-        return Ok(start.send_whole(py, body)?);
+        return Ok(start.send_whole(py, body.into())?);
     }
     for block in blocks.iter_borrowed() {
-        let block = bytes_of(&block)?.as_bytes();
-        if !block.is_empty() {
-            start.send(py, block, Some(total))?;
+        let block = bytes_of(&block)?;
+        if !block.as_bytes().is_empty() {
+            start.send(py, block::content(block), Some(total))?;
         }
     }
     Ok(start.finish()?)
 }
 
-fn deliver_each(py: Python<'_>, result: &Bound<'_, PyAny>, start: &StartResponse) -> Result<(), Trouble> {
+fn deliver_each(py: Python<'_>, result: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
     if result.is_instance_of::<PyBytes>() {
         let text = "the application returned bytes; it must return an iterable of bytes, such as [body]";
         return Err(Trouble::Misuse(text.to_owned()));
@@ -94,13 +109,13 @@ fn deliver_each(py: Python<'_>, result: &Bound<'_, PyAny>, start: &StartResponse
     let mut first = true;
     for block in iterate(result)? {
         let block = block?;
-        let bytes = bytes_of(&block)?.as_bytes();
-        if bytes.is_empty() {
+        let block = bytes_of(&block)?;
+        if block.as_bytes().is_empty() {
             continue;
         }
-        let whole = if first { sole_block_length(result, bytes, start) } else { None };
+        let whole = if first { sole_block_length(result, block.as_bytes(), start) } else { None };
         first = false;
-        start.send(py, bytes, whole)?;
+        start.send(py, block::content(block), whole)?;
     }
     Ok(start.finish()?)
 }
@@ -117,7 +132,7 @@ fn iterate<'py>(result: &Bound<'py, PyAny>) -> Result<Bound<'py, PyIterator>, Tr
 
 /// PEP 3333, "Handling the Content-Length Header": an iterable whose `len()` is 1 has its first block
 /// as its whole body.
-fn sole_block_length(result: &Bound<'_, PyAny>, block: &[u8], start: &StartResponse) -> Option<u64> {
+fn sole_block_length(result: &Bound<'_, PyAny>, block: &[u8], start: &Response) -> Option<u64> {
     if start.declares_length() || result.is_instance_of::<PyIterator>() {
         return None;
     }

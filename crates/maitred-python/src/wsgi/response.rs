@@ -1,4 +1,4 @@
-//! `start_response` and `write`: the state of one response.
+//! What `start_response` and `write` do: the state of one response.
 //!
 //! ```text
 //! Waiting(no head) --start_response--> Waiting(head) --first block--> Streaming --end--> Over
@@ -15,11 +15,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Exchange, Flow, SendError, Stream};
+use maitred_runtime::{Content, Exchange, FileRange, Flow, SendError, Stream};
 use pyo3::exceptions::{PyAssertionError, PyBrokenPipeError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use super::block;
 use super::head::{self, Declared};
 use crate::report::type_name;
 
@@ -60,47 +61,13 @@ impl Unsent {
     }
 }
 
-/// The callable an application gets as `start_response`, valid for one request.
-#[pyclass(frozen, module = "maitred._engine")]
-pub(crate) struct StartResponse {
+/// The state of one response.
+pub(super) struct Response {
     phase: Mutex<Phase>,
     is_head: bool,
 }
 
-#[pymethods]
-impl StartResponse {
-    #[pyo3(signature = (status, headers, exc_info = None))]
-    fn __call__(
-        this: &Bound<'_, Self>,
-        status: &Bound<'_, PyAny>,
-        headers: &Bound<'_, PyAny>,
-        exc_info: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Write> {
-        this.get().declare(status, headers, exc_info)?;
-        Ok(Write { response: this.clone().unbind() })
-    }
-}
-
-/// The callable that `start_response` returns.
-#[pyclass(frozen, module = "maitred._engine")]
-pub(crate) struct Write {
-    response: Py<StartResponse>,
-}
-
-#[pymethods]
-impl Write {
-    fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Ok(data) = data.cast::<PyBytes>() else {
-            return Err(PyTypeError::new_err(format!("write() takes bytes, not {}", type_name(data))));
-        };
-        if data.as_bytes().is_empty() {
-            return Ok(());
-        }
-        self.response.get().send(py, data.as_bytes(), None).map_err(Unsent::into_error)
-    }
-}
-
-impl StartResponse {
+impl Response {
     pub(super) fn new(exchange: Exchange, is_head: bool) -> Self {
         Self { phase: Mutex::new(Phase::Waiting { exchange, declared: None }), is_head }
     }
@@ -110,7 +77,8 @@ impl StartResponse {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn declare(
+    /// What `start_response` does.
+    pub(super) fn declare(
         &self,
         status: &Bound<'_, PyAny>,
         headers: &Bound<'_, PyAny>,
@@ -136,18 +104,26 @@ impl StartResponse {
         }
     }
 
+    /// What `write` does.
+    pub(super) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
+        if data.as_bytes().is_empty() {
+            return Ok(());
+        }
+        self.send(py, block::content(data), None).map_err(Unsent::into_error)
+    }
+
     /// Sends one block at once; `whole` is the length of the whole body if that is known.
     ///
     /// While the engine holds as much as it may of this response, a block of a body that is still
     /// being made waits first, with the interpreter released. So the last block waits for nobody, and
     /// neither does any block of a body that is complete: it needs no less memory here.
-    pub(super) fn send(&self, py: Python<'_>, block: &[u8], whole: Option<u64>) -> Result<(), Unsent> {
+    pub(super) fn send(&self, py: Python<'_>, block: Content, whole: Option<u64>) -> Result<(), Unsent> {
         let (mut stream, full) = self.open_stream(whole)?;
         let room = match full && whole.is_none() {
             true => py.detach(|| wait_for_room(&mut stream)),
             false => Ok(()),
         };
-        let sent = room.and_then(|()| stream.send(block.to_vec()));
+        let sent = room.and_then(|()| stream.send(block));
         if sent == Err(SendError::Closed) {
             *self.phase() = Phase::Over { peer_gone: true };
             stream.abort("the peer closed the connection");
@@ -185,11 +161,11 @@ impl StartResponse {
     }
 
     /// Sends the whole body and ends the response: one write where nothing was sent before.
-    pub(super) fn send_whole(&self, py: Python<'_>, body: Vec<u8>) -> Result<(), Unsent> {
+    pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Busy) {
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
-                if length.is_none_or(|length| length == body.len() as u64) =>
+                if length.is_none_or(|length| length == body.len()) =>
             {
                 let answered = exchange.respond(head, body);
                 *phase = Phase::Over { peer_gone: answered == Err(SendError::Closed) };
@@ -198,10 +174,23 @@ impl StartResponse {
             unchanged => {
                 *phase = unchanged;
                 drop(phase);
-                self.send(py, &body, Some(body.len() as u64))?;
+                let length = body.len();
+                self.send(py, body, Some(length))?;
                 self.finish()
             }
         }
+    }
+
+    /// Sends a part of a file and ends the response. A smaller length that the application declared
+    /// is how much of it is sent.
+    pub(super) fn send_file(&self, py: Python<'_>, mut range: FileRange) -> Result<(), Unsent> {
+        if let Phase::Waiting { declared: Some(Declared { length: Some(length), .. }), .. } = &*self.phase() {
+            range.length = range.length.min(*length);
+        }
+        if range.length == 0 {
+            return self.finish();
+        }
+        self.send_whole(py, Content::File(range))
     }
 
     /// Ends the response after its last block. Without any block it has an empty body.

@@ -65,10 +65,14 @@ impl Respond for Responder {
     }
 
     fn send_data(&mut self, _: &Request, content: Content) -> Result<Flow, SendError> {
-        let Content::Bytes(mut bytes) = content else {
-            let Content::Static(bytes) = content else { panic!("unexpected content") };
-            self.peer.sent.lock().unwrap().blocks.push(bytes.to_vec());
-            return Ok(Flow::Ready);
+        let mut bytes = match content {
+            Content::Bytes(bytes) => bytes,
+            Content::Owned(owner) => owner.bytes().to_vec(),
+            Content::Static(bytes) => {
+                self.peer.sent.lock().unwrap().blocks.push(bytes.to_vec());
+                return Ok(Flow::Ready);
+            }
+            Content::Shared(_) | Content::File(_) => panic!("unexpected content"),
         };
         let mut sent = self.peer.sent.lock().unwrap();
         if self.peer.gone_after.is_some_and(|count| sent.blocks.len() >= count) {

@@ -1,0 +1,40 @@
+//! Blocks of a body as the engine takes them.
+
+use maitred_runtime::{Content, Owner};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Blocks from this size on are not copied: the engine holds the object until it has left. Below, a
+/// copy costs less than keeping the object and taking the interpreter's word for its end.
+const SHARED_FROM: usize = 2048;
+
+/// The content of a block.
+pub(super) fn content(block: &Bound<'_, PyBytes>) -> Content {
+    let bytes = block.as_bytes();
+    if bytes.len() < SHARED_FROM {
+        return Content::Bytes(bytes.to_vec());
+    }
+    let (start, length) = (bytes.as_ptr(), bytes.len());
+    Content::Owned(Owner::new(Shared { start, length, _object: block.clone().unbind() }))
+}
+
+/// A bytes object that the engine holds. Where the engine drops it without the interpreter, PyO3 keeps
+/// the reference until some thread attaches the next time, and gives it up there.
+struct Shared {
+    start: *const u8,
+    length: usize,
+    _object: Py<PyBytes>,
+}
+
+// SAFETY: a bytes object never changes and never moves, so that any thread may read it while the
+// reference is held, with the interpreter or without.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: pointer and length are those of the object referred to, which never changes.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}

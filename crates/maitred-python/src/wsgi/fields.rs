@@ -1,0 +1,170 @@
+//! From the name of a request field to its key in the environ.
+//!
+//! Keys are interned strings, made once for each spelling of a name. The table is read without a lock
+//! and only ever grows, up to its size: names that find no place (a peer can send any) cost what they
+//! would without a table.
+
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// Places of the table: four times what a site with many kinds of clients sees, so that probes stay
+/// short. Costs about 25 KiB a process.
+const PLACES: usize = 512;
+const _: () = assert!(PLACES.is_power_of_two());
+
+/// Places that are looked at for one name, so that names made to collide cost little.
+const PROBES: usize = 8;
+
+/// Longer names are not kept. The longest registered one has 32 bytes.
+const MAX_KEPT_NAME: usize = 48;
+
+/// Fields that browsers, proxies and command-line clients send: nobody can take their places.
+const COMMON: &[&str] = &[
+    "Accept",
+    "Accept-Charset",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Access-Control-Request-Headers",
+    "Access-Control-Request-Method",
+    "Authorization",
+    "Cache-Control",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "Cookie",
+    "DNT",
+    "Expect",
+    "Forwarded",
+    "From",
+    "Host",
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Keep-Alive",
+    "Max-Forwards",
+    "Origin",
+    "Pragma",
+    "Priority",
+    "Proxy",
+    "Range",
+    "Referer",
+    "Sec-CH-UA",
+    "Sec-CH-UA-Mobile",
+    "Sec-CH-UA-Platform",
+    "Sec-Fetch-Dest",
+    "Sec-Fetch-Mode",
+    "Sec-Fetch-Site",
+    "Sec-Fetch-User",
+    "Sec-GPC",
+    "TE",
+    "Traceparent",
+    "Tracestate",
+    "Transfer-Encoding",
+    "Upgrade",
+    "Upgrade-Insecure-Requests",
+    "User-Agent",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Real-IP",
+    "X-Request-ID",
+    "X-Requested-With",
+];
+
+/// What becomes of a field.
+pub(super) enum Meaning {
+    /// It is continued when it comes again (RFC 9110 §5.3).
+    List(Py<PyString>),
+    /// The first one counts.
+    Single(Py<PyString>),
+    /// It does not reach the application under its own name, or not at all.
+    Apart,
+}
+
+struct Known {
+    name: Box<[u8]>,
+    meaning: Meaning,
+}
+
+/// The table.
+pub(super) struct FieldNames {
+    places: Box<[OnceLock<Known>]>,
+}
+
+impl FieldNames {
+    pub(super) fn new(py: Python<'_>) -> Self {
+        let names = Self { places: (0..PLACES).map(|_| OnceLock::new()).collect() };
+        for name in COMMON {
+            names.with(py, name.as_bytes(), |_| ());
+            names.with(py, name.to_ascii_lowercase().as_bytes(), |_| ());
+        }
+        names
+    }
+
+    /// Calls `act` with what the field of this name means.
+    pub(super) fn with<T>(&self, py: Python<'_>, name: &[u8], act: impl FnOnce(&Meaning) -> T) -> T {
+        let first = hash(name);
+        for place in (first..first + PROBES).map(|place| &self.places[place % PLACES]) {
+            match place.get() {
+                Some(known) if *known.name == *name => return act(&known.meaning),
+                Some(_) => {}
+                None => {
+                    if name.len() > MAX_KEPT_NAME {
+                        break;
+                    }
+                    let known = Known {
+                        name: name.into(),
+                        meaning: meaning_of(name, |key| PyString::intern(py, key)),
+                    };
+                    // Whoever comes second has made it in vain.
+                    return match place.set(known) {
+                        Ok(()) => self.with(py, name, act),
+                        Err(known) => act(&known.meaning),
+                    };
+                }
+            }
+        }
+        // Not interned: in Python 3.12 what is interned stays for ever, and peers choose names.
+        act(&meaning_of(name, |key| PyString::new(py, key)))
+    }
+}
+
+/// The length and up to 16 bytes of the two ends: two loads where a hash of all bytes takes a loop.
+fn hash(name: &[u8]) -> usize {
+    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
+        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    // The multiplier is 2^64 divided by the golden ratio; its high bits depend on all others.
+    ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}
+
+/// Content-Length and Host are written by who makes the environ. The transfer coding has been removed
+/// from the body, so naming it would be wrong (RFC 9112 §7.1.3). An underscore could not be told from
+/// a hyphen afterwards, and `Proxy` would be taken for the environment variable HTTP_PROXY
+/// (CVE-2016-5385).
+fn meaning_of<'py>(name: &[u8], text: impl FnOnce(&str) -> Bound<'py, PyString>) -> Meaning {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    let apart = ["content-length", "host", "transfer-encoding", "proxy"];
+    if apart.into_iter().any(is) || name.contains(&b'_') {
+        return Meaning::Apart;
+    }
+    if is("content-type") {
+        return Meaning::Single(text("CONTENT_TYPE").unbind());
+    }
+    let mut key = String::with_capacity("HTTP_".len() + name.len());
+    key.push_str("HTTP_");
+    // A name is a token and so of ASCII; anything else would still be one character a byte.
+    key.extend(name.iter().map(|byte| match byte {
+        b'-' => '_',
+        other => char::from(other.to_ascii_uppercase()),
+    }));
+    Meaning::List(text(&key).unbind())
+}
