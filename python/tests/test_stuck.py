@@ -30,10 +30,13 @@ import ctypes, os, signal, threading
 os.mkfifo("door")
 door = os.open("door", os.O_RDWR)
 library = ctypes.PyDLL(None)
+both = threading.Barrier(2)
 signal.signal(signal.SIGRTMAX, lambda number, frame: print("own handler", flush=True))
 
 def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
+    if environ["PATH_INFO"] == "/both":
+        both.wait(30)
     count = keep() if environ["PATH_INFO"] == "/keeps" else 0
     return [f"{count} by {threading.current_thread().name}".encode()]
 
@@ -83,6 +86,10 @@ def test_the_stack_is_there_while_a_c_call_keeps_the_interpreter(serve: Serve, t
     server.process.send_signal(signal.SIGRTMAX)
     server.wait_for("own handler")  # What the application has taken stays its own.
     keeps, waits = server.connect(), server.connect()
+    # Both threads are there: while the interpreter is kept, none can be made.
+    for connection in (keeps, waits):
+        connection.request("GET", "/both")
+    assert len({connection.getresponse().read() for connection in (keeps, waits)}) == 2
     keeps.request("GET", "/keeps")
     entry = server.wait_for(ENTRY.format(path="/keeps") + ", which keeps the interpreter\n")
     server.wait_for(r'(?m)^  File ".*app\.py", line \d+ in keep$', entry.start())
