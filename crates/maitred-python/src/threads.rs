@@ -43,7 +43,13 @@ impl PythonThreads {
     /// # Errors
     /// The process has no descriptor left.
     pub fn new(log: ErrorSink) -> io::Result<Self> {
-        let shared = Shared { wanted: Mutex::default(), running: Mutex::default(), bell: Bell::new()?, log, exclusive: has_global_lock() };
+        let shared = Shared {
+            wanted: Mutex::default(),
+            running: Mutex::default(),
+            bell: Bell::new()?,
+            log,
+            exclusive: has_global_lock(),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
