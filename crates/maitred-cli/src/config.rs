@@ -8,7 +8,7 @@ use crate::env_file;
 use crate::host::Interface;
 use crate::options::OPTIONS;
 use crate::problem::{Problem, nearest};
-use crate::sources::Origins;
+use crate::sources::{Origins, Source};
 use crate::value::{AccessLog, ListenAddress, LogLevel, Mount};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
@@ -49,6 +49,10 @@ pub struct Config {
     pub keep_alive: Duration,
     /// The largest request body in bytes.
     pub max_body: u64,
+    /// Bytes of a request body that are kept in memory.
+    pub body_memory: u64,
+    /// Where longer bodies are kept.
+    pub spool: PathBuf,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
@@ -78,6 +82,8 @@ impl Default for Config {
             body_timeout: Duration::ZERO,
             keep_alive: Duration::ZERO,
             max_body: 0,
+            body_memory: 0,
+            spool: PathBuf::new(),
             drain_timeout: Duration::ZERO,
             access_log: AccessLog::default(),
             log_level: LogLevel::default(),
@@ -166,6 +172,10 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     if let AccessLog::File(path) = &config.access_log {
         check_log(path).map_err(|(what, remedy)| Problem::new(at("access-log"), what, remedy))?;
     }
+    // A default that does not fit this machine is a warning when the server starts.
+    if *origins.of("spool") != Source::Default {
+        check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;
+    }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
     Ok(Checked { addresses, target, mounts, environment })
@@ -201,6 +211,19 @@ fn check_folder(folder: &Path) -> Result<(), Wrong> {
             Err((format!("there is no folder {shown}"), correct(folder)))
         }
         Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
+    }
+}
+
+fn check_spool(folder: &Path) -> Result<(), Wrong> {
+    match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err((format!("{} is not a folder", folder.display()), "name a folder on a disk".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err((format!("there is no folder {}", folder.display()), correct(folder)))
+        }
+        Err(error) => {
+            Err((format!("the folder {} cannot be used: {error}", folder.display()), "allow it".to_owned()))
+        }
     }
 }
 

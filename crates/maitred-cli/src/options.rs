@@ -53,6 +53,7 @@ pub(crate) enum Kind {
     Path(Field<Option<PathBuf>>),
     UrlPath(Field<String>),
     Bytes(Field<u64>),
+    Folder(Field<PathBuf>),
     AccessLog(Field<AccessLog>),
     Level(Field<LogLevel>),
     Interface(Field<Interface>),
@@ -264,12 +265,37 @@ pub(crate) const OPTIONS: &[Definition] = &[
         name: "max-body",
         placeholder: "BYTES",
         kind: Kind::Bytes(|config| &mut config.max_body),
-        default: &["16m"],
+        default: &["1g"],
         reach: Reach::Everywhere,
         summary: "The largest request body; a larger one gets 413. Whole number, or with k, m or g \
-                  (units of 1024).",
-        cost: "a body is in memory before the application runs",
-        worst: "this much for every connection that uploads at the same time",
+                  (units of 1024). The default, that of Apache httpd and waitress, lets uploads pass \
+                  and leaves it to the application to take less.",
+        cost: "what is beyond body-memory is in the spool folder until the request is answered",
+        worst: "this much disk for every connection that uploads at the same time, and this much memory \
+                if the application reads it in one piece",
+    },
+    Definition {
+        name: "body-memory",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.body_memory),
+        default: &["256k"],
+        reach: Reach::Everywhere,
+        summary: "How much of a request body is kept in memory; a longer one goes to a file in the \
+                  spool folder. The default holds forms and documents; from there on a file costs little \
+                  beside receiving the body.",
+        cost: "this much memory for every request with such a body, while it is received and answered",
+        worst: "too much: slow uploads fill the memory; too little: the disk is used for small forms",
+    },
+    Definition {
+        name: "spool",
+        placeholder: "FOLDER",
+        kind: Kind::Folder(|config| &mut config.spool),
+        default: &["/var/tmp"],
+        reach: Reach::Everywhere,
+        summary: "The folder for request bodies beyond body-memory. The files have no names and are gone \
+                  with the request or the process. A folder in memory (tmpfs, often /tmp) is warned of.",
+        cost: "a descriptor and the body's size for each such request",
+        worst: "a full disk: such uploads get 507, other requests are served; a slow one delays them only",
     },
     Definition {
         name: "drain-timeout",
@@ -387,6 +413,7 @@ impl Definition {
             Kind::Path(field) => *field(config) = Some(value::path(text)?),
             Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
+            Kind::Folder(field) => *field(config) = value::folder(text)?,
             Kind::AccessLog(field) => *field(config) = value::access_log(text)?,
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
             Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
@@ -409,6 +436,7 @@ impl Definition {
             Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
             Kind::UrlPath(field) => quoted(field(config)),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
+            Kind::Folder(field) => quoted(&field(config).display().to_string()),
             Kind::AccessLog(field) => quoted(&field(config).to_string()),
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
             Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
@@ -428,6 +456,7 @@ impl Definition {
             Kind::Path(_) => "a path".to_owned(),
             Kind::UrlPath(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
+            Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => "off, - or a path".to_owned(),
             Kind::Level(_) | Kind::Interface(_) => self.placeholder.replace('|', ", "),
             Kind::Switch(_) => "true or false".to_owned(),

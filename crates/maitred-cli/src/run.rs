@@ -160,6 +160,8 @@ fn settings(
     settings.min_threads = config.min_threads;
     settings.max_threads = config.max_threads;
     settings.max_body = config.max_body;
+    settings.body_memory = config.body_memory;
+    settings.spool = config.spool.clone();
     settings.timeouts = Timeouts {
         head: config.head_timeout,
         body: config.body_timeout,

@@ -221,7 +221,7 @@ pub(crate) fn seconds(text: &str, min: f64, max: f64) -> Result<Duration, BadVal
         })
 }
 
-/// The largest number of bytes an option takes: 1 TiB, more than any memory a body would fit in.
+/// The largest number of bytes an option takes: 1 TiB, more than the disks that bodies go to.
 pub(crate) const MAX_BYTES: u64 = 1 << 40;
 
 pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
@@ -242,6 +242,13 @@ pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
             "give a whole number with k, m or g (units of 1024) or nothing behind it, for example 16m",
         )
     })
+}
+
+pub(crate) fn folder(text: &str) -> Result<PathBuf, BadValue> {
+    match text {
+        "" => Err(BadValue::new("the folder's name is empty", "write its path, for example /var/tmp")),
+        path => Ok(PathBuf::from(path)),
+    }
 }
 
 /// `bytes` in the largest unit that divides it.

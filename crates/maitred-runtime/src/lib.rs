@@ -4,12 +4,14 @@
 //! and a native handler see the same exchange. Leaves out: how a reply reaches the peer (the
 //! server implements [`Respond`]).
 
+mod body;
 mod content;
 mod exchange;
 mod handler;
 mod request;
 mod threads;
 
+pub use body::{Body, BodyReader, CloseFile};
 pub use content::{Content, FileRange, Owner};
 pub use exchange::{Exchange, Flow, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 
 use maitred_http::RequestHead;
 
+use crate::body::Body;
+
 /// A complete request: its head and its whole body.
 #[derive(Debug, Default)]
 pub struct Request {
     /// The head.
     pub head: RequestHead,
     /// The body, received completely before the handler runs (W1).
-    pub body: Vec<u8>,
+    pub body: Body,
     /// Where the request came from and where it arrived.
     pub endpoint: Endpoint,
 }

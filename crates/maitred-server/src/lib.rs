@@ -40,6 +40,7 @@ mod scratch;
 mod server;
 mod settings;
 mod site;
+mod spool;
 pub mod static_files;
 mod writer;
 

@@ -7,6 +7,8 @@ use maitred_http::{RequestHead, date};
 use maitred_io::clock;
 use maitred_runtime::Request;
 
+use crate::connection::body::Keeping;
+
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.
 const RECEIVE: usize = 64 * 1024;
@@ -82,6 +84,8 @@ impl Date {
 #[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) request: Request,
+    /// Where the body goes.
+    pub(crate) keeping: Keeping,
     /// The head is complete, and this is what it said.
     pub(crate) facts: Option<HeadFacts>,
     /// When its first byte was read, in monotonic nanoseconds.
@@ -109,8 +113,8 @@ impl Incoming {
             return;
         }
         incoming.request.head.clear();
-        incoming.request.body.clear();
-        incoming.request.body.shrink_to(MAX_KEPT);
+        incoming.request.body.clear(MAX_KEPT);
+        incoming.keeping = Keeping::Memory;
         incoming.facts = None;
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < MAX_SPARE {

@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::outcome::Counters;
 use crate::settings::Settings;
 use crate::site::Site;
+use crate::spool::{self, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {
@@ -77,16 +78,31 @@ impl Server {
     /// # Errors
     /// An address cannot be listened on, or the system is out of descriptors or threads.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
+        let open: Open = {
+            let folder = settings.spool.clone();
+            Box::new(move || spool::open(&folder))
+        };
+        if settings.routes.has_application() {
+            warn_of_spool(&settings);
+        }
+        Self::start_with(settings, open)
+    }
+
+    /// The same with another way to make the files of large bodies.
+    pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
         for address in &settings.listeners {
             listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
         }
+        let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
         let site = Arc::new(Site {
             routes: settings.routes,
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,
+            body_memory: settings.body_memory,
+            spooler,
             log: settings.log,
             counters: Counters::default(),
         });
@@ -159,5 +175,25 @@ impl Drop for Server {
             let _ = driver.join();
         }
         self.group.cut();
+        if let Some(spooler) = &self.group.site.spooler {
+            spooler.end();
+        }
+    }
+}
+
+/// Large bodies in memory after all, or nowhere to put them: said at the start, not at the first upload.
+fn warn_of_spool(settings: &Settings) {
+    let Settings { spool: folder, body_memory, log, .. } = settings;
+    let shown = folder.display();
+    match spool::probe(folder) {
+        Ok(Medium::Disk) => {}
+        Ok(Medium::Memory) => log.warn(format_args!(
+            "the spool folder {shown} is in memory (tmpfs): so is every request body of more than {body_memory} bytes; \
+             name a folder on a disk with --spool"
+        )),
+        Err(error) => log.warn(format_args!(
+            "no file can be made in the spool folder {shown}: {error}; request bodies of more than {body_memory} bytes \
+             will be refused with 503; name another folder with --spool"
+        )),
     }
 }

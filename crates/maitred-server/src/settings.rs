@@ -1,6 +1,7 @@
 //! Everything a server is told, in one struct with named fields.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
+    /// Bytes of a request body that are kept in memory; a longer one goes to a file without a name.
+    pub body_memory: u64,
+    /// The folder of these files.
+    pub spool: PathBuf,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -39,7 +44,9 @@ impl Settings {
             routes,
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),
-            max_body: 16 * 1024 * 1024,
+            max_body: 1024 * 1024 * 1024,
+            body_memory: 256 * 1024,
+            spool: PathBuf::from("/var/tmp"),
             log,
         }
     }

@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::outcome::Counters;
 use crate::route::Routes;
 use crate::settings::Timeouts;
+use crate::spool::Spooler;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
@@ -15,6 +16,9 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,
+    pub(crate) body_memory: u64,
+    /// None without an application: nobody reads bodies then.
+    pub(crate) spooler: Option<Spooler>,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
 }

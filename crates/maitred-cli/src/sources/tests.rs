@@ -61,7 +61,7 @@ fn nothing_given_is_the_default() {
     assert_eq!(loaded.config, expected);
     assert_eq!(listeners(&loaded), ["127.0.0.1:8000"]);
     assert_eq!((loaded.config.min_threads, loaded.config.max_threads), (1, 10));
-    assert_eq!(loaded.config.max_body, 16 << 20);
+    assert_eq!(loaded.config.max_body, 1 << 30);
     assert_eq!(origin(&loaded, "listen"), "default");
     assert_eq!(origin(&loaded, "application"), "command line");
     assert!(loaded.files.is_empty());

@@ -7,19 +7,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
 use maitred_http::{BodyLength, Method, RequestHead, Version, target};
-use maitred_runtime::{Endpoint, Request};
+use maitred_runtime::{Body, Endpoint, Request};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 use pyo3::{ffi, intern};
 
 use super::errors::ErrorStream;
 use super::fields::{FieldNames, Meaning};
 use super::file::FileWrapper;
+use super::input::Input;
 use super::text::{self, from_latin1};
-
-/// Bodies above this size are given back to the system once the application has its copy; smaller
-/// buffers stay with the connection for its next request. Costs at most this much per busy thread.
-const KEPT_BODY_BUFFER: usize = 64 * 1024;
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
 /// ones cost the making of two strings a request.
@@ -36,7 +33,6 @@ pub(super) struct EnvironBuilder {
     always: usize,
     names: FieldNames,
     origins: [OnceLock<Origin>; ORIGINS],
-    bytes_io: Py<PyAny>,
 }
 
 /// The dictionaries for one of our own addresses.
@@ -64,7 +60,8 @@ impl EnvironBuilder {
         base.set_item(intern!(py, "REMOTE_PORT"), intern!(py, ""))?;
         base.set_item(intern!(py, "wsgi.version"), (1, 0))?;
         base.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "http"))?;
-        base.set_item(intern!(py, "wsgi.input"), py.None())?;
+        // Without a body there is nothing to read and nothing to remember: one for all requests.
+        base.set_item(intern!(py, "wsgi.input"), Input::new(Body::default()))?;
         base.set_item(intern!(py, "wsgi.errors"), errors)?;
         base.set_item(intern!(py, "wsgi.multithread"), multithread)?;
         base.set_item(intern!(py, "wsgi.multiprocess"), false)?;
@@ -72,12 +69,11 @@ impl EnvironBuilder {
         base.set_item(intern!(py, "wsgi.file_wrapper"), py.get_type::<FileWrapper>())?;
         // Not of the PEP: tells frameworks that reading to the end of wsgi.input is safe without a length.
         base.set_item(intern!(py, "wsgi.input_terminated"), true)?;
-        let bytes_io = py.import("io")?.getattr("BytesIO")?.unbind();
         let (always, names) = (base.len(), FieldNames::new(py));
-        Ok(Self { base: base.unbind(), always, names, origins: Default::default(), bytes_io })
+        Ok(Self { base: base.unbind(), always, names, origins: Default::default() })
     }
 
-    /// The environ of `request`; takes the body out when it is large.
+    /// The environ of `request`; takes the body out.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &mut Request) -> PyResult<Bound<'py, PyDict>> {
         let environ = self.start(py, &request.endpoint, request.head.fields.len())?;
         set_request_line(&environ, &request.head)?;
@@ -87,12 +83,11 @@ impl EnvironBuilder {
         self.set_fields(&environ, &request.head)?;
         let body = &request.body;
         if !body.is_empty() || request.head.body != BodyLength::Empty {
-            environ.set_item(intern!(py, "CONTENT_LENGTH"), text::decimal(py, body.len() as u64)?)?;
+            environ.set_item(intern!(py, "CONTENT_LENGTH"), text::decimal(py, body.len())?)?;
         }
-        let input = self.bytes_io.bind(py).call1((PyBytes::new(py, body),))?;
-        environ.set_item(intern!(py, "wsgi.input"), input)?;
-        if body.capacity() > KEPT_BODY_BUFFER {
-            request.body = Vec::new();
+        if !body.is_empty() {
+            let input = Input::new(std::mem::take(&mut request.body));
+            environ.set_item(intern!(py, "wsgi.input"), input)?;
         }
         Ok(environ)
     }

@@ -8,6 +8,7 @@
 //! deliver.rs   the iterable → blocks sent      block.rs  one of them
 //! file.rs      wsgi.file_wrapper
 //! errors.rs    wsgi.errors
+//! input.rs     wsgi.input
 //! ```
 
 mod block;
@@ -18,6 +19,7 @@ mod errors;
 mod fields;
 mod file;
 mod head;
+mod input;
 mod response;
 mod text;
 

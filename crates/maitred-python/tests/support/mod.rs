@@ -172,7 +172,7 @@ pub fn request(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8])
         head.fields.push(name, value);
     }
     head.body = if body.is_empty() { BodyLength::Empty } else { BodyLength::Fixed(body.len() as u64) };
-    request.body = body.to_vec();
+    request.body = body.to_vec().into();
     request.endpoint.local = "127.0.0.1:8000".parse().unwrap();
     request.endpoint.peer = "[2001:db8::7]:50123".parse().unwrap();
     request

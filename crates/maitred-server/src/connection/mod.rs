@@ -11,6 +11,7 @@
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
 mod answer;
+pub(crate) mod body;
 mod deliver;
 mod linger;
 mod receive;

@@ -1,12 +1,16 @@
 //! Receiving requests: bytes to events, events to complete requests.
 
+use std::io;
+
 use maitred_h1::{Event, HeadFacts, Sender, TargetForm};
 use maitred_http::{BodyLength, Method, Status};
 use maitred_io::socket::Moved;
 
 use super::answer::leads_to_application;
+use super::body::{Keeping, keep};
 use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
 use crate::scratch::Incoming;
+use crate::spool::Progress;
 
 /// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
@@ -28,7 +32,6 @@ impl Connection {
     /// Reads and answers until there is nothing to read, a request has to be run, or the budget is
     /// used up.
     pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
-        self.listen_again(context.group, context.token);
         let turn = self.receive_all(context);
         let flushed = self.flush(context);
         match (turn, flushed) {
@@ -67,7 +70,15 @@ impl Connection {
 
     fn receive_all(&mut self, context: &mut Context<'_>) -> Turn {
         let mut requests = 0;
-        if !self.input.is_empty() {
+        if let Some(turn) = self.advance_spool(context, &mut requests) {
+            // While the disk is awaited, packets wake threads for nothing.
+            self.note_wake_while_running(context);
+            return turn;
+        }
+        self.listen_again(context.group, context.token);
+        // A body that paused may have ended there: its end is an event without bytes.
+        let paused = self.incoming.as_ref().is_some_and(|incoming| incoming.keeping.is_spool());
+        if !self.input.is_empty() || paused {
             let input = std::mem::take(&mut self.input);
             if let Some(turn) = self.consume_kept(context, input, &mut requests) {
                 return turn;
@@ -178,17 +189,25 @@ impl Connection {
                     facts.complete
                 }
                 Event::Data(bytes) => {
-                    let body = &mut incoming.request.body;
-                    if body.len() as u64 + bytes.len() as u64 > context.group.site.max_body {
+                    if !keep(context, &mut incoming, bytes) {
                         let turn = self.refuse(context, incoming, Status::CONTENT_TOO_LARGE, BODY_TOO_LARGE);
                         return Consumed { bytes: data.len(), turn: Some(turn) };
                     }
-                    body.extend_from_slice(bytes);
                     false
                 }
                 Event::Trailers(_) => false,
                 Event::End => true,
             };
+            if let Keeping::Spool(spool) = &mut incoming.keeping {
+                if complete {
+                    spool.complete();
+                }
+                self.incoming = Some(incoming);
+                match self.advance_spool(context, requests) {
+                    None => continue,
+                    turn => return Consumed { bytes: at, turn },
+                }
+            }
             if !complete {
                 self.incoming = Some(incoming);
                 continue;
@@ -214,8 +233,10 @@ impl Connection {
     fn prepare_body(&mut self, context: &mut Context<'_>, incoming: &mut Incoming, facts: HeadFacts) {
         /// Memory set aside before the first byte of a body has come.
         const MAX_RESERVED: u64 = 64 * 1024;
-        if let BodyLength::Fixed(length) = incoming.request.head.body {
-            incoming.request.body.reserve(length.min(MAX_RESERVED) as usize);
+        if let BodyLength::Fixed(length) = incoming.request.head.body
+            && let Some(memory) = incoming.request.body.memory_mut()
+        {
+            memory.reserve(length.min(MAX_RESERVED) as usize);
         }
         if facts.expect_continue {
             let version = incoming.request.head.version;
@@ -258,13 +279,27 @@ impl Connection {
     }
 
     pub(super) fn time_out_request(&mut self, context: &mut Context<'_>) -> Turn {
+        let spooled = self.spool_progress();
+        if matches!(spooled, Some(Progress::Written)) {
+            // In this very moment.
+            return self.receive(context);
+        }
         let Some(incoming) = self.incoming.take() else { return Turn::Close };
-        let reason = if incoming.facts.is_some() {
-            "the request body did not arrive in time"
-        } else {
-            "the request head did not arrive in time"
+        let turn = match spooled {
+            Some(Progress::Failed(error)) => self.refuse_unkept(context, incoming, &error),
+            Some(Progress::Waiting) => {
+                let error = io::Error::new(io::ErrorKind::TimedOut, "the disk takes too long");
+                self.refuse_unkept(context, incoming, &error)
+            }
+            _ if incoming.facts.is_some() => {
+                let reason = "the request body did not arrive in time";
+                self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason)
+            }
+            _ => {
+                let reason = "the request head did not arrive in time";
+                self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason)
+            }
         };
-        let turn = self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason);
         match self.flush(context) {
             Turn::Close => Turn::Close,
             _ if self.writer.is_none() => self.end_gently(context),

@@ -1,0 +1,175 @@
+//! `wsgi.input`: a body as the file that PEP 3333 describes, with the answers of `io.BytesIO`.
+//!
+//! Promises: the interpreter is released while a file is read. What is read from memory is copied once, into the object
+//! that the application gets. Any number of threads may read; each byte goes to one of them.
+
+use std::io::BufRead;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use maitred_runtime::Body;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyList};
+
+/// Bytes read from a file at once for lines and for small reads. Reads of at least this size go
+/// past it. As large as the pieces in which frameworks read forms.
+const BUFFER: usize = 64 * 1024;
+
+/// The input stream of one request.
+#[pyclass(frozen, module = "maitred._engine")]
+pub(crate) struct Input {
+    reader: Mutex<Reader>,
+}
+
+struct Reader {
+    body: Body,
+    /// Where the application is.
+    position: u64,
+    /// Bytes of a file from `start` on.
+    buffer: Vec<u8>,
+    start: u64,
+}
+
+impl Input {
+    pub(super) fn new(body: Body) -> Self {
+        Self { reader: Mutex::new(Reader { body, position: 0, buffer: Vec::new(), start: 0 }) }
+    }
+
+    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Reader> {
+        // Waits without the interpreter: who has the lock may be waiting for it.
+        self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Input {
+    /// At most `size` bytes; all that are left when it is negative or None.
+    #[pyo3(signature = (size = None, /))]
+    fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        self.lock(py).read(py, size)
+    }
+
+    /// The bytes up to the end of the line, at most `size` of them.
+    #[pyo3(signature = (size = None, /))]
+    fn readline<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        self.lock(py).line(py, size)
+    }
+
+    /// The lines that are left; no further ones once they have `hint` bytes.
+    #[pyo3(signature = (hint = None, /))]
+    fn readlines<'py>(&self, py: Python<'py>, hint: Option<isize>) -> PyResult<Bound<'py, PyList>> {
+        let hint = hint.and_then(|hint| usize::try_from(hint).ok()).filter(|hint| *hint > 0);
+        let mut reader = self.lock(py);
+        let lines = PyList::empty(py);
+        let mut total = 0;
+        while hint.is_none_or(|hint| total < hint) {
+            let line = reader.line(py, None)?;
+            let length = line.as_bytes().len();
+            if length == 0 {
+                break;
+            }
+            total += length;
+            lines.append(line)?;
+        }
+        Ok(lines)
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let line = self.lock(py).line(py, None)?;
+        Ok((!line.as_bytes().is_empty()).then_some(line))
+    }
+}
+
+/// `size` as applications mean it: negative and None stand for everything.
+fn limit(size: Option<isize>) -> usize {
+    size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)
+}
+
+impl Reader {
+    fn left(&self) -> usize {
+        usize::try_from(self.body.len() - self.position).unwrap_or(usize::MAX)
+    }
+
+    fn read<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        let count = limit(size).min(self.left());
+        if count < BUFFER || self.body.as_bytes().is_some() {
+            let window = self.window(py)?;
+            if window.len() >= count {
+                let bytes = PyBytes::new(py, &window[..count]);
+                self.position += count as u64;
+                return Ok(bytes);
+            }
+        }
+        let bytes = PyBytes::new_with(py, count, |bytes| self.fill(py, bytes))?;
+        self.position += count as u64;
+        Ok(bytes)
+    }
+
+    fn line<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut wanted = limit(size);
+        let mut begun: Vec<u8> = Vec::new();
+        loop {
+            let window = self.window(py)?;
+            let window = &window[..window.len().min(wanted)];
+            let mut rest = window;
+            // Cannot fail: it is memory.
+            let count = rest.skip_until(b'\n')?;
+            let (part, rest) = window.split_at(count);
+            let ended = part.last().is_none_or(|byte| *byte == b'\n') || count == wanted;
+            debug_assert!(ended || rest.is_empty());
+            let line = match (ended, begun.is_empty()) {
+                (true, true) => Some(PyBytes::new(py, part)),
+                (ended, _) => {
+                    begun.extend_from_slice(part);
+                    ended.then(|| PyBytes::new(py, &begun))
+                }
+            };
+            self.position += count as u64;
+            wanted -= count;
+            if let Some(line) = line {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// What can be had without waiting: of a body in memory all that is left, of a file a part; none
+    /// only at the end.
+    fn window(&mut self, py: Python<'_>) -> PyResult<&[u8]> {
+        if self.body.as_bytes().is_none() && self.buffered().is_empty() {
+            let count = self.left().min(BUFFER);
+            self.buffer.resize(count, 0);
+            self.start = self.position;
+            let Self { body, buffer, start, .. } = self;
+            py.detach(|| body.read_at(buffer, *start))?;
+        }
+        Ok(match self.body.as_bytes() {
+            // Not longer than usize: it is in memory.
+            Some(bytes) => &bytes[self.position as usize..],
+            None => self.buffered(),
+        })
+    }
+
+    /// What of the buffer the application has not had.
+    fn buffered(&self) -> &[u8] {
+        let passed = usize::try_from(self.position - self.start).unwrap_or(usize::MAX);
+        self.buffer.get(passed..).unwrap_or_default()
+    }
+
+    /// Fills `bytes` from the position on, without moving it. There are as many.
+    fn fill(&self, py: Python<'_>, bytes: &mut [u8]) -> PyResult<()> {
+        let buffered = self.buffered();
+        let (first, rest) = bytes.split_at_mut(buffered.len().min(bytes.len()));
+        first.copy_from_slice(&buffered[..first.len()]);
+        let offset = self.position + first.len() as u64;
+        let (body, wanted) = (&self.body, rest.len());
+        if py.detach(|| body.read_at(rest, offset))? != wanted {
+            return Err(PyOSError::new_err("the request body has lost its end"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! The body of a request: in memory, or in a file that has no name any more.
+//!
+//! Promises: it is complete, and reading it never waits for the peer. A handler that takes both kinds alike
+//! reads with [`Body::reader`]; one that knows its bodies are small asks for [`Body::as_bytes`].
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Takes over a file that nobody reads any more. Closing a large file without a name gives its blocks back, which can
+/// take as long as the disk likes; so whoever made the file decides which thread does it.
+pub type CloseFile = Arc<dyn Fn(File) + Send + Sync>;
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct Body(Kept);
+
+#[derive(Debug)]
+enum Kept {
+    Memory(Vec<u8>),
+    File(Box<Spilled>),
+}
+
+struct Spilled {
+    /// Present until it is handed to `close`.
+    file: Option<File>,
+    length: u64,
+    close: CloseFile,
+}
+
+impl Drop for Spilled {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            (self.close)(file);
+        }
+    }
+}
+
+impl fmt::Debug for Spilled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spilled").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl Default for Body {
+    /// Empty.
+    fn default() -> Self {
+        Self(Kept::Memory(Vec::new()))
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Kept::Memory(bytes))
+    }
+}
+
+impl Body {
+    /// The first `length` bytes of `file`, which goes to `close` in the end.
+    pub fn in_file(file: File, length: u64, close: CloseFile) -> Self {
+        Self(Kept::File(Box::new(Spilled { file: Some(file), length, close })))
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Kept::Memory(bytes) => bytes.len() as u64,
+            Kept::File(spilled) => spilled.length,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, if they are in memory.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Kept::Memory(bytes) => Some(bytes),
+            Kept::File(_) => None,
+        }
+    }
+
+    /// The bytes to change or to add to, if they are in memory.
+    pub fn memory_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.0 {
+            Kept::Memory(bytes) => Some(bytes),
+            Kept::File(_) => None,
+        }
+    }
+
+    /// Reads it from the start; may be asked for any number of times. Reading from a file can wait for the disk.
+    pub fn reader(&self) -> BodyReader<'_> {
+        BodyReader { body: self, position: 0 }
+    }
+
+    /// Fills `buffer` with the bytes from `offset` on, as many as there are; returns how many that is, less than
+    /// `buffer` has room for only at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left);
+        let buffer = &mut buffer[..count];
+        if count == 0 {
+            return Ok(0);
+        }
+        match &self.0 {
+            // Not longer than usize: it is in memory.
+            Kept::Memory(bytes) => buffer.copy_from_slice(&bytes[offset as usize..offset as usize + count]),
+            Kept::File(spilled) => {
+                let file = spilled.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                file.read_exact_at(buffer, offset)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// All bytes, copied into memory: as many as `--max-body` allows.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn to_vec(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.len()).map_err(io::Error::other)?];
+        self.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// Makes it empty. At most `keep` bytes of its memory are kept for the next one.
+    pub fn clear(&mut self, keep: usize) {
+        match &mut self.0 {
+            Kept::Memory(bytes) => {
+                bytes.clear();
+                bytes.shrink_to(keep);
+            }
+            Kept::File(_) => *self = Self::default(),
+        }
+    }
+}
+
+/// Reads a [`Body`] in order.
+#[derive(Debug)]
+pub struct BodyReader<'a> {
+    body: &'a Body,
+    position: u64,
+}
+
+impl Read for BodyReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.body.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// The same bytes in memory and in a file that has more of them, and what was closed.
+    fn both(bytes: &[u8]) -> ([Body; 2], Arc<Mutex<usize>>) {
+        let closed = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&closed);
+        let close: CloseFile = Arc::new(move |_file| *count.lock().expect("not poisoned") += 1);
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("room");
+        file.write_all(b"beyond").expect("room");
+        let file = Body::in_file(file, bytes.len() as u64, close);
+        ([Body::from(bytes.to_vec()), file], closed)
+    }
+
+    #[test]
+    fn both_kinds_read_the_same() {
+        for bytes in [&b""[..], b"a", b"some more bytes"] {
+            let (bodies, _) = both(bytes);
+            for body in &bodies {
+                assert_eq!((body.len(), body.is_empty()), (bytes.len() as u64, bytes.is_empty()));
+                assert_eq!(body.to_vec().expect("readable"), bytes);
+                for size in 1..bytes.len() + 2 {
+                    let (mut reader, mut read) = (body.reader(), Vec::new());
+                    let mut part = vec![0; size];
+                    loop {
+                        match reader.read(&mut part).expect("readable") {
+                            0 => break,
+                            count => read.extend_from_slice(&part[..count]),
+                        }
+                    }
+                    assert_eq!(read, bytes, "in parts of {size}");
+                }
+                assert_eq!(body.read_at(&mut [0; 4], u64::MAX).expect("nothing there"), 0);
+            }
+            assert_eq!((bodies[0].as_bytes(), bodies[1].as_bytes()), (Some(bytes), None));
+        }
+    }
+
+    #[test]
+    fn a_file_is_handed_back_once_when_the_body_is_gone() {
+        let ([_, mut file], closed) = both(b"abc");
+        assert_eq!(*closed.lock().expect("not poisoned"), 0);
+        file.clear(10);
+        assert_eq!((file.len(), file.as_bytes()), (0, Some(&b""[..])));
+        assert_eq!(*closed.lock().expect("not poisoned"), 1);
+        drop(file);
+        assert_eq!(*closed.lock().expect("not poisoned"), 1);
+    }
+
+    #[test]
+    fn a_cleared_body_keeps_no_more_memory_than_it_may() {
+        let mut body = Body::from(vec![b'x'; 10_000]);
+        body.clear(100);
+        assert!(body.memory_mut().expect("in memory").capacity() < 10_000);
+        assert!(body.is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when nobody will read it.
+
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+
+use maitred_http::Status;
+
+use super::answer::leads_to_application;
+use super::{Connection, Context, Turn};
+use crate::scratch::Incoming;
+use crate::spool::{Progress, Spool};
+
+/// Where the bytes of a body that is being received go.
+#[derive(Default)]
+pub(crate) enum Keeping {
+    /// To the request.
+    #[default]
+    Memory,
+    /// To a file.
+    Spool(Spool),
+    /// Nowhere, but they are counted: the engine answers, and does not look at them.
+    Nowhere(u64),
+}
+
+impl Keeping {
+    pub(super) fn is_spool(&self) -> bool {
+        matches!(self, Self::Spool(_))
+    }
+}
+
+/// Takes bytes of a body. False when it is longer than `max-body`.
+pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8]) -> bool {
+    let site = &context.group.site;
+    let before = match &incoming.keeping {
+        Keeping::Memory => incoming.request.body.len(),
+        Keeping::Spool(spool) => spool.len(),
+        Keeping::Nowhere(length) => *length,
+    };
+    let length = before + bytes.len() as u64;
+    if length > site.max_body {
+        return false;
+    }
+    if length > site.body_memory && matches!(incoming.keeping, Keeping::Memory) {
+        spill(context, incoming);
+    }
+    match &mut incoming.keeping {
+        Keeping::Spool(spool) => spool.push(bytes),
+        Keeping::Nowhere(counted) => *counted = length,
+        Keeping::Memory => {
+            if let Some(memory) = incoming.request.body.memory_mut() {
+                memory.extend_from_slice(bytes);
+            }
+        }
+    }
+    true
+}
+
+/// Memory keeps no more of this body.
+fn spill(context: &Context<'_>, incoming: &mut Incoming) {
+    let bytes = incoming.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
+    incoming.keeping = match &context.group.site.spooler {
+        Some(spooler) if leads_to_application(context, incoming) => {
+            let (group, token) = (Arc::clone(context.group), context.token);
+            Keeping::Spool(spooler.begin(bytes, move || group.resume(token)))
+        }
+        _ => Keeping::Nowhere(bytes.len() as u64),
+    };
+}
+
+impl Connection {
+    /// Goes on with a body that goes to a file. `None` when more of it can be received, or when there is
+    /// none.
+    pub(super) fn advance_spool(&mut self, context: &mut Context<'_>, requests: &mut u32) -> Option<Turn> {
+        let mut incoming = self.incoming.take()?;
+        let Keeping::Spool(spool) = &mut incoming.keeping else {
+            self.incoming = Some(incoming);
+            return None;
+        };
+        match spool.advance() {
+            Progress::Open => {
+                self.incoming = Some(incoming);
+                None
+            }
+            Progress::Waiting => {
+                self.incoming = Some(incoming);
+                Some(Turn::Wait)
+            }
+            Progress::Written => {
+                incoming.request.body = spool.take_body();
+                incoming.keeping = Keeping::Memory;
+                *requests += 1;
+                self.answer(context, incoming)
+            }
+            Progress::Failed(error) => Some(self.refuse_unkept(context, incoming, &error)),
+        }
+    }
+
+    /// The deadline of a body is over: how far the spool is, if the body goes there.
+    pub(super) fn spool_progress(&mut self) -> Option<Progress> {
+        match &mut self.incoming.as_mut()?.keeping {
+            Keeping::Spool(spool) => Some(spool.advance()),
+            Keeping::Memory | Keeping::Nowhere(_) => None,
+        }
+    }
+
+    /// The body cannot be kept: that is our fault, or the disk's, and this request's end only.
+    pub(super) fn refuse_unkept(
+        &mut self,
+        context: &mut Context<'_>,
+        incoming: Box<Incoming>,
+        error: &Error,
+    ) -> Turn {
+        use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let status = match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Status::INSUFFICIENT_STORAGE,
+            _ => Status::SERVICE_UNAVAILABLE,
+        };
+        let head = &incoming.request.head;
+        context.group.site.log.error(format_args!(
+            "{}: {} {}: the request body cannot be kept in the spool folder (--spool): {error}; {status} was sent",
+            self.peer,
+            head.method,
+            head.target().escape_ascii()
+        ));
+        self.refuse(context, incoming, status, "the server cannot keep the request body")
+    }
+}

@@ -1,0 +1,286 @@
+//! The spool: what of a request body goes beyond memory is written to a file without a name, by a thread of its own.
+//!
+//! ```text
+//!   connection                                     spooler
+//!   gather 128 KiB ──── chunk, queue ────────────► write(2) to the connection's file
+//!      │ gather on                                    │
+//!      ├─ 128 KiB again, chunk not written: pause     │
+//!      ◄───────────── wake ───────────────────────────┘
+//!   complete, all written: the file is the body
+//! ```
+//! Promises: a thread that polls never opens, writes or closes a file here. A connection has at most one chunk in the queue and
+//! one it gathers, so the memory of an upload does not depend on its size. What ends early leaves nothing behind: a chunk that
+//! has not been written is dropped at once, its file by the spooler. Leaves out: which body goes here (`connection/body.rs`).
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use maitred_runtime::{Body, CloseFile};
+
+pub(crate) use file::{Medium, open, probe};
+
+/// Bytes written at once: above it a write costs by the byte, and each upload holds up to two chunks.
+pub(crate) const CHUNK: usize = 128 * 1024;
+
+/// Chunks that may wait. Each connection has at most one, so that this is reached only while the disk stands still for
+/// longer than uploads wait for it.
+const MAX_WAITING: usize = 16 * 1024;
+
+/// Makes the file of one body.
+pub(crate) type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
+
+/// The thread that writes, and its queue.
+pub(crate) struct Spooler {
+    queue: Arc<Queue>,
+    close: CloseFile,
+}
+
+struct Queue {
+    jobs: Mutex<Jobs>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    ended: bool,
+}
+
+enum Job {
+    Write(Arc<Upload>),
+    Close(File),
+}
+
+/// What a connection and the spooler share of one body.
+struct Upload {
+    state: Mutex<State>,
+    /// Tells the connection that the chunk is written or has failed.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    /// A chunk is in the queue or being written.
+    busy: bool,
+    /// The chunk, until the spooler takes it.
+    chunk: Vec<u8>,
+    /// None before the first chunk and while the spooler writes.
+    file: Option<File>,
+    error: Option<io::Error>,
+    /// The memory of a written chunk.
+    spare: Vec<u8>,
+    abandoned: bool,
+}
+
+impl Spooler {
+    /// Starts the thread. It does not survive a fork(2).
+    pub(crate) fn start(open: Open) -> io::Result<Self> {
+        let queue = Arc::new(Queue { jobs: Mutex::default(), work: Condvar::new() });
+        let own = Arc::clone(&queue);
+        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || own.work(open))?;
+        let own = Arc::clone(&queue);
+        let close: CloseFile = Arc::new(move |file| {
+            own.push(Job::Close(file));
+        });
+        Ok(Self { queue, close })
+    }
+
+    /// A body of which `bytes` have come so far. `wake` is called, on the spooler's thread, whenever
+    /// [`advance`](Spool::advance) may find something new.
+    pub(crate) fn begin(&self, bytes: Vec<u8>, wake: impl Fn() + Send + Sync + 'static) -> Spool {
+        let upload = Arc::new(Upload { state: Mutex::default(), wake: Box::new(wake) });
+        Spool {
+            upload,
+            queue: Arc::clone(&self.queue),
+            close: Arc::clone(&self.close),
+            length: bytes.len() as u64,
+            gathered: bytes,
+            complete: false,
+        }
+    }
+
+    /// Ends the thread once it has written what it is writing; what waits is dropped.
+    pub(crate) fn end(&self) {
+        let mut jobs = self.queue.lock();
+        jobs.ended = true;
+        let waiting = std::mem::take(&mut jobs.waiting);
+        drop(jobs);
+        self.queue.work.notify_all();
+        drop(waiting);
+    }
+}
+
+impl Drop for Spooler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False when the job cannot be done: too many wait, or the server ends. It is dropped then.
+    fn push(&self, job: Job) -> bool {
+        let mut jobs = self.lock();
+        if jobs.ended || jobs.waiting.len() >= MAX_WAITING {
+            return false;
+        }
+        jobs.waiting.push_back(job);
+        drop(jobs);
+        self.work.notify_one();
+        true
+    }
+
+    fn work(&self, mut open: Open) {
+        loop {
+            let mut jobs = self.lock();
+            let job = loop {
+                if jobs.ended {
+                    return;
+                }
+                match jobs.waiting.pop_front() {
+                    Some(job) => break job,
+                    None => jobs = self.work.wait(jobs).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(jobs);
+            match job {
+                Job::Write(upload) => upload.write(&mut open),
+                Job::Close(file) => drop(file),
+            }
+        }
+    }
+}
+
+impl Upload {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the chunk, on the spooler's thread.
+    fn write(&self, open: &mut Open) {
+        let mut state = self.lock();
+        if state.abandoned {
+            return;
+        }
+        let mut chunk = std::mem::take(&mut state.chunk);
+        let file = state.file.take();
+        drop(state);
+        let written = file.map_or_else(open, Ok).and_then(|mut file| file.write_all(&chunk).map(|()| file));
+        let mut state = self.lock();
+        state.busy = false;
+        match written {
+            // Closed here, where it may take its time.
+            Ok(file) if state.abandoned => {
+                drop(state);
+                drop(file);
+                return;
+            }
+            Ok(file) => state.file = Some(file),
+            Err(error) => state.error = Some(error),
+        }
+        // The first one may be as large as what memory keeps of a body.
+        if chunk.capacity() <= 2 * CHUNK {
+            chunk.clear();
+            state.spare = chunk;
+        }
+        drop(state);
+        (self.wake)();
+    }
+}
+
+/// The connection's side of a body that is being written.
+pub(crate) struct Spool {
+    upload: Arc<Upload>,
+    queue: Arc<Queue>,
+    close: CloseFile,
+    /// Bytes for the next chunk.
+    gathered: Vec<u8>,
+    length: u64,
+    complete: bool,
+}
+
+/// How far a body is.
+pub(crate) enum Progress {
+    /// More of it can be taken.
+    Open,
+    /// Nothing until the spooler wakes the connection.
+    Waiting,
+    /// It is complete and written.
+    Written,
+    /// It cannot be kept.
+    Failed(io::Error),
+}
+
+impl Spool {
+    /// The bytes so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Takes bytes; call [`advance`](Self::advance) then.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.gathered.extend_from_slice(bytes);
+        self.length += bytes.len() as u64;
+    }
+
+    /// All bytes have come; call [`advance`](Self::advance) then.
+    pub(crate) fn complete(&mut self) {
+        self.complete = true;
+    }
+
+    /// Hands on what there is, if the spooler has written what it had, and tells how far the body is.
+    pub(crate) fn advance(&mut self) -> Progress {
+        let mut state = self.upload.lock();
+        if let Some(error) = state.error.take() {
+            return Progress::Failed(error);
+        }
+        let full = self.gathered.len() >= CHUNK;
+        if state.busy {
+            return if full || self.complete { Progress::Waiting } else { Progress::Open };
+        }
+        if self.complete && self.gathered.is_empty() {
+            return Progress::Written;
+        }
+        if !full && !self.complete {
+            return Progress::Open;
+        }
+        state.chunk = std::mem::replace(&mut self.gathered, std::mem::take(&mut state.spare));
+        state.busy = true;
+        drop(state);
+        if !self.queue.push(Job::Write(Arc::clone(&self.upload))) {
+            return Progress::Failed(io::Error::other("too many bodies wait for the disk"));
+        }
+        if self.complete { Progress::Waiting } else { Progress::Open }
+    }
+
+    /// The body, after [`Progress::Written`].
+    pub(crate) fn take_body(&mut self) -> Body {
+        match self.upload.lock().file.take() {
+            Some(file) => Body::in_file(file, self.length, Arc::clone(&self.close)),
+            // Nothing has been written: nothing has come.
+            None => Body::default(),
+        }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        let mut state = self.upload.lock();
+        state.abandoned = true;
+        let (chunk, file) = (std::mem::take(&mut state.chunk), state.file.take());
+        drop(state);
+        drop(chunk);
+        if let Some(file) = file {
+            (self.close)(file);
+        }
+    }
+}
