@@ -172,7 +172,11 @@ def test_the_file_is_closed(server: Server, kind: str, method: str, path: str) -
     connection = server.connect()
     connection.request(method, f"{path}?kind={kind}&key=one")
     connection.getresponse().read()
-    # The same thread closes before it takes the next request of this connection.
-    connection.request("GET", "/raw?log=1")
-    assert connection.getresponse().read() == b"one"
+    # The answer is complete before the file is closed, and another thread may take the next request.
+    for _ in range(1000):
+        connection.request("GET", "/raw?log=1")
+        closed = connection.getresponse().read()
+        if closed:
+            break
+    assert closed == b"one"
     connection.close()
