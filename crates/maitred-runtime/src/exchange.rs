@@ -10,6 +10,7 @@
 //! compile. All steps can be taken on any thread.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_http::{ResponseHead, Status};
@@ -53,6 +54,23 @@ pub trait Respond: Send {
 
     /// Whether the peer is known to be gone.
     fn is_closed(&self) -> bool;
+
+    /// Has `observer` told of every change until the end of the exchange: the peer has ended its sending
+    /// side, the peer is gone, there is room again. What has happened already is not told: look afterwards.
+    fn observe(&mut self, observer: Arc<dyn Observe>);
+
+    /// Whether the peer has ended its sending side, or is gone. A peer that has only ended its sending side
+    /// may still read the response (RFC 9112 §9.6), but most have left.
+    fn has_peer_ended(&self) -> bool;
+
+    /// Whether as much is queued as one response may hold.
+    fn is_full(&self) -> bool;
+}
+
+/// Is told that something has changed for an exchange; what, it asks the exchange.
+pub trait Observe: Send + Sync + 'static {
+    /// Called on any thread, under a lock of the server: neither waits nor calls the exchange.
+    fn changed(&self);
 }
 
 /// Whether more can be queued.
@@ -118,6 +136,16 @@ impl Exchange {
     /// Whether the peer is known to be gone.
     pub fn is_closed(&self) -> bool {
         self.responder.as_ref().is_none_or(|responder| responder.is_closed())
+    }
+
+    /// Has `observer` told of changes; see [`Respond::observe`]. It stays with the [`Stream`].
+    pub fn observe(&mut self, observer: Arc<dyn Observe>) {
+        self.responder.as_mut().expect("present until answered").observe(observer);
+    }
+
+    /// Whether the peer has ended its sending side, or is gone; see [`Respond::has_peer_ended`].
+    pub fn has_peer_ended(&self) -> bool {
+        self.responder.as_ref().is_none_or(|responder| responder.has_peer_ended())
     }
 
     /// Answers completely: head and body leave in one write where the socket takes them.
@@ -202,6 +230,21 @@ impl Stream {
     /// Whether the peer is known to be gone.
     pub fn is_closed(&self) -> bool {
         self.responder.as_ref().is_none_or(|responder| responder.is_closed())
+    }
+
+    /// Has `observer` told of changes; see [`Respond::observe`].
+    pub fn observe(&mut self, observer: Arc<dyn Observe>) {
+        self.responder.as_mut().expect("present until finished").observe(observer);
+    }
+
+    /// Whether the peer has ended its sending side, or is gone; see [`Respond::has_peer_ended`].
+    pub fn has_peer_ended(&self) -> bool {
+        self.responder.as_ref().is_none_or(|responder| responder.has_peer_ended())
+    }
+
+    /// Whether to wait for room before more is sent.
+    pub fn is_full(&self) -> bool {
+        self.responder.as_ref().is_some_and(|responder| responder.is_full())
     }
 
     /// Ends the response.

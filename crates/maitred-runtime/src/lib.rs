@@ -6,6 +6,7 @@
 
 mod body;
 mod content;
+mod event_loop;
 mod exchange;
 mod handler;
 mod request;
@@ -13,7 +14,8 @@ mod threads;
 
 pub use body::{Body, BodyReader, CloseFile};
 pub use content::{Content, FileRange, Owner};
-pub use exchange::{Exchange, Flow, Respond, SendError, Stream};
+pub use event_loop::{EventLoop, Turned, Turns};
+pub use exchange::{Exchange, Flow, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Request};
 pub use threads::{NativeThreads, ThreadBody, ThreadHost};

@@ -1,6 +1,9 @@
 //! Who makes application threads. A language that must own its threads brings its own host.
 
 use std::io;
+use std::sync::Arc;
+
+use crate::event_loop::EventLoop;
 
 /// What an application thread does until the server ends it.
 pub type ThreadBody = Box<dyn FnOnce() + Send + 'static>;
@@ -19,6 +22,12 @@ pub trait ThreadHost: Send + Sync + 'static {
     /// take over when it waits for something.
     fn is_exclusive(&self) -> bool {
         false
+    }
+
+    /// An event loop that runs all application code. The server then asks for no threads: the loop polls,
+    /// and handlers are called on its thread.
+    fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
+        None
     }
 }
 

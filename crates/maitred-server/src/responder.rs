@@ -9,7 +9,7 @@ use maitred_h1::{HeadError, Sender};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::{Content, FileRange, Flow, Request, Respond, SendError};
+use maitred_runtime::{Content, FileRange, Flow, Observe, Request, Respond, SendError};
 
 use crate::connection::Connection;
 use crate::group::Group;
@@ -28,8 +28,8 @@ pub(crate) struct Room {
     wake: Condvar,
 }
 
-impl Room {
-    pub(crate) fn made(&self) {
+impl Observe for Room {
+    fn changed(&self) {
         *self.made.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.wake.notify_all();
     }
@@ -209,14 +209,20 @@ impl Respond for Responder {
             self.deliver(Content::Static(b""), b"")?;
         }
         let until = Instant::now() + limit;
+        let room = Arc::new(Room::default());
         loop {
             let full = self.with_connection(|connection| {
                 if connection.is_dead() {
                     return Err(SendError::Closed);
                 }
-                Ok(connection.is_full().then(|| Arc::clone(connection.room.get_or_insert_default())))
+                if connection.is_full() {
+                    connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
+                }
+                Ok(connection.is_full())
             });
-            let Some(room) = full.ok_or(SendError::Closed)?? else { return Ok(Flow::Ready) };
+            if !full.ok_or(SendError::Closed)?? {
+                return Ok(Flow::Ready);
+            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Flow::Full);
@@ -227,6 +233,18 @@ impl Respond for Responder {
             }
             *made = false;
         }
+    }
+
+    fn observe(&mut self, observer: Arc<dyn Observe>) {
+        self.with_connection(|connection| connection.observer = Some(observer));
+    }
+
+    fn has_peer_ended(&self) -> bool {
+        self.with_connection(|connection| connection.has_peer_ended()).unwrap_or(true)
+    }
+
+    fn is_full(&self) -> bool {
+        self.with_connection(|connection| connection.is_full()).unwrap_or(false)
     }
 
     fn is_closed(&self) -> bool {

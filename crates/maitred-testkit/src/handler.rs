@@ -68,7 +68,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use maitred_runtime::{Content, Flow, Request, Respond, SendError};
+    use maitred_runtime::{Content, Flow, Observe, Request, Respond, SendError};
 
     use super::*;
 
@@ -102,6 +102,16 @@ mod tests {
         }
 
         fn is_closed(&self) -> bool {
+            false
+        }
+
+        fn observe(&mut self, _: Arc<dyn Observe>) {}
+
+        fn has_peer_ended(&self) -> bool {
+            false
+        }
+
+        fn is_full(&self) -> bool {
             false
         }
     }

@@ -65,7 +65,7 @@ impl Interest {
     fn flags(self) -> EventFlags {
         match self {
             Self::ReadWrite => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
-            Self::Write => EventFlags::OUT | EventFlags::ET,
+            Self::Write => EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             Self::Read => EventFlags::IN | EventFlags::ET,
             Self::ReadLevel => EventFlags::IN,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use _engine::{ErrorSink, WsgiHandler};
 use maitred_http::{BodyLength, Method, ResponseHead};
-use maitred_runtime::{Content, Exchange, Flow, Handler, Request, Respond, SendError};
+use maitred_runtime::{Content, Exchange, Flow, Handler, Observe, Request, Respond, SendError};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
@@ -107,6 +107,16 @@ impl Respond for Responder {
 
     fn is_closed(&self) -> bool {
         false
+    }
+
+    fn observe(&mut self, _observer: Arc<dyn Observe>) {}
+
+    fn has_peer_ended(&self) -> bool {
+        false
+    }
+
+    fn is_full(&self) -> bool {
+        *self.peer.full.lock().unwrap()
     }
 }
 

@@ -8,7 +8,7 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Flow, SendError};
 
 use super::answer::MAX_COPIED;
-use super::{Connection, DRAIN_GRACE, Phase, nanos};
+use super::{Connection, DRAIN_GRACE, Phase, has_made_room, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::responder::MAX_HELD;
@@ -78,18 +78,24 @@ impl Connection {
 
     fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         let Some(writer) = &mut self.writer else { return Ok(Flow::Ready) };
-        match writer.send(&self.socket) {
+        let before = writer.held();
+        let sent = writer.send(&self.socket);
+        let now = writer.held();
+        if has_made_room(before, now) {
+            self.tell();
+        }
+        match sent {
             Sent::All => {
                 self.writer = None;
                 Ok(Flow::Ready)
             }
             Sent::Blocked => {
-                let full = writer.held() > MAX_HELD;
+                let full = now > MAX_HELD;
                 self.put_off(group, token);
                 Ok(if full { Flow::Full } else { Flow::Ready })
             }
             Sent::Budget => {
-                let full = writer.held() > MAX_HELD;
+                let full = now > MAX_HELD;
                 self.put_off(group, token);
                 group.resume(token);
                 Ok(if full { Flow::Full } else { Flow::Ready })
@@ -116,7 +122,7 @@ impl Connection {
         if let Some(slot) = group.slots.find(token.slot) {
             slot.peer_gone.store(true, Ordering::Release);
         }
-        self.tell_room();
+        self.tell();
         Err(SendError::Closed)
     }
 
@@ -134,7 +140,7 @@ impl Connection {
     pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool) {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
-        self.room = None;
+        self.observer = None;
         self.phase = Phase::Sending;
         if self.dead || (self.last && self.writer.is_none()) {
             group.resume(token);

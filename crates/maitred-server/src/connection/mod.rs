@@ -25,11 +25,12 @@ use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::socket::{Moved, Socket};
 use maitred_io::sync::atomic::Ordering;
+use maitred_runtime::Observe;
 
 use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
-use crate::responder::Room;
+use crate::responder::MAX_HELD;
 use crate::scratch::{Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 
@@ -57,8 +58,8 @@ pub(crate) struct Connection {
     incoming: Option<Box<Incoming>>,
     /// What waits to be sent; none when nothing does.
     writer: Option<Box<Writer>>,
-    /// A handler that waits for room in the writer.
-    pub(crate) room: Option<Arc<Room>>,
+    /// Who is told of changes while a handler answers.
+    pub(crate) observer: Option<Arc<dyn Observe>>,
     deadline: u64,
     watched: Interest,
     /// Requests answered.
@@ -136,7 +137,7 @@ impl Connection {
             input: Vec::new(),
             incoming: None,
             writer: None,
-            room: None,
+            observer: None,
             deadline,
             watched: Interest::ReadWrite,
             served: 0,
@@ -165,8 +166,9 @@ impl Connection {
 
     /// Does what the signals ask for.
     pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
-        if signals.any(Signals::READ_CLOSED) {
+        if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
+            self.tell();
         }
         if signals.any(Signals::READ) {
             self.unread = true;
@@ -253,15 +255,20 @@ impl Connection {
             return Turn::Close;
         }
         context.slot.peer_gone.store(true, Ordering::Release);
-        self.tell_room();
+        self.tell();
         Turn::Wait
     }
 
-    /// Wakes the handler that waits for room.
-    pub(crate) fn tell_room(&mut self) {
-        if let Some(room) = self.room.take() {
-            room.made();
+    /// Tells the handler that something has changed.
+    pub(crate) fn tell(&self) {
+        if let Some(observer) = &self.observer {
+            observer.changed();
         }
+    }
+
+    /// Whether the peer has ended its sending side, or is gone.
+    pub(crate) fn has_peer_ended(&self) -> bool {
+        self.read_closed || self.dead
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
@@ -328,8 +335,9 @@ impl Connection {
             }
         }
         let Some(writer) = &mut self.writer else { return Turn::Wait };
+        let before = writer.held();
         let sent = writer.send(&self.socket);
-        let low = writer.held() < crate::responder::MAX_HELD / 2;
+        let room = has_made_room(before, writer.held());
         match sent {
             Sent::All => self.writer = None,
             Sent::Blocked | Sent::Budget if writer.is_stuck() => {}
@@ -342,11 +350,17 @@ impl Connection {
                 return self.peer_gone(context);
             }
         }
-        if low {
-            self.tell_room();
+        if room {
+            self.tell();
         }
         if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
     }
+}
+
+/// Whether a writer that held `before` bytes and holds `now` has passed the mark at which a handler that waits for
+/// room is told: half of what makes it wait, so that it is not told for every byte.
+fn has_made_room(before: u64, now: u64) -> bool {
+    before > MAX_HELD / 2 && now <= MAX_HELD / 2
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {

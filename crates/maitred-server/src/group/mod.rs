@@ -206,9 +206,9 @@ impl Group {
         self.scheduler.discard_queue();
         for slot in self.slots.numbers().skip(self.listeners.len()).filter_map(|slot| self.slots.find(slot)) {
             let mut place = slot.lock();
-            if let Some(mut connection) = place.take() {
+            if let Some(connection) = place.take() {
                 self.slots.retire(slot);
-                connection.tell_room();
+                connection.tell();
                 self.count_closed();
             }
         }

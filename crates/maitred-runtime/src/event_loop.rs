@@ -1,0 +1,51 @@
+//! A language whose application code runs in an event loop of its own (asyncio).
+//!
+//! The loop polls for the server: it watches two descriptors, and when one of them is readable it calls
+//! [`Turns::turn`], which reads, parses, calls the handler on this thread, and writes.
+//!
+//! ```text
+//! event loop: select --> descriptor readable --> turn() --> Handler::handle(exchange) --> a task
+//!                ^                                 |  More: once again, after what else is due
+//!                `---------------------------------'
+//! ```
+//! While the loop stands still in application code, the server's driver serves everything that needs no
+//! application, and the requests for it wait in order.
+
+use std::os::fd::RawFd;
+
+/// An event loop that a language brings.
+pub trait EventLoop: Send + Sync + 'static {
+    /// From now on the loop polls: it watches the descriptors and takes the turns, on one thread, until a
+    /// turn says that the server has ended. Called once; returns at once.
+    fn attach(&self, turns: Box<dyn Turns>);
+
+    /// The loop has not come back to the server although something waits. Called by the driver, which has
+    /// no interpreter and must not wait: once when it takes over, with `true`, and once when the loop is
+    /// back, with `false`.
+    fn stands_still(&self, still: bool);
+}
+
+/// What an event loop calls for the server.
+pub trait Turns: Send {
+    /// The descriptors to watch for reading, as a level. They stay open as long as this value. The loop
+    /// reads nothing from them.
+    fn descriptors(&self) -> [RawFd; 2];
+
+    /// Serves what there is, on the calling thread. Never waits. Handlers are called within it.
+    fn turn(&mut self) -> Turned;
+
+    /// Sends what handlers left to be sent at the end of a turn, and nothing else. For answers that were
+    /// completed outside of a turn.
+    fn flush(&mut self);
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turned {
+    /// A descriptor will tell when there is more.
+    Wait,
+    /// There is more: another turn, after what else is due in the loop.
+    More,
+    /// The server has ended: no further turn; drop the value.
+    Ended,
+}
