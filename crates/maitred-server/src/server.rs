@@ -111,7 +111,10 @@ impl Server {
         // Files alone never block a thread, so no further one would ever be called: one a processor.
         let least = if site.routes.has_application() { 1 } else { processors };
         let min = settings.min_threads.max(least).min(max);
-        let scheduler = Scheduler::new(min, max, processors, settings.threads.is_exclusive())?;
+        let scheduler = match settings.threads.event_loop() {
+            Some(event_loop) => Scheduler::for_loop(event_loop)?,
+            None => Scheduler::new(min, max, processors, settings.threads.is_exclusive())?,
+        };
         let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads)?);
         let own = Arc::clone(&group);
         let driver =
