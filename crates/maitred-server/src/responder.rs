@@ -47,6 +47,8 @@ pub(crate) struct Responder {
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
+    /// The request's body is still on its way.
+    live: bool,
 }
 
 impl Responder {
@@ -67,7 +69,13 @@ impl Responder {
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
+            live: false,
         }
+    }
+
+    /// The request's body is read by the handler.
+    pub(crate) fn set_live(&mut self) {
+        self.live = true;
     }
 
     fn slot(&self) -> Option<&Slot> {
@@ -126,7 +134,8 @@ impl Respond for Responder {
         head: ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
-        if self.group.is_draining() {
+        let ends = self.live && self.with_connection(Connection::begin_answer).unwrap_or(true);
+        if ends || self.group.is_draining() {
             self.sender.close_after();
         }
         let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));
