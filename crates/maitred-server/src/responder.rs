@@ -51,6 +51,8 @@ pub(crate) struct Responder {
     last: bool,
     /// The last part waits for the end of the turn.
     deferred: bool,
+    /// The request's body is still on its way.
+    live: bool,
 }
 
 impl Responder {
@@ -73,7 +75,13 @@ impl Responder {
             surplus_reported: false,
             last: false,
             deferred: false,
+            live: false,
         }
+    }
+
+    /// The request's body is read by the handler.
+    pub(crate) fn set_live(&mut self) {
+        self.live = true;
     }
 
     fn slot(&self) -> Option<&Slot> {
@@ -140,7 +148,8 @@ impl Respond for Responder {
         head: ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
-        if self.group.is_draining() {
+        let ends = self.live && self.with_connection(Connection::begin_answer).unwrap_or(true);
+        if ends || self.group.is_draining() {
             self.sender.close_after();
         }
         let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));

@@ -92,12 +92,14 @@ impl Server {
     pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
-        for address in &settings.listeners {
-            listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
+        for listener in &settings.listeners {
+            let bound = Listening::bind(listener.address, listener.read_ahead);
+            listeners.push(bound.map_err(|error| StartError::Listen(listener.address, error))?);
         }
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
         let site = Arc::new(Site {
             routes: settings.routes,
+            health_path: settings.health_path,
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,

@@ -168,6 +168,7 @@ impl Connection {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
         self.observer = None;
+        self.end_live();
         self.phase = Phase::Sending;
         if self.dead || (self.last && self.writer.is_none()) {
             group.resume(token);
@@ -186,7 +187,7 @@ impl Connection {
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
         self.deadline = clock::monotonic() + wait;
         group.set_deadline(token.slot, self.deadline);
-        if self.unread || !self.input.is_empty() {
+        if self.unread || !self.input.is_empty() || self.incoming.is_some() {
             group.resume(token);
         }
     }
