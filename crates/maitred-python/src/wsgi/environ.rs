@@ -16,7 +16,7 @@ use super::errors::ErrorStream;
 use super::fields::{FieldNames, Meaning};
 use super::file::FileWrapper;
 use super::input::Input;
-use super::text::{self, from_latin1};
+use crate::text::{self, from_latin1};
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
 /// ones cost the making of two strings a request.
