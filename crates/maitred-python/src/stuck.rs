@@ -97,6 +97,14 @@ impl ThreadHost for NamedThreads {
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()
     }
+
+    fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        self.0.with_interpreter(act);
+    }
+
+    fn without_interpreter(&self, act: &mut dyn FnMut()) {
+        self.0.without_interpreter(act);
+    }
 }
 
 struct Watcher {

@@ -39,6 +39,7 @@ use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost};
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
+use crate::threads::without_interpreter;
 use adapter::Adapter;
 use event_loop::PythonLoop;
 use runner::NotStarted;
@@ -144,6 +145,10 @@ impl ThreadHost for LoopHost {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    fn without_interpreter(&self, act: &mut dyn FnMut()) {
+        without_interpreter(act);
     }
 
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {

@@ -91,11 +91,11 @@ impl Respond for Responder {
         Ok(if *self.peer.full.lock().unwrap() { Flow::Full } else { Flow::Ready })
     }
 
-    fn finish(self: Box<Self>, _request: Request) {
+    fn finish(self: Box<Self>, _request: Box<Request>) {
         self.peer.sent.lock().unwrap().end = Some("finished".into());
     }
 
-    fn abort(self: Box<Self>, _request: Request, reason: &str) {
+    fn abort(self: Box<Self>, _request: Box<Request>, reason: &str) {
         self.peer.sent.lock().unwrap().end = Some(format!("aborted: {reason}"));
     }
 
