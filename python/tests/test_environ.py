@@ -108,7 +108,7 @@ def test_an_application_thread_is_a_thread_of_python(apps: Server) -> None:
 def test_one_thread_is_not_multithread(serve) -> None:
     source = (
         "def app(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
+        "    start_response('200 OK', [('Content-Type', 'text/plain')])\n"
         "    return [str(environ['wsgi.multithread']).encode()]\n"
     )
     assert serve("--max-threads", "1", source=source).fetch("/").body == b"False"
