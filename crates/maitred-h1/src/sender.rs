@@ -325,7 +325,7 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
 /// Appends a whole response of the engine's own that ends the connection: `text` as plain text.
 /// Its head cannot fail: the status and its reason phrase are ours.
 pub fn error_response(status: Status, text: &str, date: &[u8; 29], out: &mut Vec<u8>) {
-    write::status_line(status, status.reason(), out);
+    write::status_line(status, status.reason().as_bytes(), out);
     write::field(b"Date", date, out);
     out.extend_from_slice(SERVER);
     write::field(b"Content-Type", b"text/plain; charset=utf-8", out);

@@ -57,8 +57,7 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<ResponseHead> {
     }
     let mut head = ResponseHead::new(status);
     if !reason.is_empty() && reason != status.reason().as_bytes() {
-        let reason: String = reason.iter().copied().map(char::from).collect();
-        if reason.chars().any(char::is_control) {
+        if reason.iter().any(u8::is_ascii_control) {
             return Err(invalid());
         }
         head.reason = Some(reason.into());
