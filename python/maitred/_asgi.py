@@ -98,7 +98,8 @@ class Runner:
         assert self._finish is not None
         lifespan = Lifespan(self._application, self._engine)
         startup = loop.create_task(lifespan.start_up(), name="lifespan startup")
-        await asyncio.wait({startup, self._finish}, return_when=asyncio.FIRST_COMPLETED)
+        first: set[asyncio.Future[Any]] = {startup, self._finish}
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if not startup.done():
             startup.cancel()
         elif (failure := startup.result()) is not None:
@@ -121,7 +122,7 @@ class Runner:
         await lifespan.shut_down(deadline - loop.time())
 
     def _others(self) -> set[asyncio.Task[Any]]:
-        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+        return asyncio.all_tasks() - {asyncio.current_task()}
 
     async def _cancel(self, tasks: Iterable[asyncio.Task[Any]], what: str) -> None:
         tasks = set(tasks)
@@ -148,6 +149,7 @@ class Lifespan:
         self._answer: dict[str, Any] | None = None
         self._began = False
         self._task: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
 
     async def start_up(self) -> LoadFailure | None:
         """Runs ``lifespan.startup`` to its end; returns why the application cannot start."""
@@ -156,7 +158,7 @@ class Lifespan:
         if answer is not None:
             self.is_supported = answer["type"] == "lifespan.startup.complete"
             return None if self.is_supported else _failure(answer)
-        error = self._task.exception()
+        error = self._error
         if error is None:
             self._engine.info("the application takes no part in lifespan: it returned at once")
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
@@ -179,12 +181,18 @@ class Lifespan:
                 await asyncio.wait({self._task}, timeout=CANCEL_LIMIT)
         except asyncio.TimeoutError:
             self._engine.error(f"lifespan.shutdown did not end within {max(limit, 0):.0f} s")
-        if self._task.done() and not self._task.cancelled() and (error := self._task.exception()) is not None:
-            self._engine.error(f"the application raised an exception in its lifespan\n{_text(error)}")
+        if self._error is not None:
+            self._engine.error(f"the application raised an exception in its lifespan\n{_text(self._error)}")
 
     async def _call(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
-        await self._application(scope, self._receive, self._send)
+        try:
+            await self._application(scope, self._receive, self._send)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # Without our own frame. SystemExit would stop the loop before the application has its answer.
+            self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
 
     async def _ask(self, kind: str) -> dict[str, Any] | None:
         """The answer to an event; ``None`` if the application has ended without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import os
 import re
@@ -150,6 +151,24 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The applications of apps.py."""
     server = Server([str(HERE / "apps.py"), "--max-threads", "8"], tmp_path_factory.mktemp("apps"), {})
+    try:
+        yield server
+        assert server.stop() == 0, server.said
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def serve_asgi(serve: Serve) -> Serve:
+    """The same for ASGI applications, which the validator of WSGI does not know."""
+    return functools.partial(serve, checked=False)
+
+
+@pytest.fixture(scope="session")
+def asgi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The applications of asgi_apps.py."""
+    arguments = [str(HERE / "asgi_apps.py"), "--body-memory", "64k"]
+    server = Server(arguments, tmp_path_factory.mktemp("asgi"), {})
     try:
         yield server
         assert server.stop() == 0, server.said

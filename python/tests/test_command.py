@@ -74,8 +74,10 @@ def test_a_validated_application_is_served_as_wsgi(serve: Serve) -> None:
         (["ap.py"], ["there is no file ap.py"]),
         (["app:aap"], ["app has no attribute 'aap'", "did you mean app:app?"]),
         (["app:number"], ["app:number is not callable, it is int"]),
-        (["app:asynchronous"], ["ASGI comes in a later version; this version serves WSGI"]),
-        (["app", "--interface", "asgi"], ["ASGI comes in a later version; this version serves WSGI"]),
+        (["app", "--interface", "asgi"], ["app:app cannot be called with (scope, receive, send)"]),
+        (["app", "--loop", "uvlop"], ["'uvlop' is neither auto, asyncio, uvloop nor", "did you mean 'uvloop'?"]),
+        (["app:asynchronous", "--loop", "nowhere:new"], ["the loop nowhere:new cannot be found"]),
+        (["app:asynchronous", "--loop", "app:HELLO"], ["the loop app:HELLO cannot be found"]),
         (["app", "--min-thread", "1"], ["--min-threads"]),
     ],
 )

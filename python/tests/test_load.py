@@ -45,7 +45,7 @@ def failure(target: str, interface: str = "auto") -> LoadFailure:
 )
 def test_what_is_found(folder: Path, names: list[str], target: str, found: str) -> None:
     (folder / "site_a.py").write_text("".join(WSGI.format(name=name) for name in names))
-    application, description = load(target, "auto")
+    application, description, _ = load(target, "auto")
     assert application({}, print) == [found]
     place = target.partition(":")[0]
     assert description == f"WSGI {place}:{found}"
@@ -188,13 +188,29 @@ def test_the_interface_is_seen(application: object, accepted: bool) -> None:
     if accepted:
         assert load("named:app", "auto")[0] is application
     else:
-        error = failure("named:app")
-        assert error.what.endswith("ASGI comes in a later version; this version serves WSGI")
-        assert load("named:app", "wsgi")[0] is application, "who says it is WSGI is believed"
+        assert load("named:app", "auto") == (application, "ASGI named:app", "asgi")
+        assert load("named:app", "wsgi")[2] == "wsgi", "who says it is WSGI is believed"
 
 
-def test_asgi_by_option_and_factories_are_refused(folder: Path) -> None:
+class Asgi2:
+    def __init__(self, scope):
+        pass
+
+    async def __call__(self, receive, send):
+        pass
+
+
+def test_the_interface_by_option(folder: Path) -> None:
     (folder / "named.py").write_text(WSGI.format(name="app") + "def create_app(): return app\n")
-    assert failure("named", "asgi").what == "ASGI comes in a later version; this version serves WSGI"
+    assert failure("named", "asgi").what == "named:app cannot be called with (scope, receive, send)"
     error = failure("named:create_app")
-    assert error.what == "named:create_app cannot be called with (environ, start_response)"
+    assert error.what.startswith("named:create_app can be called neither with (environ, start_response) nor")
+
+
+@pytest.mark.parametrize("interface", ["auto", "asgi"])
+def test_asgi_2_is_refused(interface: str) -> None:
+    named = sys.modules["named"] = ModuleType("named")
+    named.app = Asgi2
+    error = failure("named:app", interface)
+    assert error.what == "named:app is an application of ASGI 2, which takes the scope alone"
+    assert "asgiref.compatibility" in error.remedy

@@ -94,7 +94,7 @@ def test_variables_of_the_env_file_are_there_during_the_import(serve: Serve, tmp
         (["app:refuses", "--factory"], "maitred: app:refuses: app:refuses() failed: ValueError: not today; "),
         (["app:wrong", "--factory"], "maitred: app:wrong: app:wrong() returned int, which is not callable; "),
         (["app:app", "--factory"], "maitred: app:app: app:app cannot be called without arguments: "),
-        (["app:wrong"], "maitred: app:wrong: app:wrong cannot be called with (environ, start_response); add --factory"),
+        (["app:wrong"], "maitred: app:wrong: app:wrong can be called neither with (environ, start_response) nor with"),
         (["app", "--factory"], "maitred: app: app has neither create_app nor make_app; name one: "),
     ],
 )

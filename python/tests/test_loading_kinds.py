@@ -104,7 +104,6 @@ def django(kind: str) -> Any:
         (lambda: Methods().asgi, False),
         (lambda: with_default, True),
         (lambda: partial(with_setting, "x"), True),
-        (lambda: partial(with_setting, setting="x"), False),
         (lambda: partial(partial(with_setting), "x"), True),
         (AsgiObject, False),
         (lambda: partial(AsgiObject()), False),
@@ -122,8 +121,15 @@ def test_the_interface_is_seen(make: Callable[[], Any], is_wsgi: bool, monkeypat
     if is_wsgi:
         assert load("kinds_named:app", "auto")[0] is application
     else:
-        with pytest.raises(LoadFailure):
-            load("kinds_named:app", "auto")
+        assert load("kinds_named:app", "auto")[1] == "ASGI kinds_named:app"
+
+
+def test_what_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = ModuleType("kinds_named")
+    setattr(named, "app", partial(with_setting, setting="x"))
+    monkeypatch.setitem(sys.modules, "kinds_named", named)
+    with pytest.raises(LoadFailure):
+        load("kinds_named:app", "auto")
 
 
 def test_a_class_that_has_to_be_called_first_is_a_factory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +139,6 @@ def test_a_class_that_has_to_be_called_first_is_a_factory(monkeypatch: pytest.Mo
     with pytest.raises(LoadFailure) as caught:
         load("kinds_named:Site", "auto")
     assert caught.value.remedy.startswith("add --factory if it makes the application")
-    application, description = load("kinds_named:Site", "auto", factory=True)
+    application, description, _ = load("kinds_named:Site", "auto", factory=True)
     assert isinstance(application, WsgiSettings)
     assert description == "WSGI kinds_named:Site()"

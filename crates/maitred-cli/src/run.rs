@@ -74,8 +74,13 @@ fn serve(
         _ => None,
     };
     let ended = serve_loaded(loaded, checked, application, log, host, serving);
-    if !matches!(ended, Ok(Ended::Waited(_))) {
-        host.end_application(Duration::ZERO);
+    match &ended {
+        Ok(Ended::Waited(_)) => {}
+        Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
+        Err(_) => {
+            host.end_application(lifetime::MIN_TIME_TO_END);
+            host.wait_application_ended(lifetime::MIN_TIME_TO_END);
+        }
     }
     ended.map(|ended| match ended {
         Ended::Waited(code) | Ended::AtOnce(code) => code,

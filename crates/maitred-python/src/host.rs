@@ -25,7 +25,7 @@ pub(crate) struct PythonHost {
     error_log: Arc<OnceLock<ErrorLog>>,
     watch: Mutex<Option<Watch>>,
     /// The event loop of an ASGI application.
-    event_loop: Mutex<Option<LoopThread>>,
+    event_loop: OnceLock<LoopThread>,
 }
 
 impl PythonHost {
@@ -44,7 +44,7 @@ impl PythonHost {
             leveled,
             error_log,
             watch: Mutex::default(),
-            event_loop: Mutex::default(),
+            event_loop: OnceLock::new(),
         })
     }
 
@@ -88,9 +88,9 @@ impl PythonHost {
             event_loop: &spec.event_loop,
             watch: spec.stuck_after.is_some(),
             log: Arc::clone(&self.leveled),
+            thread: &self.event_loop,
         };
         let started = asgi::start(py, settings)?;
-        *self.event_loop.lock().unwrap_or_else(PoisonError::into_inner) = Some(started.thread);
         Ok(Application {
             handler: started.handler,
             threads: started.threads,
@@ -101,8 +101,7 @@ impl PythonHost {
 
     /// Waits for the thread of the event loop, if there is one; whether it has ended.
     pub(crate) fn join_event_loop(&self, py: Python<'_>, limit: Duration) -> bool {
-        let event_loop = self.event_loop.lock().unwrap_or_else(PoisonError::into_inner);
-        event_loop.as_ref().is_none_or(|event_loop| event_loop.join(py, limit))
+        self.event_loop.get().is_none_or(|event_loop| event_loop.join(py, limit))
     }
 
     /// Serving goes on without it.
@@ -169,7 +168,7 @@ impl Host for PythonHost {
 
     fn end_application(&self, limit: Duration) {
         Python::attach(|py| {
-            if let Some(event_loop) = &*self.event_loop.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(event_loop) = self.event_loop.get() {
                 event_loop.finish(py, limit);
             }
         });

@@ -1,10 +1,10 @@
 //! What all requests of one application share, and the beginning of each.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
-use pyo3::exceptions::{PyBrokenPipeError, PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
+use pyo3::exceptions::{PyBrokenPipeError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -37,8 +37,6 @@ pub(crate) struct Adapter {
     scope: ScopeBuilder,
     disconnected: Py<PyType>,
     tasks: OnceLock<Tasks>,
-    /// What a task raised at its first step to end the loop.
-    exit: Mutex<Option<PyErr>>,
 }
 
 pub(super) struct Classes {
@@ -86,7 +84,6 @@ impl Adapter {
             scope: ScopeBuilder::new(py, root_path)?,
             disconnected,
             tasks: OnceLock::new(),
-            exit: Mutex::default(),
         })
     }
 
@@ -157,15 +154,6 @@ impl Adapter {
         false
     }
 
-    /// What the loop is to raise, taken.
-    pub(super) fn take_exit(&self) -> Option<PyErr> {
-        self.lock_exit().take()
-    }
-
-    fn lock_exit(&self) -> MutexGuard<'_, Option<PyErr>> {
-        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a request: its task runs until it has to wait, where tasks can start eagerly.
     pub(super) fn begin(py: Python<'_>, adapter: &Py<Self>, exchange: Exchange) -> PyResult<()> {
         let this = adapter.get();
@@ -181,16 +169,8 @@ impl Adapter {
         let coroutine = Coroutine::new(http, scope.dict.unbind(), receive);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
-        match tasks.task.bind(py).call(arguments, Some(tasks.options.bind(py))) {
-            Ok(task) => coroutine.hold(task.unbind()),
-            Err(error)
-                if error.is_instance_of::<PySystemExit>(py)
-                    || error.is_instance_of::<PyKeyboardInterrupt>(py) =>
-            {
-                *this.lock_exit() = Some(error);
-            }
-            Err(error) => return Err(error),
-        }
+        let task = tasks.task.bind(py).call(arguments, Some(tasks.options.bind(py)))?;
+        coroutine.hold(task.unbind());
         Ok(())
     }
 }

@@ -15,10 +15,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::asyncio::CancelledError;
-use pyo3::exceptions::{
-    PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopIteration, PySystemExit, PyTypeError,
-    PyValueError,
-};
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
@@ -153,12 +150,10 @@ impl Coroutine {
     }
 }
 
-/// asyncio knows these; every other exception would only be reported a second time.
+/// asyncio knows these. Every other exception would be reported a second time, and SystemExit would stop the
+/// loop and so all other requests: like any other exception of a request it is that request's own affair.
 fn is_for_the_task(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<CancelledError>(py)
-        || error.is_instance_of::<PyKeyboardInterrupt>(py)
-        || error.is_instance_of::<PySystemExit>(py)
-        || error.is_instance_of::<PyGeneratorExit>(py)
+    error.is_instance_of::<CancelledError>(py) || error.is_instance_of::<PyGeneratorExit>(py)
 }
 
 /// What `await` would step through.

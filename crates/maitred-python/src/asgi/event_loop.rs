@@ -201,10 +201,7 @@ impl Callback {
             What::Turn => {
                 let turned = adapter.polling.turn(py);
                 adapter.inbox.drain(py);
-                match adapter.take_exit() {
-                    Some(exit) => Err(exit),
-                    None => turned,
-                }
+                turned
             }
             What::Inbox => {
                 adapter.inbox.quiet();

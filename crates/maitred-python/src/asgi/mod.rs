@@ -32,7 +32,7 @@ mod still;
 mod watch;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use maitred_cli::{LoadError, LogLevel};
 use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost};
@@ -58,6 +58,8 @@ pub(crate) struct AsgiSettings<'a> {
     /// Whether a loop that stands still is told of.
     pub(crate) watch: bool,
     pub(crate) log: LeveledSink,
+    /// Where the loop's thread goes, also if the application cannot be served.
+    pub(crate) thread: &'a OnceLock<LoopThread>,
 }
 
 /// An application whose lifespan has begun.
@@ -66,7 +68,6 @@ pub(crate) struct AsgiApplication {
     pub(crate) threads: Arc<dyn ThreadHost>,
     /// The kind of its loop, for people.
     pub(crate) event_loop: String,
-    pub(crate) thread: LoopThread,
 }
 
 /// Why an application cannot be served.
@@ -85,15 +86,15 @@ impl From<PyErr> for StartError {
 
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
-    let AsgiSettings { application, root_path, event_loop, watch, log } = settings;
+    let AsgiSettings { application, root_path, event_loop, watch, log, thread } = settings;
     let sink = |level: LogLevel| -> ErrorSink {
         let log = Arc::clone(&log);
         Arc::new(move |entry: &str| log(level, entry))
     };
     let adapter = Adapter::new(py, application, root_path, sink(LogLevel::Error))?;
     let adapter = Py::new(py, adapter)?;
-    let started = runner::start(py, &adapter, event_loop, sink(LogLevel::Info));
-    let (thread, kind, whereabouts) = started.map_err(|error| match error {
+    let started = runner::start(py, &adapter, event_loop, sink(LogLevel::Info), thread);
+    let (kind, whereabouts) = started.map_err(|error| match error {
         NotStarted::Raised(error) => StartError::Raised(error),
         NotStarted::Failed(error) => StartError::Failed(error),
     })?;
@@ -113,7 +114,6 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
         handler: Arc::new(AsgiHandler { adapter }),
         threads: Arc::new(LoopHost { event_loop: Arc::new(python_loop) }),
         event_loop: kind,
-        thread,
     })
 }
 

@@ -6,7 +6,7 @@
 //! ```
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use maitred_cli::LoadError;
@@ -22,6 +22,9 @@ pub(super) const THREAD: &str = "maitred-loop";
 
 /// How often a startup that takes its time looks for signals.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(100);
+
+/// What a loop that does not serve may take to end.
+const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// The running loop, as the main thread has it.
 pub(crate) struct LoopThread {
@@ -60,16 +63,15 @@ impl From<PyErr> for NotStarted {
     }
 }
 
-/// A loop that serves, the name of its kind, and its thread.
-pub(super) type Running = (LoopThread, String, Whereabouts);
-
-/// Starts the thread and waits until the application is ready.
+/// Starts the thread and waits until the application is ready; the kind of its loop, and its thread. The
+/// thread is in `keep` whatever comes of it: nobody may end the process around it.
 pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
     choice: &str,
     info: ErrorSink,
-) -> Result<Running, NotStarted> {
+    keep: &OnceLock<LoopThread>,
+) -> Result<(String, Whereabouts), NotStarted> {
     let (started, wait) = mpsc::channel();
     let this = adapter.get();
     let engine = Engine { adapter: adapter.clone_ref(py), info, started: Mutex::new(Some(started)) };
@@ -83,18 +85,19 @@ pub(super) fn start(
     options.set_item("daemon", true)?;
     let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&options))?;
     thread.call_method0("start")?;
-    let running = LoopThread { runner: runner.unbind(), thread: thread.unbind() };
+    let running = keep.get_or_init(|| LoopThread { runner: runner.unbind(), thread: thread.unbind() });
     match wait_started(py, wait) {
-        Ok(Started::Ready(kind, thread)) => Ok((running, kind, thread)),
+        Ok(Started::Ready(kind, thread)) => Ok((kind, thread)),
         Ok(Started::Failed { error, text }) => {
             if !text.is_empty() {
                 report::write(py, &this.log, text.trim_end());
             }
+            running.join(py, TIME_TO_END);
             Err(NotStarted::Failed(error))
         }
         Err(error) => {
             running.finish(py, Duration::ZERO);
-            running.join(py, LOOK_FOR_SIGNAL);
+            running.join(py, TIME_TO_END);
             Err(error.into())
         }
     }

@@ -1,0 +1,72 @@
+"""A loop that stands still: one entry with the request and the stack, and how long it stood."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, Serve, Server
+
+SOURCE = """
+import asyncio, ctypes, os
+os.mkfifo("door")
+door = os.open("door", os.O_RDWR)
+library = ctypes.PyDLL(None)
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    await asyncio.sleep(0)
+    if scope["path"] != "/other":
+        print("at the door", flush=True)
+    if scope["path"] == "/waits":
+        stand_at_the_door()
+    if scope["path"] == "/keeps":
+        keep()
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": b"through"})
+
+def stand_at_the_door():
+    os.read(door, 1)
+
+def keep():
+    library.read(door, ctypes.create_string_buffer(1), 1)
+"""
+
+
+def ask(server: Server, path: str, replies: list[bytes]) -> None:
+    replies.append(server.fetch(path).body)
+
+
+@pytest.mark.parametrize(
+    ("path", "function", "state"),
+    [("/waits", "stand_at_the_door", ""), ("/keeps", "keep", ", which keeps the interpreter")],
+)
+def test_a_loop_that_stands_still_is_told_of(
+    serve_asgi: Serve, tmp_path: Path, path: str, function: str, state: str
+) -> None:
+    server = serve_asgi(source=SOURCE)
+    replies: list[bytes] = []
+    asking = [threading.Thread(target=ask, args=(server, each, replies)) for each in (path, "/other")]
+    asking[0].start()
+    server.wait_for("at the door")
+    asking[1].start()
+    entry = rf"error GET {path}: the event loop has been standing still for (\d\.\d\d) s, on thread maitred-loop"
+    server.wait_for(entry + rf" \(tid \d+\){re.escape(state)}; all other requests wait\nStack")
+    server.wait_for(rf'app.py", line \d+,? in {function}')
+    with open(tmp_path / "door", "wb", buffering=0) as door:
+        door.write(b"x")
+    server.wait_for(r"warn the event loop is back after \d+\.\d\d s")
+    for each in asking:
+        each.join(PATIENCE)
+    assert replies == [b"through"] * 2
+    assert server.stop() == 0
+
+
+def test_it_can_be_switched_off(serve_asgi: Serve, tmp_path: Path) -> None:
+    server = serve_asgi("--stuck-after", "0", source=SOURCE)
+    tasks = os.listdir(f"/proc/{server.process.pid}/task")
+    names = {Path(f"/proc/{server.process.pid}/task/{task}/comm").read_text().strip() for task in tasks}
+    assert "maitred-still" not in names
