@@ -5,46 +5,59 @@ Threads are what the name says; "maitred" without a number is our default, 1 to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from . import machine, servers
+from . import machine
 from .peers import Environment
 from .servers import Contender, Place
 
 APPS = machine.REPOSITORY / "bench/apps"
 OURS = "maitred"
-OURS_ONE = "maitred, 1 thread"
+Command = Callable[[Contender, Place], list[str]]
 #: For the report: whose versions matter.
 PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn", "uvicorn", "uvloop", "httptools", "django",
             "fastapi")
 
 
 def ours(environment: Environment, application: str, interface: str, name: str = OURS, threads: int | None = None,
-         **more: object) -> Contender:
+         variables: dict[str, str] | None = None, pinned: bool = True) -> Contender:
     """Ours, with the default number of threads or the one given."""
     words = ["--interface", interface] + ([] if threads is None else ["--max-threads", str(threads)])
-    return _contender(environment, name, "maitred", _maitred, application, words, **more)
+    return _contender(environment, name, "maitred", _maitred, application, words, variables, pinned)
 
 
-def wsgi(environment: Environment, application: str, threads: int | None = None) -> list[Contender]:
-    """Every WSGI server; those that have threads with so many, or with the numbers that make sense for each."""
-    def one(name: str, program: str, command: object, *words: str) -> Contender:
-        return _contender(environment, name, program, command, application, list(words))
+def wsgi(environment: Environment, application: str, threads: int | None = None,
+         variables: dict[str, str] | None = None) -> list[Contender]:
+    """Every WSGI server with its usual numbers of threads; or those that have threads, each with so many."""
+    def one(name: str, program: str, command: Command, *words: str) -> Contender:
+        return _contender(environment, name, program, command, application, list(words), variables)
 
-    granian = [one(f"granian, {number} thread{'s' * (number > 1)}", "granian", _granian, "--interface", "wsgi",
-                   "--blocking-threads", str(number)) for number in ([1, 4] if threads is None else [threads])]
-    gunicorn = one("gunicorn gthread, 4 threads" if threads is None else f"gunicorn gthread, {threads} threads", "gunicorn",
-                   _gunicorn, "--worker-class", "gthread", "--threads", str(threads or 4))
+    def granian(number: int) -> Contender:
+        return one(f"granian, {_threads(number)}", "granian", _granian, "--interface", "wsgi", "--blocking-threads",
+                   str(number))
+
+    def gunicorn(number: int) -> Contender:
+        return one(f"gunicorn gthread, {_threads(number)}", "gunicorn", _gunicorn, "--worker-class", "gthread",
+                   "--threads", str(number))
+
+    def mine(number: int) -> Contender:
+        return ours(environment, application, "wsgi", f"{OURS}, {_threads(number)}", number, variables)
+
     if threads is not None:
-        return [ours(environment, application, "wsgi", f"{OURS}, {threads} threads", threads), *granian, gunicorn]
-    return [ours(environment, application, "wsgi"), ours(environment, application, "wsgi", OURS_ONE, 1),
+        return [mine(threads), granian(threads), gunicorn(threads)]
+    return [ours(environment, application, "wsgi", variables=variables), mine(1),
             one("peregrine", "peregrine", _peregrine, "--protocol", "wsgi"),
-            one("weft", "weft", _weft, "--interface", "wsgi"), *granian, gunicorn]
+            one("weft", "weft", _weft, "--interface", "wsgi"), granian(1), granian(4), gunicorn(4)]
+
+
+def _threads(number: int) -> str:
+    return f"{number} thread{'s' * (number > 1)}"
 
 
 def asgi(environment: Environment, application: str) -> list[Contender]:
     """Every ASGI server, on uvloop where it can be told."""
-    def one(name: str, program: str, command: object, *words: str) -> Contender:
+    def one(name: str, program: str, command: Command, *words: str) -> Contender:
         return _contender(environment, name, program, command, application, list(words))
 
     return [ours(environment, application, "asgi"),
@@ -54,11 +67,11 @@ def asgi(environment: Environment, application: str) -> list[Contender]:
             one("uvicorn", "uvicorn", _uvicorn, "--interface", "asgi3", "--loop", "uvloop", "--http", "httptools")]
 
 
-def _contender(environment: Environment, name: str, program: str, command: object, application: str, words: list[str],
+def _contender(environment: Environment, name: str, program: str, command: Command, application: str, words: list[str],
                variables: dict[str, str] | None = None, pinned: bool = True) -> Contender:
     # peregrine takes its packages from VIRTUAL_ENV.
     variables = {"PYTHONPATH": str(APPS), "VIRTUAL_ENV": str(environment.folder), **(variables or {})}
-    return Contender(name, environment.program(program), command,  # type: ignore[arg-type]
+    return Contender(name, environment.program(program), command,
                      {"application": application, "words": words}, variables, pinned)
 
 
@@ -101,6 +114,3 @@ def _uvicorn(contender: Contender, place: Place) -> list[str]:
 def folder_of(application: str) -> Path:
     """The file of an application, for the report."""
     return APPS / f"{application.partition(':')[0]}.py"
-
-
-__all__ = ["APPS", "OURS", "OURS_ONE", "PACKAGES", "asgi", "folder_of", "ours", "servers", "wsgi"]

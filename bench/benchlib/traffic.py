@@ -29,9 +29,9 @@ class Request:
     background: bool = False
 
 
-def bare(path: str, answer: bytes | None = None, body: bytes = b"", background: bool = False) -> Request:
+def bare(path: str, answer: bytes | None = None, body: bytes = b"", media: str = "application/octet-stream") -> Request:
     """GET, or POST with a body; no field that HTTP does not ask for."""
-    return Request(_wire(path, [], body), answer, background)
+    return Request(_wire(path, [], body, media), answer)
 
 
 def browser(number: int, path: str, answer: bytes | None = None, body: bytes = b"") -> Request:
@@ -66,10 +66,10 @@ def mixed(fast: Request, slow: Request, count: int = 1000, share: float = 0.1) -
     return requests
 
 
-def _wire(path: str, fields: Sequence[str], body: bytes) -> bytes:
+def _wire(path: str, fields: Sequence[str], body: bytes, media: str = "application/octet-stream") -> bytes:
     lines = [f"{'POST' if body else 'GET'} {path} HTTP/1.1", "Host: localhost", *fields]
     if body:
-        lines += ["Content-Type: application/octet-stream", f"Content-Length: {len(body)}"]
+        lines += [f"Content-Type: {media}", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
