@@ -39,6 +39,8 @@ pub struct Config {
     pub env_file: Option<PathBuf>,
     /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
     pub root_path: String,
+    /// Where the engine itself says that it serves.
+    pub health_path: Option<String>,
     /// From when on a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
@@ -77,6 +79,7 @@ impl Default for Config {
             chdir: None,
             env_file: None,
             root_path: String::new(),
+            health_path: None,
             stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,

@@ -81,7 +81,10 @@ pub(crate) fn start_up_lines(
     lines.extend(
         config.mounts.iter().map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
     );
-    lines.extend(addresses.iter().map(|address| format!("http://{address}  HTTP/1.1")));
+    for (address, listen) in addresses.iter().zip(&config.listen) {
+        let live = if listen.reads_ahead() { "" } else { ", without read-ahead" };
+        lines.push(format!("http://{address}  HTTP/1.1{live}"));
+    }
     lines
 }
 
@@ -168,6 +171,8 @@ mod tests {
     fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
         let mut config = Config::default();
         let addresses = ["127.0.0.1:8000", "[::1]:81"].map(|text| text.parse().expect("an address"));
+        config.listen =
+            [":8000", ":81,read-ahead=off"].map(|text| text.parse().expect("a listener")).to_vec();
         let mut checked = Checked {
             addresses: addresses.to_vec(),
             target: None,
@@ -180,7 +185,7 @@ mod tests {
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
                 "http://127.0.0.1:8000  HTTP/1.1",
-                "http://[::1]:81  HTTP/1.1",
+                "http://[::1]:81  HTTP/1.1, without read-ahead",
             ]
         );
         checked.target = Some(Target::Folder("public/".into()));

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
-use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts};
+use maitred_server::{
+    Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts,
+};
 
 use crate::config::{self, Checked, Config, Target};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
@@ -156,7 +158,11 @@ fn settings(
         }
         None => Settings::new(routes, Arc::clone(log)),
     };
-    settings.listeners = checked.addresses.clone();
+    let listeners = checked.addresses.iter().zip(&config.listen);
+    settings.listeners = listeners
+        .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
+        .collect();
+    settings.health_path = config.health_path.clone();
     settings.min_threads = config.min_threads;
     settings.max_threads = config.max_threads;
     settings.max_body = config.max_body;

@@ -145,6 +145,10 @@ fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
 }
 
 impl Handler for WsgiHandler {
+    fn takes_live_bodies(&self) -> bool {
+        true
+    }
+
     fn handle(&self, exchange: Exchange) {
         let _inside = crate::stuck::enter(&exchange.request().head);
         Python::attach(|py| {
