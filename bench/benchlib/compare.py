@@ -21,6 +21,8 @@ HEADS = ("server", "CPU-s per 100,000", "maitred / this (CPU)", "requests/s", "p
 class Workload:
     name: str
     requests: Sequence[traffic.Request]
+    #: The load polls; otherwise it sleeps when nothing has come, and the server pays for waking it.
+    spin: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Result:
 def method(options: rounds.Options) -> str:
     """For the report: how the figures of `measure` come about."""
     return (f"Server on one core, one worker process; {CONNECTIONS} keep-alive connections that are busy all the time, from "
-            "our own generator on another core. CPU-seconds are user and system of all processes of the server. Latency "
+            "our own generator on another core, which polls unless a workload says that it sleeps (then a server pays for "
+            "waking it, and one that answers in batches pays less). CPU-seconds are user and system of all processes of the server. Latency "
             f"is that of the closed loop. {rounds.INTERVAL_NOTE}")
 
 
@@ -102,7 +105,7 @@ def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, wo
         for server in right:
             meter = rounds.Meter(server)
             closed = load.busy(server.port, load.listed(requests), CONNECTIONS, 1, seconds, seconds / 4,
-                               {"measuring": meter.start, "measured": meter.stop})
+                               {"measuring": meter.start, "measured": meter.stop}, workload.spin)
             if closed.wrong or (closed.failed and server.name == ours) or not closed.requests:
                 raise load.WrongAnswer(f"{server.name}, {workload.name}: {closed.requests} right answers, "
                                        f"{closed.wrong} wrong ones, {closed.failed} failed requests")

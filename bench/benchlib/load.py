@@ -84,9 +84,12 @@ def listed(requests: Path) -> list[str]:
 
 
 def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: float, warm_up: float,
-         marks: dict[str, Callable[[], None]]) -> Closed:
-    """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured"."""
-    command = [*_generator(port, what, connections, seconds, warm_up), "--closed", str(depth), "--spin"]
+         marks: dict[str, Callable[[], None]], spin: bool = True) -> Closed:
+    """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured".
+
+    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it."""
+    command = [*_generator(port, what, connections, seconds, warm_up), "--closed", str(depth)]
+    command += ["--spin"] * spin
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(seconds + warm_up + SPARE_S, process.kill)
     limit.start()

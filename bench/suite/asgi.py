@@ -15,6 +15,7 @@ JSON = b'{"message":"Hello, world!"}'
 GROUPS = (
     ("plain_asgi:application", None, (
         compare.Workload("hello, bare", [traffic.bare("/", HELLO)]),
+        compare.Workload("hello, bare, load that sleeps", [traffic.bare("/", HELLO)], spin=False),
         compare.Workload("hello, varied paths and 12 fields", traffic.varied(HELLO)),
         compare.Workload("10 KiB echo, bare", [traffic.bare("/echo", BODY, BODY)]),
         compare.Workload("10 KiB echo, varied paths and 12 fields", traffic.varied(BODY, BODY)),

@@ -95,6 +95,7 @@ impl<'a> Closed<'a> {
         let start = Instant::now();
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         while let Some(left) = length.checked_sub(start.elapsed()) {
+            let left = if self.plan.spin { Duration::ZERO } else { left };
             let sleep =
                 Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
             events.clear();
