@@ -15,7 +15,7 @@ DEMO   := $(VENV)/bin/maitred examples/demo/app.py --static /static=examples/dem
 ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \
                  \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*')
 
-.PHONY: help build run test setup packages binary deny fuzz bench docs clean
+.PHONY: help build run test versions setup packages binary deny fuzz bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,9 @@ run: build ## the demo site on http://127.0.0.1:8000
 
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
+
+versions: ## the Python tests under every Python from 3.10 on that is there
+	@$(PYTHON) scripts/versions
 
 setup: packages $(STAMPS)/requirements-dev ## what `make test` needs: Debian packages (as root), virtual environment
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"

@@ -43,9 +43,15 @@ def both(application: Wsgi) -> Wsgi:
     return application
 
 
-def raw(application: Wsgi) -> Wsgi:
-    RAW[application.__name__] = application
-    return application
+def raw(reason: str) -> Callable[[Wsgi], Wsgi]:
+    """The application only as it is, for a reason."""
+    assert reason
+
+    def register(application: Wsgi) -> Wsgi:
+        RAW[application.__name__] = application
+        return application
+
+    return register
 
 
 def argument(environ: Environ, name: str, default: str = "") -> str:
@@ -84,16 +90,6 @@ def show(environ, start_response):
     return [json.dumps(shown).encode()]
 
 
-@raw
-def read(environ, start_response):
-    """Runs the calls of the query on wsgi.input and answers with their results."""
-    stream, results = environ["wsgi.input"], []
-    for name, *arguments in ast.literal_eval(argument(environ, "calls")):
-        results.append(list(stream) if name == "iterate" else getattr(stream, name)(*arguments))
-    start_response("200 OK", TEXT)
-    return [repr(results).encode()]
-
-
 @both
 def echo(environ, start_response):
     body = b"".join(iter(lambda: environ["wsgi.input"].read(1000), b""))
@@ -101,7 +97,7 @@ def echo(environ, start_response):
     return [body]
 
 
-@raw
+@raw("gives bodies to statuses that have none, and leaves Content-Type out")
 def status(environ, start_response):
     """Answers with the status and body of the query, of the given kind."""
     start_response(argument(environ, "status"), [("X-Kind", argument(environ, "kind"))])
@@ -109,7 +105,7 @@ def status(environ, start_response):
     return {"list": [body], "empty": [], "generator": (bytes([byte]) for byte in body)}[argument(environ, "kind")]
 
 
-@raw
+@raw("sends more or less than it declares, as a list, which the validator hides")
 def declared(environ, start_response):
     """Declares one length and sends another."""
     start_response("200 OK", [*TEXT, ("Content-Length", argument(environ, "declared"))])
@@ -117,7 +113,7 @@ def declared(environ, start_response):
     return [body] if argument(environ, "kind") == "list" else iter([body[:1], body[1:]])
 
 
-@raw
+@raw("breaks the rules on purpose")
 def misuse(environ, start_response):
     return MISUSES[argument(environ, "which")](start_response)
 
@@ -184,7 +180,7 @@ def writes(environ, start_response):
     return [b"three ", b"four"]
 
 
-@raw
+@raw("yields what is no bytes; a list stays a list")
 def closing(environ, start_response):
     key = argument(environ, "key")
     start_response("200 OK", TEXT)

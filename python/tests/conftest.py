@@ -47,7 +47,7 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         listener = r"127\.0\.0\.1:([1-9]\d*)"
-        lines = self.wait_for(r"(?:" + listener + r"[^\n]*\s+){%d}" % arguments.count("--listen"))[0]
+        lines = self.wait_for(r"(?:http://%s.*\n){%d}" % (listener, arguments.count("--listen")))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
 

@@ -1,15 +1,13 @@
-"""Request bodies in the spool: what an upload costs, what a full disk does. What wsgi.input answers: test_input.py."""
+"""Request bodies in the spool, and a full disk. What wsgi.input answers: test_input.py; what an upload costs: test_protection.py."""
 
 from __future__ import annotations
 
 import hashlib
-import random
 import resource
 import socket
 from pathlib import Path
 
-import pytest
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve
 
 MIB = 1024 * 1024
 HASH = """
@@ -22,24 +20,6 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [digest.hexdigest().encode()]
 """
-
-
-def most_memory(server: Server) -> int:
-    """The most memory that was resident so far, in bytes (proc_pid_status(5))."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
-
-@pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_an_upload_of_200_mb_costs_less_than_32_mb_of_memory(serve: Serve, tmp_path: Path, framing: str) -> None:
-    server = serve(source=HASH, MAITRED_SPOOL=str(tmp_path))
-    part = random.Random(1).randbytes(MIB)
-    assert server.fetch("/", "POST", part).body.decode() == hashlib.sha256(part).hexdigest()
-    before = most_memory(server)
-    headers = {"Content_Length": str(200 * MIB)} if framing == "length" else {}
-    reply = server.fetch("/", "POST", (part for _ in range(200)), **headers)
-    assert reply.body.decode() == hashlib.sha256(part * 200).hexdigest()
-    assert most_memory(server) - before < 32 * MIB
 
 
 def test_without_room_an_upload_is_refused_and_others_are_served(serve: Serve, tmp_path: Path) -> None:

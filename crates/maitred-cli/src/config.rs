@@ -29,6 +29,8 @@ pub struct Config {
     pub listing: bool,
     /// The calling convention of the application.
     pub interface: Interface,
+    /// The event loop of an ASGI application.
+    pub event_loop: String,
     /// Whether the attribute makes the application instead of being it.
     pub factory: bool,
     /// Where modules are looked for, instead of the current directory.
@@ -74,6 +76,7 @@ impl Default for Config {
             mounts: Vec::new(),
             listing: false,
             interface: Interface::default(),
+            event_loop: String::new(),
             factory: false,
             app_dir: None,
             chdir: None,

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::problem::nearest;
+
 /// What is wrong with a value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadValue {
@@ -218,6 +220,26 @@ fn plain_url(url: &str) -> Option<String> {
     let printable = |byte: u8| byte > b' ' && byte != 0x7f && !b"?#%\\".contains(&byte);
     let is_plain = prefix.bytes().all(printable) && prefix.split('/').skip(1).all(plain);
     is_plain.then(|| if prefix.is_empty() { "/" } else { prefix }.to_owned())
+}
+
+/// The kinds of event loops that have a name of their own.
+const EVENT_LOOPS: [&str; 3] = ["auto", "asyncio", "uvloop"];
+
+/// One of the names, or `module:factory`.
+pub(crate) fn event_loop(text: &str) -> Result<String, BadValue> {
+    let is_path =
+        |text: &str| text.split('.').all(|part| !part.is_empty() && !part.contains([' ', ':', '/']));
+    match text.split_once(':') {
+        Some((module, factory)) if is_path(module) && is_path(factory) => Ok(text.to_owned()),
+        None if EVENT_LOOPS.contains(&text) => Ok(text.to_owned()),
+        _ => Err(BadValue::new(
+            format!("'{text}' is neither {} nor module:factory", EVENT_LOOPS.join(", ")),
+            match nearest(text, EVENT_LOOPS) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => "write one of them".to_owned(),
+            },
+        )),
+    }
 }
 
 pub(crate) fn path(text: &str) -> Result<PathBuf, BadValue> {

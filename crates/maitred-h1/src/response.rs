@@ -22,8 +22,8 @@ pub(crate) struct Found {
 /// # Errors
 /// The head cannot be sent; what was appended is to be taken back.
 pub(crate) fn write_head(head: &ResponseHead, out: &mut Vec<u8>) -> Result<Found, HeadError> {
-    let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason());
-    if !write::is_field_value(reason.as_bytes()) {
+    let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
+    if !write::is_field_value(reason) {
         return Err(HeadError::InvalidReason);
     }
     write::status_line(head.status, reason, out);

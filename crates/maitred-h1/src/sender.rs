@@ -13,7 +13,7 @@ use crate::hop::is_forbidden_trailer;
 use crate::response::{Found, write_head};
 use crate::write;
 
-const SERVER: &[u8] = b"maitred";
+const SERVER: &[u8] = b"Server: maitred\r\n";
 
 /// The sending half of one exchange. Body bytes do not pass through it: it says how many may be
 /// sent and writes what stands around them.
@@ -187,7 +187,7 @@ impl Sender {
                 out.extend_from_slice(b"\r\n");
             }
             if !found.has_server {
-                write::field(b"Server", SERVER, out);
+                out.extend_from_slice(SERVER);
             }
             self.state = self.write_framing(head.status, &found, length, out);
             self.keep_alive &= !found.close && self.state != State::UntilClose;
@@ -325,9 +325,9 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
 /// Appends a whole response of the engine's own that ends the connection: `text` as plain text.
 /// Its head cannot fail: the status and its reason phrase are ours.
 pub fn error_response(status: Status, text: &str, date: &[u8; 29], out: &mut Vec<u8>) {
-    write::status_line(status, status.reason(), out);
+    write::status_line(status, status.reason().as_bytes(), out);
     write::field(b"Date", date, out);
-    write::field(b"Server", SERVER, out);
+    out.extend_from_slice(SERVER);
     write::field(b"Content-Type", b"text/plain; charset=utf-8", out);
     write_length(text.len() as u64, out);
     out.extend_from_slice(b"Connection: close\r\n\r\n");

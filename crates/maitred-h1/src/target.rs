@@ -101,26 +101,21 @@ fn host_length(bytes: &[u8]) -> usize {
 
 /// reg-name of RFC 3986 §3.2.2: unreserved, percent sign and sub-delims.
 fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'-' | b'.'
-                | b'_'
-                | b'~'
-                | b'%'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-        )
+    HOST_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
 }
+
+const HOST_BYTES: [bool; 256] = {
+    let mut left: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=";
+    let mut table = [false; 256];
+    while let [byte, rest @ ..] = left {
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+        {
+            table[*byte as usize] = true;
+        }
+        left = rest;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

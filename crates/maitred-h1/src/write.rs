@@ -3,14 +3,14 @@
 use maitred_http::Status;
 
 /// The status line. An empty reason phrase still has its space before it (RFC 9112 §4).
-pub(crate) fn status_line(status: Status, reason: &str, out: &mut Vec<u8>) {
+pub(crate) fn status_line(status: Status, reason: &[u8], out: &mut Vec<u8>) {
     let code = status.code();
     let digit = |divisor: u16| b'0' + (code / divisor % 10) as u8;
     let mut start = *b"HTTP/1.1 000 ";
     let [.., hundreds, tens, ones, _] = &mut start;
     (*hundreds, *tens, *ones) = (digit(100), digit(10), digit(1));
     out.extend_from_slice(&start);
-    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn status_lines() {
         let mut out = Vec::new();
-        status_line(Status::NOT_FOUND, "Not Found", &mut out);
-        status_line(Status::OK, "", &mut out);
+        status_line(Status::NOT_FOUND, b"Not Found", &mut out);
+        status_line(Status::OK, b"", &mut out);
         assert_eq!(out, b"HTTP/1.1 404 Not Found\r\nHTTP/1.1 200 \r\n");
     }
 }

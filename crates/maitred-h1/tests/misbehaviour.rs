@@ -210,7 +210,7 @@ fn line_breaks_and_controls_in_fields_send_nothing_at_all() {
         assert_eq!(refused(with(&[(name, "x")])), HeadError::InvalidName(shown.to_owned()));
     }
     let mut head = ResponseHead::new(Status::OK);
-    head.reason = Some("fine\r\nX: y".into());
+    head.reason = Some((*b"fine\r\nX: y").into());
     assert_eq!(refused(head), HeadError::InvalidReason);
     assert_eq!(refused(ResponseHead::new(Status::CONTINUE)), HeadError::InterimStatus(Status::CONTINUE));
     let switching = Status::SWITCHING_PROTOCOLS;

@@ -109,8 +109,8 @@ impl RequestHead {
 pub struct ResponseHead {
     /// The status.
     pub status: Status,
-    /// A reason phrase other than the standard one, for versions that carry it.
-    pub reason: Option<Box<str>>,
+    /// A reason phrase other than the standard one, for versions that carry it: bytes, as RFC 9112 §4 has it.
+    pub reason: Option<Box<[u8]>>,
     /// The header fields.
     pub fields: FieldSet,
 }

@@ -114,6 +114,33 @@ impl ThreadHost for PythonThreads {
     fn is_exclusive(&self) -> bool {
         self.shared.exclusive
     }
+
+    fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        Python::attach(|_| act());
+    }
+
+    fn without_interpreter(&self, act: &mut dyn FnMut()) {
+        without_interpreter(act);
+    }
+}
+
+/// Calls `act` with the interpreter released if this thread holds it.
+pub(crate) fn without_interpreter(act: &mut dyn FnMut()) {
+    struct OnThisThread<'a>(&'a mut dyn FnMut());
+    // SAFETY: `detach` calls what it is given on the calling thread, and asks for `Send` to keep references to
+    // Python objects out; the engine has none that it uses without attaching.
+    unsafe impl Send for OnThisThread<'_> {}
+    // SAFETY: compares two values of this thread.
+    if unsafe { pyo3::ffi::PyGILState_Check() } == 0 {
+        return act();
+    }
+    let act = OnThisThread(act);
+    Python::attach(|py| {
+        py.detach(move || {
+            let OnThisThread(act) = { act };
+            act();
+        });
+    });
 }
 
 /// Wakes the main thread; the sending end also serves as Python's signal wake-up descriptor.

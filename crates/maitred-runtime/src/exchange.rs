@@ -50,10 +50,10 @@ pub trait Respond: Send {
     }
 
     /// Ends the response. The request comes back so that its memory can be used again.
-    fn finish(self: Box<Self>, request: Request);
+    fn finish(self: Box<Self>, request: Box<Request>);
 
     /// Ends the response in the middle: the connection closes so that the peer can see it.
-    fn abort(self: Box<Self>, request: Request, reason: &str);
+    fn abort(self: Box<Self>, request: Box<Request>, reason: &str);
 
     /// Waits until less than the stream limit is queued, or the peer is gone, or `limit` is over.
     ///
@@ -122,14 +122,14 @@ impl std::error::Error for SendError {}
 /// A request that waits for its answer.
 pub struct Exchange {
     // Both are Some until the answer is given or the value is dropped.
-    request: Option<Request>,
+    request: Option<Box<Request>>,
     responder: Option<Box<dyn Respond>>,
 }
 
 impl Exchange {
     /// An exchange for `request`, answered through `responder`.
-    pub fn new(request: Request, responder: Box<dyn Respond>) -> Self {
-        Self { request: Some(request), responder: Some(responder) }
+    pub fn new(request: impl Into<Box<Request>>, responder: Box<dyn Respond>) -> Self {
+        Self { request: Some(request.into()), responder: Some(responder) }
     }
 
     /// The request.
@@ -184,7 +184,7 @@ impl Exchange {
     }
 }
 
-fn fail(mut responder: Box<dyn Respond>, request: Request) {
+fn fail(mut responder: Box<dyn Respond>, request: Box<Request>) {
     const TEXT: &str = "The application failed to answer this request.\n";
     let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR).with("Content-Type", "text/plain");
     if responder.send_head(&request, head, Some(TEXT.len() as u64)).is_ok() {
@@ -206,7 +206,7 @@ impl Drop for Exchange {
 pub struct Stream {
     // Both are Some until the end.
     responder: Option<Box<dyn Respond>>,
-    request: Option<Request>,
+    request: Option<Box<Request>>,
 }
 
 impl Stream {

@@ -24,6 +24,18 @@ pub trait ThreadHost: Send + Sync + 'static {
         false
     }
 
+    /// Calls `act`, on a thread of this host, with the interpreter held all the time: what would take it for each
+    /// request needs not take it. Not called where `act` could wait.
+    fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        act();
+    }
+
+    /// Calls `act`, which may wait for a disk, with the interpreter released if this thread holds it. `act` calls
+    /// no application code.
+    fn without_interpreter(&self, act: &mut dyn FnMut()) {
+        act();
+    }
+
     /// An event loop that runs all application code. The server then asks for no threads: the loop polls,
     /// and handlers are called on its thread.
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {

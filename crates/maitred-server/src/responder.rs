@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::outcome::{End, Outcome};
-use crate::scratch::{Incoming, with_date};
+use crate::scratch::{recycle, with_date};
 
 /// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
 /// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
@@ -62,12 +62,13 @@ impl Responder {
         sender: Sender,
         peer: SocketAddr,
         began: u64,
+        buffer: Vec<u8>,
     ) -> Self {
         Self {
             group: Arc::clone(group),
             token,
             sender,
-            buffer: Vec::new(),
+            buffer,
             peer,
             began,
             status: Status::INTERNAL_SERVER_ERROR,
@@ -117,7 +118,7 @@ impl Responder {
     }
 
     /// Ends the exchange on its connection and writes down what became of it.
-    fn end(mut self, request: Request, reusable: bool, end: End) {
+    fn end(mut self, request: Box<Request>, reusable: bool, end: End) {
         self.last = true;
         let sent =
             if self.buffer.is_empty() { Ok(Flow::Ready) } else { self.deliver(Content::Static(b""), b"") };
@@ -137,7 +138,7 @@ impl Responder {
         };
         self.group.site.counters.count(&outcome);
         self.group.site.log.access(&outcome);
-        Incoming::recycle(request);
+        recycle(request, self.buffer);
     }
 }
 
@@ -206,7 +207,7 @@ impl Respond for Responder {
         self.send_data(request, content).map(drop)
     }
 
-    fn finish(mut self: Box<Self>, request: Request) {
+    fn finish(mut self: Box<Self>, request: Box<Request>) {
         let finish = self.sender.finish(None, &mut self.buffer);
         if finish.short_by > 0 {
             self.group.site.log.error(format_args!(
@@ -220,7 +221,7 @@ impl Respond for Responder {
         (*self).end(request, finish.reusable, end);
     }
 
-    fn abort(self: Box<Self>, request: Request, reason: &str) {
+    fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
         let on = On(self.peer, &request);
         let log = &self.group.site.log;
         if self.is_dead() {

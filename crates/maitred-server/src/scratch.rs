@@ -16,6 +16,9 @@ const RECEIVE: usize = 64 * 1024;
 /// Requests kept for use again by one thread; more are in flight only while uploads are slow.
 const MAX_SPARE: usize = 64;
 
+/// Room for the head of a usual response and a small body.
+const RESPONSE: usize = 512;
+
 /// A kept request holds at most this much; a larger body's or head's memory is given back.
 const MAX_KEPT: usize = 64 * 1024;
 
@@ -83,7 +86,7 @@ impl Date {
 /// A request while it is received.
 #[derive(Default)]
 pub(crate) struct Incoming {
-    pub(crate) request: Request,
+    pub(crate) request: Box<Request>,
     /// Where the body goes.
     pub(crate) keeping: Keeping,
     /// The head is complete, and this is what it said.
@@ -95,6 +98,7 @@ pub(crate) struct Incoming {
 thread_local! {
     #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
     static SPARE: RefCell<Vec<Box<Incoming>>> = const { RefCell::new(Vec::new()) };
+    static ANSWERED: RefCell<Vec<(Box<Request>, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
     static DATE: RefCell<Date> = RefCell::new(Date::default());
 }
 
@@ -108,12 +112,9 @@ impl Incoming {
 
     /// Keeps the memory of `incoming` for the next request.
     pub(crate) fn give_back(mut incoming: Box<Self>) {
-        let RequestHead { fields, .. } = &incoming.request.head;
-        if fields.memory() > MAX_KEPT {
+        if !clear(&mut incoming.request) {
             return;
         }
-        incoming.request.head.clear();
-        incoming.request.body.clear(MAX_KEPT);
         incoming.keeping = Keeping::Memory;
         incoming.facts = None;
         SPARE.with_borrow_mut(|spare| {
@@ -122,12 +123,34 @@ impl Incoming {
             }
         });
     }
+}
 
-    /// Keeps the memory of a request that has been answered.
-    pub(crate) fn recycle(request: Request) {
-        let mut incoming = Self::take(0);
-        incoming.request = request;
-        Self::give_back(incoming);
+/// Empties `request`. False when it holds too much memory to be kept.
+fn clear(request: &mut Request) -> bool {
+    let RequestHead { fields, .. } = &request.head;
+    let is_small = fields.memory() <= MAX_KEPT;
+    if is_small {
+        request.head.clear();
+        request.body.clear(MAX_KEPT);
+    }
+    is_small
+}
+
+/// An empty request, and an empty buffer for a response: with used memory if this thread has some.
+pub(crate) fn spare() -> (Box<Request>, Vec<u8>) {
+    ANSWERED.with_borrow_mut(Vec::pop).unwrap_or_else(|| (Box::default(), Vec::with_capacity(RESPONSE)))
+}
+
+/// Keeps the memory of a request that has been answered, and of the buffer its response was made in.
+pub(crate) fn recycle(mut request: Box<Request>, mut buffer: Vec<u8>) {
+    if clear(&mut request) && buffer.capacity() <= MAX_KEPT {
+        buffer.clear();
+        buffer.reserve(RESPONSE);
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.len() < MAX_SPARE {
+                answered.push((request, buffer));
+            }
+        });
     }
 }
 

@@ -160,6 +160,43 @@ fn a_chunked_body_in_a_file_meets_the_limit_too() {
 }
 
 #[test]
+fn half_sent_requests_hold_no_thread() {
+    let (mut settings, folder) = (settings(application()), tempfile::tempdir().expect("a folder"));
+    settings.body_memory = MEMORY as u64;
+    settings.spool = folder.path().to_owned();
+    settings.max_threads = 2;
+    let running = start(settings);
+    let body = pattern(1_000_000);
+    // Heads and bodies, in memory, in a file and in chunks, each cut somewhere else.
+    let requests: Vec<(Vec<u8>, usize)> = [
+        (with_length(&body), 1),
+        (chunked(&body), 20),
+        (with_length(&body), 60),
+        (with_length(&body), 5_000),
+    ]
+    .into_iter()
+    .chain([(with_length(&body), 900_000), (chunked(&body), 900_000), (chunked(&body), 5_000)])
+    .collect();
+    let mut halves: Vec<_> = requests
+        .iter()
+        .map(|(request, sent)| {
+            let mut stream = connect(running.address);
+            stream.write_all(&request[..*sent]).unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..20 {
+        assert!(exchange(running.address, &get_last("/")).starts_with("HTTP/1.1 200 "));
+    }
+    assert!(running.server.snapshot().threads <= 2);
+    for (stream, (request, sent)) in halves.iter_mut().zip(&requests) {
+        stream.write_all(&request[*sent..]).unwrap();
+        let answer = String::from_utf8(read_response(stream).1).unwrap();
+        assert_eq!(answer, format!("{} file", sum(&body)));
+    }
+}
+
+#[test]
 fn a_body_that_no_application_gets_is_kept_nowhere() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("page.txt"), "page").unwrap();

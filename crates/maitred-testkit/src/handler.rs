@@ -91,9 +91,9 @@ mod tests {
             Ok(Flow::Ready)
         }
 
-        fn finish(self: Box<Self>, _: Request) {}
+        fn finish(self: Box<Self>, _: Box<Request>) {}
 
-        fn abort(self: Box<Self>, _: Request, reason: &str) {
+        fn abort(self: Box<Self>, _: Box<Request>, reason: &str) {
             panic!("{reason}");
         }
 

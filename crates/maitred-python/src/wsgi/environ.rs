@@ -13,10 +13,10 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{ffi, intern};
 
 use super::errors::ErrorStream;
-use super::fields::{FieldNames, Meaning};
+use super::fields::{FieldNames, Key, Meaning};
 use super::file::FileWrapper;
 use super::input::Input;
-use super::text::{self, from_latin1};
+use crate::text::{self, from_latin1};
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
 /// ones cost the making of two strings a request.
@@ -32,6 +32,7 @@ pub(super) struct EnvironBuilder {
     /// The number of keys in it.
     always: usize,
     names: FieldNames,
+    host: Key,
     origins: [OnceLock<Origin>; ORIGINS],
 }
 
@@ -70,7 +71,8 @@ impl EnvironBuilder {
         // Not of the PEP: tells frameworks that reading to the end of wsgi.input is safe without a length.
         base.set_item(intern!(py, "wsgi.input_terminated"), true)?;
         let (always, names) = (base.len(), FieldNames::new(py));
-        Ok(Self { base: base.unbind(), always, names, origins: Default::default() })
+        let host = Key::new(intern!(py, "HTTP_HOST").clone(), false);
+        Ok(Self { base: base.unbind(), always, names, host, origins: Default::default() })
     }
 
     /// The environ of `request`; takes the body out.
@@ -121,21 +123,21 @@ impl EnvironBuilder {
             self.names.with(py, name, |meaning| match meaning {
                 Meaning::Apart => Ok(()),
                 Meaning::List(key) => {
-                    let value = from_latin1(py, value)?;
-                    match set_missing(environ, key.bind(py), &value)? {
+                    let value = key.text(py, value)?;
+                    match set_missing(environ, key.name.bind(py), &value)? {
                         None => Ok(()),
-                        Some(earlier) => extend(environ, key.bind(py), &earlier, &value),
+                        Some(earlier) => extend(environ, key.name.bind(py), &earlier, &value),
                     }
                 }
                 Meaning::Single(key) => {
-                    set_missing(environ, key.bind(py), &from_latin1(py, value)?).map(drop)
+                    set_missing(environ, key.name.bind(py), &key.text(py, value)?).map(drop)
                 }
             })?;
         }
         // RFC 9112 §3.2.2: the authority of an absolute-form target replaces Host.
         match head.authority() {
             [] if !head.fields.contains("host") => Ok(()),
-            authority => environ.set_item(intern!(py, "HTTP_HOST"), from_latin1(py, authority)?),
+            authority => environ.set_item(self.host.name.bind(py), self.host.text(py, authority)?),
         }
     }
 }

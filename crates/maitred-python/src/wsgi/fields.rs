@@ -4,10 +4,12 @@
 //! and only ever grows, up to its size: names that find no place (a peer can send any) cost what they
 //! would without a table.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+
+use crate::text::{from_latin1, latin1_of};
 
 /// Places of the table: four times what a site with many kinds of clients sees, so that probes stay
 /// short. Costs about 25 KiB a process.
@@ -16,6 +18,9 @@ const _: () = assert!(PLACES.is_power_of_two());
 
 /// Places that are looked at for one name, so that names made to collide cost little.
 const PROBES: usize = 8;
+
+/// Longer values are not kept: of each name there is at most one.
+const MAX_KEPT_VALUE: usize = 512;
 
 /// Longer names are not kept. The longest registered one has 32 bytes.
 const MAX_KEPT_NAME: usize = 48;
@@ -81,11 +86,44 @@ const COMMON: &[&str] = &[
 /// What becomes of a field.
 pub(super) enum Meaning {
     /// It is continued when it comes again (RFC 9110 §5.3).
-    List(Py<PyString>),
+    List(Key),
     /// The first one counts.
-    Single(Py<PyString>),
+    Single(Key),
     /// It does not reach the application under its own name, or not at all.
     Apart,
+}
+
+/// A key of the environ, and the text of the last value that came under it: the same client sends the same
+/// again, and comparing costs a quarter of making a text.
+pub(super) struct Key {
+    pub(super) name: Py<PyString>,
+    /// Not of fields that hold secrets.
+    last: Option<Mutex<Option<Py<PyString>>>>,
+}
+
+impl Key {
+    pub(super) fn new(name: Bound<'_, PyString>, is_secret: bool) -> Self {
+        Self { name: name.unbind(), last: (!is_secret).then(Mutex::default) }
+    }
+
+    /// A value as text.
+    pub(super) fn text<'py>(&self, py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyString>> {
+        // Whoever finds it locked makes a text of its own.
+        let place = self.last.as_ref().filter(|_| value.len() <= MAX_KEPT_VALUE);
+        let Some(mut last) = place.and_then(|place| place.try_lock().ok()) else {
+            return from_latin1(py, value);
+        };
+        if let Some(last) = &*last
+            && latin1_of(last.bind(py))? == Some(value)
+        {
+            return Ok(last.bind(py).clone());
+        }
+        let text = from_latin1(py, value)?;
+        let before = last.replace(text.clone().unbind());
+        drop(last);
+        drop(before);
+        Ok(text)
+    }
 }
 
 struct Known {
@@ -157,7 +195,7 @@ fn meaning_of<'py>(name: &[u8], text: impl FnOnce(&str) -> Bound<'py, PyString>)
         return Meaning::Apart;
     }
     if is("content-type") {
-        return Meaning::Single(text("CONTENT_TYPE").unbind());
+        return Meaning::Single(Key::new(text("CONTENT_TYPE"), false));
     }
     let mut key = String::with_capacity("HTTP_".len() + name.len());
     key.push_str("HTTP_");
@@ -166,5 +204,6 @@ fn meaning_of<'py>(name: &[u8], text: impl FnOnce(&str) -> Bound<'py, PyString>)
         b'-' => '_',
         other => char::from(other.to_ascii_uppercase()),
     }));
-    Meaning::List(text(&key).unbind())
+    let is_secret = ["authorization", "cookie", "proxy-authorization"].into_iter().any(is);
+    Meaning::List(Key::new(text(&key), is_secret))
 }

@@ -22,8 +22,9 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::block;
-use super::head::{self, Declared};
+use super::head;
+use crate::block;
+use crate::declared::Declared;
 use crate::report::type_name;
 
 /// How long one wait for a slow reader lasts before it is entered again. The engine's own time

@@ -58,7 +58,7 @@ impl Respond for Responder {
     fn send_head(&mut self, _: &Request, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
         let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
         let fields = head.fields.iter().map(|(name, value)| (text(name), text(value))).collect();
-        let reason = head.reason.as_deref().unwrap_or(head.status.reason()).to_owned();
+        let reason = text(head.reason.as_deref().unwrap_or(head.status.reason().as_bytes()));
         self.left = length;
         self.peer.sent.lock().unwrap().heads.push((head.status.code(), reason, fields, length));
         Ok(())
@@ -91,11 +91,11 @@ impl Respond for Responder {
         Ok(if *self.peer.full.lock().unwrap() { Flow::Full } else { Flow::Ready })
     }
 
-    fn finish(self: Box<Self>, _request: Request) {
+    fn finish(self: Box<Self>, _request: Box<Request>) {
         self.peer.sent.lock().unwrap().end = Some("finished".into());
     }
 
-    fn abort(self: Box<Self>, _request: Request, reason: &str) {
+    fn abort(self: Box<Self>, _request: Box<Request>, reason: &str) {
         self.peer.sent.lock().unwrap().end = Some(format!("aborted: {reason}"));
     }
 

@@ -12,7 +12,7 @@ use crate::group::{Group, Job};
 use crate::outcome::{End, Outcome};
 use crate::responder::Responder;
 use crate::route::Route;
-use crate::scratch::Incoming;
+use crate::scratch::{Incoming, spare};
 use crate::site::Site;
 use crate::static_files::{Body, Now};
 use crate::writer::bytes_of;
@@ -67,7 +67,10 @@ impl Connection {
             Route::Static(files, below) => {
                 context.scratch.date();
                 let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
-                let answer = files.answer(head, below, now);
+                let mut answer = None;
+                // A file that is not in memory may have to wait for the disk.
+                group.host.without_interpreter(&mut || answer = Some(files.answer(head, below, now)));
+                let answer = answer.expect("called");
                 if let Some(note) = &answer.note {
                     group.site.log.error(format_args!("{}: {note}", path.escape_ascii()));
                 }
@@ -175,9 +178,11 @@ impl Connection {
         mut incoming: Box<Incoming>,
         handler: &Arc<dyn Handler>,
     ) -> Turn {
-        let mut request = std::mem::take(&mut incoming.request);
+        let (spare, buffer) = spare();
+        let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
-        let mut responder = Responder::new(context.group, context.token, sender, self.peer, incoming.began);
+        let mut responder =
+            Responder::new(context.group, context.token, sender, self.peer, incoming.began, buffer);
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();

@@ -65,6 +65,11 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// Runs application code.
     fn run(&self, job: Self::Job);
 
+    /// Calls `act` with whatever the language needs to run application code held all the time.
+    fn attached(&self, act: &mut dyn FnMut()) {
+        act();
+    }
+
     /// Has a thread made that calls [`work`].
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What an application thread does at the interpreter gate: arrive, watch, run request after request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
@@ -58,38 +59,61 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// Runs request after request until there is none, or another thread has taken over. `mine` is
-    /// this thread's entry.
-    fn run(&mut self, job: S::Job, mut mine: u64) {
-        let scheduler = self.scheduler();
-        let mut next = Some(job);
-        loop {
-            let Some(job) = next.take() else {
-                match scheduler.pool.leave(mine) {
-                    Left::Next(job) => next = Some(job),
-                    Left::Gone => return,
-                }
-                continue;
-            };
-            if scheduler.is_stopping() {
-                // Dropped unanswered: a 500.
-                drop(job);
-                continue;
+    /// Runs request after request until there is none, or another thread has taken over. `entry` is this
+    /// thread's.
+    fn run(&mut self, job: S::Job, entry: u64) {
+        let server = Arc::clone(self.server);
+        let scheduler = server.scheduler();
+        let mut run = Run { mine: entry, next: Some(job), ended: false };
+        while !run.ended {
+            // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
+            // a request it can have it at once, while in the middle of one it would have to interrupt.
+            let alone = || scheduler.inside.load(Ordering::SeqCst) == 0;
+            if alone() {
+                server.attached(&mut || {
+                    while !run.ended && alone() {
+                        self.step(&mut run);
+                    }
+                });
+            } else {
+                self.step(&mut run);
             }
-            self.before_entry();
-            let entry = later(mine);
-            if !scheduler.pool.gate.renew(mine, entry) {
-                // Taken over while this thread was looking for work: it is a second comer now.
-                return self.arrive(job);
-            }
-            scheduler.pool.gate.count_entry();
-            scheduler.run(job, &**self.server);
-            mine = later(entry);
-            if !scheduler.pool.gate.renew(entry, mine) {
-                return;
-            }
-            next = self.next_job();
         }
+        if let Some(job) = run.next {
+            // Taken over while this thread was looking for work: it is a second comer now.
+            self.arrive(job);
+        }
+    }
+
+    /// Runs one request, and finds the next. Never waits but in application code.
+    fn step(&mut self, run: &mut Run<S::Job>) {
+        let scheduler = self.scheduler();
+        let Some(job) = run.next.take() else {
+            match scheduler.pool.leave(run.mine) {
+                Left::Next(job) => run.next = Some(job),
+                Left::Gone => run.ended = true,
+            }
+            return;
+        };
+        if scheduler.is_stopping() {
+            // Dropped unanswered: a 500.
+            drop(job);
+            return;
+        }
+        self.before_entry();
+        let entry = later(run.mine);
+        if !scheduler.pool.gate.renew(run.mine, entry) {
+            (run.next, run.ended) = (Some(job), true);
+            return;
+        }
+        scheduler.pool.gate.count_entry();
+        scheduler.run(job, &**self.server);
+        run.mine = later(entry);
+        if !scheduler.pool.gate.renew(entry, run.mine) {
+            run.ended = true;
+            return;
+        }
+        run.next = self.next_job();
     }
 
     /// Nobody enters application code unless somebody watches, or the queue is empty and somebody
@@ -127,6 +151,14 @@ impl<S: Serve> Worker<'_, S> {
         }
         serve_batch(self.server, events, &mut self.scratch)
     }
+}
+
+/// The requests of one thread, from its entry on.
+struct Run<J> {
+    /// The last entry or return.
+    mine: u64,
+    next: Option<J>,
+    ended: bool,
 }
 
 /// The time now, but after `before`: an entry is told from others by its time.

@@ -40,7 +40,7 @@ pub(crate) struct Job {
 /// The group.
 pub(crate) struct Group {
     pub(crate) scheduler: Scheduler<Job>,
-    host: Arc<dyn ThreadHost>,
+    pub(crate) host: Arc<dyn ThreadHost>,
     pub(crate) slots: Slots,
     pub(crate) timers: Timers,
     alarm: Alarm,
@@ -276,6 +276,10 @@ impl Serve for Group {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
         }
+    }
+
+    fn attached(&self, act: &mut dyn FnMut()) {
+        self.host.with_interpreter(act);
     }
 
     fn spawn(self: &Arc<Self>, number: usize) -> io::Result<()> {
