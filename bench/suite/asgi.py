@@ -48,7 +48,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         contenders, skipped = rounds.present(options, python_servers.asgi(environment, application))
         if skipped:
             report.text(*skipped)
-        with compare.running(contenders, "", folder, report) as up:
+        with compare.running(contenders, OURS, folder, report) as up:
             results += [compare.measure(options, up, OURS, workload, folder, report) for workload in workloads if up]
     if not results:
         raise rounds.Missing("no ASGI server starts")

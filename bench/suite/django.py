@@ -55,7 +55,7 @@ def _measure(options: rounds.Options, candidates: list[servers.Contender], ours:
     contenders, skipped = rounds.present(options, candidates)
     if skipped:
         report.text(*skipped)
-    with compare.running(contenders, ours if ours != python_servers.OURS else "", folder, report) as up:
+    with compare.running(contenders, ours, folder, report) as up:
         return compare.measure(options, up, ours, workload, folder, report)
 
 
