@@ -11,7 +11,7 @@ import json
 import struct
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,10 @@ class Closed:
     bytes: int = 0
     p50: float = 0.0
     p99: float = 0.0
+    p999: float = 0.0
     max: float = 0.0
+    #: Of the failed ones, those that were answered with another status or length.
+    wrong: int = 0
 
     @property
     def rate(self) -> float:
@@ -70,10 +73,23 @@ def wrk(port: int, path: str, connections: int, seconds: float, folder: Path) ->
     return Closed(said["requests"], said["duration_us"] / 1e6, failed, said["bytes"])
 
 
-def busy(port: int, path: str, connections: int, depth: int, seconds: float, warm_up: float, length: int,
-         marks: dict[str, Callable[[], None]]) -> Closed:
-    """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured"."""
-    command = [*_generator(port, path, connections, seconds, warm_up, length), "--closed", str(depth), "--spin"]
+def one_path(path: str, length: int) -> list[str]:
+    """What to send: this path, whose answers have a body of this length."""
+    return ["--path", path, "--length", str(length)]
+
+
+def listed(requests: Path) -> list[str]:
+    """What to send: the requests of a file (see `traffic.write`), in turn."""
+    return ["--requests", str(requests)]
+
+
+def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: float, warm_up: float,
+         marks: dict[str, Callable[[], None]], spin: bool = True) -> Closed:
+    """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured".
+
+    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it."""
+    command = [*_generator(port, what, connections, seconds, warm_up), "--closed", str(depth)]
+    command += ["--spin"] * spin
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(seconds + warm_up + SPARE_S, process.kill)
     limit.start()
@@ -92,18 +108,20 @@ def busy(port: int, path: str, connections: int, depth: int, seconds: float, war
         process.kill()
         process.wait()
     return Closed(int(said["answered"]), float(said["seconds"]), int(said["wrong"]) + int(said["broken"]), 0,
-                  float(said["p50_us"]), float(said["p99_us"]), float(said["max_us"]))
+                  float(said["p50_us"]), float(said["p99_us"]), float(said["p99.9_us"]), float(said["max_us"]),
+                  int(said["wrong"]))
 
 
-def _generator(port: int, path: str, connections: int, seconds: float, warm_up: float, length: int) -> list[str]:
-    return [*machine.pinned(machine.cores()[1]), str(_GENERATOR), "--connect", f"127.0.0.1:{port}", "--path", path,
-            "--connections", str(connections), "--seconds", str(seconds), "--warm-up", str(warm_up),
-            "--length", str(length)]
+def _generator(port: int, what: Sequence[str], connections: int, seconds: float, warm_up: float) -> list[str]:
+    return [*machine.pinned(machine.cores()[1]), str(_GENERATOR), "--connect", f"127.0.0.1:{port}", *what,
+            "--connections", str(connections), "--seconds", str(seconds), "--warm-up", str(warm_up)]
 
 
 @dataclass(frozen=True)
 class Open:
-    """Outcome of a fixed schedule.  Latencies count from the scheduled time; microseconds, every one, sorted."""
+    """Outcome of a fixed schedule.  Latencies count from the scheduled time; microseconds, every one, sorted.
+
+    Those of background requests are not among them."""
 
     latencies: list[float]
     scheduled: int
@@ -112,20 +130,26 @@ class Open:
     missing: int
     lag_p50: float
     lag_p99: float
+    background: int = 0
+
+    @property
+    def answered(self) -> int:
+        return len(self.latencies) + self.background
 
 
-def openloop(port: int, path: str, rate: float, seconds: float, warm_up: float, connections: int, length: int,
-             folder: Path, spin: bool = False) -> Open:
-    """Send `rate` requests a second for so long, whatever the answers do."""
+def openloop(port: int, what: Sequence[str], rate: float, seconds: float, warm_up: float, connections: int,
+             folder: Path, spin: bool = False, poisson: int | None = None) -> Open:
+    """Send `rate` requests a second for so long, whatever the answers do; at random intervals with that seed."""
     dump = folder / "latencies"
-    command = [*_generator(port, path, connections, seconds, warm_up, length), "--rate", str(rate),
-               "--dump", str(dump)]
+    command = [*_generator(port, what, connections, seconds, warm_up), "--rate", str(rate), "--dump", str(dump)]
+    if poisson is not None:
+        command += ["--poisson", str(poisson)]
     done = subprocess.run(command + ["--spin"] * spin, capture_output=True, text=True, check=True,
                           timeout=seconds + warm_up + SPARE_S)
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     latencies = [tenths / 10 for (tenths,) in struct.iter_unpack("<I", dump.read_bytes())]
     return Open(latencies, int(said["scheduled"]), int(said["wrong"]), int(said["broken"]), int(said["missing"]),
-                float(said["lag_p50_us"]), float(said["lag_p99_us"]))
+                float(said["lag_p50_us"]), float(said["lag_p99_us"]), int(said["background"]))
 
 
 def verify(name: str, port: int, path: str, body: bytes | None, length: int) -> None:

@@ -21,15 +21,16 @@ def cores() -> tuple[int, int]:
     return usable[0], usable[1] if len(usable) > 1 else usable[0]
 
 
-def pinned(core: int) -> list[str]:
-    """The words before a command that tie it to a core, at the chosen priority (`bench/run --nice`)."""
+def pinned(*allowed: int) -> list[str]:
+    """The words before a command that tie it to a core or some, at the chosen priority (`bench/run --nice`)."""
     nice = os.environ.get("MAITRED_BENCH_NICE", "0")
+    cpus = ",".join(map(str, allowed))
     if nice == "0":
-        return ["taskset", "-c", str(core)]
+        return ["taskset", "-c", cpus]
     # Where the kernel groups processes by session, niceness counts only inside a group: a session of its own, and
     # the same niceness for that.
     script = 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" taskset -c "$@"'
-    return ["setsid", "sh", "-c", script, nice, str(core)]
+    return ["setsid", "sh", "-c", script, nice, cpus]
 
 
 def raise_descriptor_limit() -> int:
@@ -84,6 +85,19 @@ def _ticks_ns(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // TICKS
+
+
+def context_switches(pid: int) -> int:
+    """Context switches of a process tree so far, voluntary and not; those of threads that ended are forgotten."""
+    total = 0
+    for member in process_tree(pid):
+        for status in Path(f"/proc/{member}/task").glob("*/status"):
+            try:
+                lines = status.read_text().splitlines()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            total += sum(int(line.split()[1]) for line in lines if "_ctxt_switches:" in line)
+    return total
 
 
 def core_busy_ns(core: int) -> int:

@@ -31,6 +31,8 @@ class Options:
     threads: int = 1
     spin: bool = False
     load: str = "wrk"
+    #: The interpreter of the Python benches.
+    python: Path | None = None
 
     def rounds(self, full: int, smoke: int = 2) -> int:
         return self.pairs or (smoke if self.smoke else full)

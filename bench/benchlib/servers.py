@@ -49,6 +49,10 @@ class Contender:
     #: Writes what the server needs and returns its command line.
     command: Callable[[Contender, Place], list[str]]
     options: dict[str, object] = field(default_factory=dict)
+    #: Variables added to the bench's own.
+    environment: dict[str, str] = field(default_factory=dict)
+    #: Held to the server's core; otherwise it may use the load's as well.
+    pinned: bool = True
 
     def found(self) -> str | None:
         return shutil.which(str(self.program), path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
@@ -158,9 +162,11 @@ def _start(contender: Contender, root: Path, folder: Path, connections: int) -> 
         own = folder / f"{contender.name.replace(' ', '-').replace(',', '')}-{attempt}-{time.monotonic_ns()}"
         own.mkdir(parents=True)
         place = Place(root, own, free_port(), connections)
-        command = [*machine.pinned(machine.cores()[0]), *contender.command(contender, place)]
+        cores = machine.cores()[:1] if contender.pinned else machine.cores()
+        command = [*machine.pinned(*cores), *contender.command(contender, place)]
         with (own / "output").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                       env=os.environ | contender.environment)
         if _accepts(place.port, process):
             return Server(contender.name, place.port, process)
         _end(process)

@@ -66,8 +66,8 @@ def _measure(options: rounds.Options, running: Sequence[servers.Server], count: 
         say(f"active: {count} connections, {depth} at a time, round {number + 1}")
         for server in running:
             meter = rounds.Meter(server)
-            closed = load.busy(server.port, PATH, count, depth, options.duration(SECONDS),
-                               options.duration(WARM_UP_S), SIZE, {"measuring": meter.start, "measured": meter.stop})
+            closed = load.busy(server.port, load.one_path(PATH, SIZE), count, depth, options.duration(SECONDS),
+                               options.duration(WARM_UP_S), {"measuring": meter.start, "measured": meter.stop})
             samples.setdefault((server.name, count, depth), []).append(
                 (closed.rate, closed.p99, meter.cpu_ns / max(1, closed.requests) / 1e4, closed.failed))
             shares.append(meter.others)

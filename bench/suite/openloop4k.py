@@ -53,7 +53,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 
 
 def _segment(server: servers.Server, options: rounds.Options, seconds: float, folder: Path) -> load.Open:
-    return load.openloop(server.port, PATH, RATE, seconds, WARM_UP_S, CONNECTIONS, len(BODY), folder, options.spin)
+    return load.openloop(server.port, load.one_path(PATH, len(BODY)), RATE, seconds, WARM_UP_S, CONNECTIONS, folder,
+                         options.spin)
 
 
 def _write(report: Report, outcomes: dict[str, list[load.Open]], cpu: dict[str, list[float]]) -> None:

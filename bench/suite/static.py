@@ -77,7 +77,7 @@ def _load(options: rounds.Options, server: servers.Server, path: str, size: int,
     meter = rounds.Meter(server)
     if options.load == "own" and size <= 1 << 20:
         marks = {"measuring": meter.start, "measured": meter.stop}
-        return load.busy(server.port, path, CONNECTIONS, 1, seconds, seconds / 4, size, marks), meter
+        return load.busy(server.port, load.one_path(path, size), CONNECTIONS, 1, seconds, seconds / 4, marks), meter
     meter.start()
     closed = load.wrk(server.port, path, CONNECTIONS, seconds, folder)
     meter.stop()

@@ -29,7 +29,9 @@ const READ_BYTES: usize = 256 * 1024;
 pub(crate) struct Closed<'a> {
     plan: &'a Plan,
     depth: usize,
-    batch: Vec<u8>,
+    batches: Vec<Batch>,
+    /// Batches sent so far.
+    sent: usize,
     epoll: OwnedFd,
     lanes: Vec<Lane>,
     buffer: Vec<u8>,
@@ -44,6 +46,8 @@ struct Lane {
     stream: TcpStream,
     sent: Instant,
     awaited: usize,
+    /// Which batch is on its way.
+    batch: usize,
     /// The beginning of an answer that has not wholly come.
     partial: Vec<u8>,
 }
@@ -53,7 +57,8 @@ impl<'a> Closed<'a> {
         let mut closed = Self {
             plan,
             depth,
-            batch: plan.request().repeat(depth),
+            batches: (0..plan.requests.len()).map(|first| Batch::new(plan, first, depth)).collect(),
+            sent: 0,
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             lanes: Vec::with_capacity(plan.connections),
             buffer: vec![0; READ_BYTES],
@@ -90,6 +95,7 @@ impl<'a> Closed<'a> {
         let start = Instant::now();
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         while let Some(left) = length.checked_sub(start.elapsed()) {
+            let left = if self.plan.spin { Duration::ZERO } else { left };
             let sleep =
                 Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
             events.clear();
@@ -118,15 +124,17 @@ impl<'a> Closed<'a> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         epoll::add(&self.epoll, &stream, EventData::new_u64(place as u64), EventFlags::IN | EventFlags::ET)?;
-        Ok(Lane { stream, sent: Instant::now(), awaited: 0, partial: Vec::new() })
+        Ok(Lane { stream, sent: Instant::now(), awaited: 0, batch: 0, partial: Vec::new() })
     }
 
     fn send(&mut self, place: usize) -> io::Result<()> {
         let Some(lane) = self.lanes.get_mut(place) else { return Ok(()) };
         lane.sent = Instant::now();
         lane.awaited = self.depth;
-        // A batch of small requests fits the empty socket buffer of a connection without a request.
-        lane.stream.write_all(&self.batch)
+        lane.batch = self.sent % self.batches.len();
+        self.sent += 1;
+        // A batch of requests of some kilobytes fits the empty socket buffer of a connection without a request.
+        self.batches.get(lane.batch).map_or(Ok(()), |batch| lane.stream.write_all(&batch.bytes))
     }
 
     fn receive(&mut self, place: usize) -> io::Result<()> {
@@ -150,8 +158,11 @@ impl<'a> Closed<'a> {
             if lane.awaited == 0 || answer.closes {
                 return Err(ErrorKind::InvalidData.into());
             }
+            let expected =
+                self.batches.get(lane.batch).and_then(|batch| batch.lengths.get(self.depth - lane.awaited));
             lane.awaited -= 1;
-            let right = answer.status == 200 && self.plan.length.is_none_or(|length| length == answer.length);
+            let right = answer.status == 200
+                && expected.copied().flatten().is_none_or(|length| length == answer.length);
             if self.measuring {
                 self.requests += usize::from(right);
                 self.outcome.wrong += usize::from(!right);
@@ -165,6 +176,22 @@ impl<'a> Closed<'a> {
             return self.send(place);
         }
         Ok(())
+    }
+}
+
+/// Requests that are sent at once, and the body lengths of their answers.
+struct Batch {
+    bytes: Vec<u8>,
+    lengths: Vec<Option<usize>>,
+}
+
+impl Batch {
+    fn new(plan: &Plan, first: usize, depth: usize) -> Self {
+        let requests = || (first..first + depth).filter_map(|index| plan.request(index));
+        Self {
+            bytes: requests().flat_map(|request| &request.bytes).copied().collect(),
+            lengths: requests().map(|request| request.length).collect(),
+        }
     }
 }
 

@@ -32,7 +32,7 @@ impl Connection {
     }
 
     pub(crate) fn send(&mut self, index: usize, request: &[u8]) -> io::Result<()> {
-        // A request of some hundred bytes always fits the empty socket buffer of an idle connection.
+        // A request of some kilobytes always fits the empty socket buffer of an idle connection.
         self.stream.write_all(request)?;
         self.waiting_for = Some(index);
         Ok(())

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Generator<'a> {
     plan: &'a Plan,
-    request: Vec<u8>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Idle connections, the longest idle first: every connection is used.
@@ -32,7 +31,6 @@ impl<'a> Generator<'a> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut generator = Self {
             plan,
-            request: plan.request(),
             epoll,
             connections: Vec::new(),
             idle: (0..plan.connections).collect(),
@@ -77,8 +75,11 @@ impl<'a> Generator<'a> {
             let Some(place) = self.idle.pop_front() else { break };
             let index = self.next;
             self.next += 1;
-            let sent =
-                self.connections.get_mut(place).map(|connection| connection.send(index, &self.request));
+            let sent = self
+                .connections
+                .get_mut(place)
+                .zip(self.plan.request(index))
+                .map(|(connection, request)| connection.send(index, &request.bytes));
             if index >= self.plan.warm_up_requests() {
                 self.outcome.lag.push(now - due);
             }
@@ -132,11 +133,12 @@ impl<'a> Generator<'a> {
         if index < self.plan.warm_up_requests() {
             return;
         }
-        let right = answer.status == 200 && self.plan.length.is_none_or(|length| length == answer.length);
-        if right {
-            self.outcome.latencies.push(latency);
-        } else {
-            self.outcome.wrong += 1;
+        let Some(request) = self.plan.request(index) else { return };
+        let right = answer.status == 200 && request.length.is_none_or(|length| length == answer.length);
+        match (right, request.background) {
+            (true, false) => self.outcome.latencies.push(latency),
+            (true, true) => self.outcome.background.push(latency),
+            (false, _) => self.outcome.wrong += 1,
         }
     }
 
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn a_wrong_length_is_not_a_success() {
         let mut plan = server(|_| {});
-        plan.length = Some(7);
+        plan.requests[0].length = Some(7);
         let outcome = Generator::new(&plan).expect("a generator").run().expect("an outcome");
         assert_eq!((outcome.latencies.len(), outcome.wrong), (0, 200));
     }

@@ -6,6 +6,9 @@
 //!
 //! With `--closed DEPTH` it is a closed loop instead: every connection always has DEPTH requests on their way.
 //!
+//! With `--poisson SEED` the due times are those of a Poisson process with the same rate, the same for every run with that
+//! seed. With `--requests FILE` the requests of a file are sent in turn instead of one path.
+//!
 //! It leaves out TLS, HTTP/2, chunked bodies and addresses other than loopback.
 
 mod closed;
@@ -13,6 +16,7 @@ mod connection;
 mod generator;
 mod plan;
 mod report;
+mod requests;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,18 +1,22 @@
 //! What to send, how often and for how long.
 
+use crate::requests::{self, Request};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const USAGE: &str = "usage: openloop --connect 127.0.0.1:PORT [--path /] [--rate 4000] [--seconds 10] \
-[--warm-up 1] [--connections 64] [--length BYTES] [--dump FILE] [--spin] [--closed DEPTH]
+const USAGE: &str =
+    "usage: openloop --connect 127.0.0.1:PORT [--path / | --requests FILE] [--rate 4000] [--seconds 10] \
+[--warm-up 1] [--connections 64] [--length BYTES] [--dump FILE] [--spin] [--closed DEPTH] [--poisson SEED]
   --rate         requests per second over all connections
   --warm-up      seconds at the same rate before the measured ones; not counted
   --length       the body length every answer must have
   --dump         every measured latency as a little-endian 32-bit number of microseconds x 10
   --spin         poll without sleeping: steadier on an idle core, worse on a shared one
-  --closed       no schedule: every connection always has so many requests on their way";
+  --closed       no schedule: every connection always has so many requests on their way
+  --poisson      due times at random intervals, the same ones for the same seed
+  --requests     the requests to send, in turn: see requests.rs";
 
 /// How long after the last due time an answer may still come; one that has not come by then has failed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -20,32 +24,35 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) address: SocketAddr,
-    pub(crate) path: String,
     pub(crate) rate: f64,
     pub(crate) seconds: f64,
     pub(crate) warm_up: f64,
     pub(crate) connections: usize,
-    pub(crate) length: Option<usize>,
+    /// At least one.
+    pub(crate) requests: Vec<Request>,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) spin: bool,
     /// Pipelining depth of the closed loop; `None` is the open loop.
     pub(crate) closed: Option<usize>,
+    /// Due times of a Poisson process; empty for equal intervals.
+    schedule: Vec<Duration>,
 }
 
 impl Plan {
     pub(crate) fn from_arguments(arguments: impl Iterator<Item = String>) -> io::Result<Self> {
         let mut plan = Self {
             address: SocketAddr::from(([0, 0, 0, 0], 0)),
-            path: "/".to_owned(),
             rate: 4000.0,
             seconds: 10.0,
             warm_up: 1.0,
             connections: 64,
-            length: None,
+            requests: Vec::new(),
             dump: None,
             spin: false,
             closed: None,
+            schedule: Vec::new(),
         };
+        let (mut path, mut length, mut seed) = ("/".to_owned(), None, None);
         let mut arguments = arguments;
         while let Some(option) = arguments.next() {
             if option == "--spin" {
@@ -55,18 +62,30 @@ impl Plan {
             let value = arguments.next().ok_or_else(|| wrong(&format!("{option} needs a value")))?;
             match option.as_str() {
                 "--connect" => plan.address = parse(&option, &value)?,
-                "--path" => plan.path = value,
+                "--path" => path = value,
                 "--rate" => plan.rate = parse(&option, &value)?,
                 "--seconds" => plan.seconds = parse(&option, &value)?,
                 "--warm-up" => plan.warm_up = parse(&option, &value)?,
                 "--connections" => plan.connections = parse(&option, &value)?,
-                "--length" => plan.length = Some(parse(&option, &value)?),
+                "--length" => length = Some(parse(&option, &value)?),
                 "--closed" => plan.closed = Some(parse(&option, &value)?),
+                "--poisson" => seed = Some(parse(&option, &value)?),
+                "--requests" => plan.requests = requests::from_file(&PathBuf::from(value))?,
                 "--dump" => plan.dump = Some(PathBuf::from(value)),
                 _ => return Err(wrong(&format!("unknown option {option}"))),
             }
         }
-        plan.checked()
+        if !path.starts_with('/') {
+            return Err(wrong("a path begins with /"));
+        }
+        let mut plan = plan.checked()?;
+        if plan.requests.is_empty() {
+            plan.requests.push(Request { bytes: plan.get(&path), length, background: false });
+        }
+        if let Some(seed) = seed {
+            plan.schedule = poisson(seed, plan.rate, plan.warm_up_requests() + plan.measured_requests());
+        }
+        Ok(plan)
     }
 
     fn checked(self) -> io::Result<Self> {
@@ -78,8 +97,8 @@ impl Plan {
         if !self.address.ip().is_loopback() || self.address.port() == 0 {
             return Err(wrong("--connect needs a loopback address and a port"));
         }
-        if !positive || !self.path.starts_with('/') {
-            return Err(wrong("rate, seconds and connections are positive; a path begins with /"));
+        if !positive {
+            return Err(wrong("rate, seconds and connections are positive"));
         }
         Ok(self)
     }
@@ -95,18 +114,40 @@ impl Plan {
 
     /// Due time of request `index`, counted from the start.
     pub(crate) fn due(&self, index: usize) -> Duration {
-        Duration::from_secs_f64(index as f64 / self.rate)
+        let regular = || Duration::from_secs_f64(index as f64 / self.rate);
+        self.schedule.get(index).copied().unwrap_or_else(regular)
     }
 
     /// When to stop waiting for answers, counted from the start.
     pub(crate) fn end(&self) -> Duration {
-        self.due(self.warm_up_requests() + self.measured_requests()) + GRACE
+        self.due(self.warm_up_requests() + self.measured_requests() - 1) + GRACE
     }
 
-    pub(crate) fn request(&self) -> Vec<u8> {
-        format!("GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: openloop\r\n\r\n", self.path, self.address)
-            .into_bytes()
+    /// The request with this number.
+    pub(crate) fn request(&self, index: usize) -> Option<&Request> {
+        self.requests.get(index % self.requests.len())
     }
+
+    fn get(&self, path: &str) -> Vec<u8> {
+        format!("GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: openloop\r\n\r\n", self.address).into_bytes()
+    }
+}
+
+/// Due times with exponential intervals (xorshift64*, inverse of the distribution).
+fn poisson(seed: u64, rate: f64, count: usize) -> Vec<Duration> {
+    let (mut state, mut due) = (seed.wrapping_mul(2).wrapping_add(1), 0.0);
+    let intervals = std::iter::repeat_with(|| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let unit = (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64;
+        -(1.0 - unit).ln() / rate
+    });
+    let times = intervals.take(count).map(|interval| {
+        due += interval;
+        Duration::from_secs_f64(due)
+    });
+    times.collect()
 }
 
 fn parse<T: std::str::FromStr>(option: &str, value: &str) -> io::Result<T> {
@@ -131,6 +172,17 @@ mod tests {
         assert_eq!(plan.due(4000), Duration::from_secs(1));
         assert_eq!(plan.due(240_000), Duration::from_secs(60));
         assert_eq!(plan.measured_requests(), 240_000);
+    }
+
+    #[test]
+    fn a_poisson_schedule_keeps_the_rate_and_repeats() {
+        let words = "--connect 127.0.0.1:1 --rate 400 --seconds 100 --warm-up 0 --poisson";
+        let one = plan(&format!("{words} 7")).expect("a plan");
+        let last = one.due(one.measured_requests() - 1).as_secs_f64();
+        assert!((98.0..102.0).contains(&last), "40,000 intervals of 2.5 ms take {last} s");
+        assert!(one.schedule.is_sorted());
+        assert_eq!(one.schedule, plan(&format!("{words} 7")).expect("a plan").schedule);
+        assert_ne!(one.schedule, plan(&format!("{words} 8")).expect("a plan").schedule);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) struct Outcome {
     /// From the due time to the last byte, right answers only.
     pub(crate) latencies: Vec<Duration>,
+    /// The same of background requests.
+    pub(crate) background: Vec<Duration>,
     /// From the due time to the sending: the generator's own share, and waits for an idle connection.
     pub(crate) lag: Vec<Duration>,
     /// Answers with another status or length.
@@ -29,9 +31,14 @@ impl Outcome {
 
     pub(crate) fn finish(&mut self, scheduled: usize) {
         self.scheduled = scheduled;
-        self.missing = scheduled.saturating_sub(self.latencies.len() + self.wrong + self.broken);
+        self.missing = scheduled.saturating_sub(self.right() + self.wrong + self.broken);
         self.latencies.sort_unstable();
+        self.background.sort_unstable();
         self.lag.sort_unstable();
+    }
+
+    fn right(&self) -> usize {
+        self.latencies.len() + self.background.len()
     }
 
     /// Tenths of a microsecond, little-endian 32 bits each, sorted.
@@ -42,14 +49,14 @@ impl Outcome {
 
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let success = self.latencies.len() as f64 / self.scheduled.max(1) as f64;
+        let success = self.right() as f64 / self.scheduled.max(1) as f64;
         let mut line = |name: &str, value: String| {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{name} {value}");
         };
         line("scheduled", self.scheduled.to_string());
         line("answered", self.answered.to_string());
-        line("ok", self.latencies.len().to_string());
+        line("ok", self.right().to_string());
         line("wrong", self.wrong.to_string());
         line("broken", self.broken.to_string());
         line("missing", self.missing.to_string());
@@ -64,6 +71,8 @@ impl Outcome {
         {
             line(&format!("{name}_us"), micros(percentile(&self.latencies, share)));
         }
+        line("background", self.background.len().to_string());
+        line("background_p50_us", micros(percentile(&self.background, 0.5)));
         line("lag_p50_us", micros(percentile(&self.lag, 0.5)));
         line("lag_p99_us", micros(percentile(&self.lag, 0.99)));
         text

@@ -22,6 +22,10 @@ use pyo3::types::PyDict;
 
 use crate::report::{self, ErrorSink};
 
+/// For measuring what the gate is worth (bench/README.md), never for serving: when this variable is set, the
+/// engine lets threads contend for the global lock as if there were none.
+const NO_GATE: &str = "MAITRED_BENCH_NO_GATE";
+
 /// Makes application threads through Python's `threading`.
 #[derive(Clone)]
 pub struct PythonThreads {
@@ -48,7 +52,7 @@ impl PythonThreads {
             running: Mutex::default(),
             bell: Bell::new()?,
             log,
-            exclusive: has_global_lock(),
+            exclusive: has_global_lock() && std::env::var_os(NO_GATE).is_none(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -11,6 +11,9 @@ use super::{Assignment, Source, suggest};
 /// What the names of our variables start with.
 pub(crate) const PREFIX: &str = "MAITRED_";
 
+/// What the benches tell themselves (bench/README.md); nothing an operator sets.
+const BENCH_PREFIX: &str = "MAITRED_BENCH_";
+
 /// What the environment says.
 pub(crate) struct Environment {
     pub(crate) config_file: Option<String>,
@@ -25,6 +28,9 @@ pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) 
             .iter()
             .find(|definition| definition.is_in_environment() && definition.variable() == *name);
         let Some(definition) = definition else {
+            if name.starts_with(BENCH_PREFIX) {
+                continue;
+            }
             let remedy = suggest(name, |known| known.is_in_environment().then(|| known.variable()));
             warnings.push(format!("{name}: unknown variable, ignored; {remedy}"));
             continue;

@@ -181,6 +181,7 @@ fn unknown_variables_are_warnings_and_empty_ones_are_not_set() {
     let case = Case::new(&[])
         .with("MAITRED_MAX_THREAD", "9")
         .with("MAITRED_PORT_8000_TCP_ADDR", "tcp://10.0.0.1:8000")
+        .with("MAITRED_BENCH_NICE", "-15")
         .with("MAITRED_MAX_BODY", "");
     let loaded = case.loaded(&[]);
     assert_eq!(

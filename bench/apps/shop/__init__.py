@@ -1,0 +1,1 @@
+"""A small Django project: one page, a template, ten queries."""

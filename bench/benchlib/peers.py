@@ -1,0 +1,141 @@
+"""The interpreter of the Python benches: one for all contenders, ours too, with whatever of them can be installed.
+
+A full run uses `.build/peers-X.Y`, made on demand: the peers by pip, ours as a wheel built for that interpreter. A
+smoke run uses `.venv` as it is and installs nothing.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import machine
+from .report import say
+from .rounds import Missing, Options
+
+#: The interpreter whose figures are published.
+VERSION = "3.13"
+#: What pip installs, each by itself: one that cannot be installed is left out, and with it its contender.
+PACKAGES = ("granian[uvloop]", "peregrine-server", "weft-server", "gunicorn", "uvicorn[standard]", "uvloop", "httptools",
+            "django", "fastapi", "maturin>=1.9,<2")
+INSTALL_LIMIT_S = 300
+BUILD_LIMIT_S = 1200
+_BUILD = machine.REPOSITORY / ".build"
+#: A target folder of its own: another interpreter would rebuild half of the one of `make build`, and that one this.
+_TARGET = machine.REPOSITORY / "target/bench/engine"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment whose programs are measured."""
+
+    folder: Path
+    #: What the interpreter says of itself.
+    description: str
+
+    def program(self, name: str) -> Path:
+        return self.folder / "bin" / name
+
+    def has(self, *modules: str) -> bool:
+        """Whether its interpreter finds all these modules."""
+        code = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules!r})))"
+        return subprocess.run([str(self.program("python")), "-c", code], timeout=60, check=False).returncode == 0
+
+
+def environment(options: Options) -> Environment:
+    """The environment of this run; made first if it is a full one."""
+    if options.smoke and options.python is None:
+        folder = machine.REPOSITORY / ".venv"
+        if not (folder / "bin/python").exists():
+            raise Missing("no .venv (make build)")
+        return Environment(folder, _said(folder / "bin/python", _DESCRIBE))
+    python = _interpreter(options.python)
+    folder = _BUILD / f"peers-{_said(python, _TAG)}"
+    if not (folder / "bin/python").exists():
+        say(f"{folder.relative_to(machine.REPOSITORY)}: made with {python}")
+        _run([python, "-m", "venv", folder], INSTALL_LIMIT_S)
+    _install_peers(folder)
+    _install_ours(folder)
+    return Environment(folder, _said(folder / "bin/python", _DESCRIBE))
+
+
+_TAG = "import sys, sysconfig as c; print('%d.%d' % sys.version_info[:2] + 't' * bool(c.get_config_var('Py_GIL_DISABLED')))"
+_DESCRIBE = ("import platform as p, sysconfig as c; print(p.python_implementation(), p.python_version() "
+             "+ ' free-threaded' * bool(c.get_config_var('Py_GIL_DISABLED')))")
+
+
+def _interpreter(asked: Path | None) -> Path:
+    """`--python`, else the one of `VERSION` on the path or among pyenv's, else that of `.venv`."""
+    if asked is not None:
+        if not shutil.which(asked):
+            raise Missing(f"no interpreter {asked}")
+        return Path(asked)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    installed = sorted(glob.glob(f"{pyenv}/versions/{VERSION}*/bin/python{VERSION}"))
+    candidates = [shutil.which(f"python{VERSION}"), *reversed(installed), machine.REPOSITORY / ".venv/bin/python"]
+    for candidate in candidates:
+        # pyenv puts a program on the path for every version, which fails unless that version is chosen.
+        if candidate and _runs(candidate):
+            return Path(candidate)
+    raise Missing(f"no Python {VERSION} and no .venv (--python PATH)")
+
+
+def _runs(python: str | Path) -> bool:
+    try:
+        return subprocess.run([str(python), "-c", ""], capture_output=True, timeout=60, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _install_peers(folder: Path) -> None:
+    """Once for each environment; the versions stay what they are until the folder is removed."""
+    stamp = folder / "packages"
+    if stamp.exists() and stamp.read_text() == "\n".join(PACKAGES):
+        return
+    for package in PACKAGES:
+        say(f"pip install {package}")
+        try:
+            _run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package],
+                 INSTALL_LIMIT_S)
+        except subprocess.SubprocessError:
+            say(f"left out: {package} cannot be installed")
+    stamp.write_text("\n".join(PACKAGES))
+
+
+def _install_ours(folder: Path) -> None:
+    """The wheel of this tree; an unchanged one takes two seconds and is not installed again."""
+    wheels, stamp = folder / "wheels", folder / "ours"
+    say("maturin build --release")
+    python = folder / "bin/python"
+    _run([folder / "bin/maturin", "build", "--quiet", "--release", "--locked", "--interpreter", python, "--out", wheels],
+         BUILD_LIMIT_S, {"CARGO_TARGET_DIR": str(_TARGET), "SOURCE_DATE_EPOCH": "1600000000"})
+    wheel = max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != digest:
+        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index",
+              "--force-reinstall", wheel], INSTALL_LIMIT_S)
+        stamp.write_text(digest)
+
+
+def versions(environment: Environment, packages: tuple[str, ...]) -> str:
+    """What is measured, for the report: `granian 2.8, gunicorn 23.0`."""
+    code = ("import importlib.metadata as m, sys\n"
+            "for name in sys.argv[1:]:\n"
+            "    try: print(name, m.version(name))\n"
+            "    except m.PackageNotFoundError: pass")
+    return ", ".join(_said(environment.program("python"), code, *packages).splitlines())
+
+
+def _said(python: Path, code: str, *arguments: str) -> str:
+    done = subprocess.run([str(python), "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def _run(command: list[str | Path], limit: float, more: dict[str, str] | None = None) -> None:
+    subprocess.run([str(word) for word in command], cwd=machine.REPOSITORY, env=os.environ | (more or {}), timeout=limit,
+                   check=True)
