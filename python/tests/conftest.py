@@ -26,7 +26,7 @@ class Server:
 
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [MAITRED, *arguments, "--listen", "127.0.0.1:0"],
+            self.command(arguments),
             cwd=folder,
             env=os.environ | environment,
             stdout=subprocess.PIPE,
@@ -39,6 +39,9 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.port = int(self.wait_for(r"127\.0\.0\.1:([1-9]\d*)")[1])
+
+    def command(self, arguments: list[str]) -> list[str | Path]:
+        return [MAITRED, *arguments, "--listen", "127.0.0.1:0"]
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -132,6 +135,14 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     yield start
     for server in servers:
         server.kill()
+
+
+@pytest.fixture(scope="module", params=["asyncio", "uvloop"])
+def loop(request: pytest.FixtureRequest) -> str:
+    """The event loops an ASGI application may run on; the names are values of ``--loop``."""
+    if request.param == "uvloop":
+        pytest.importorskip("uvloop")
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")
