@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -73,6 +73,73 @@ async def endless():
 
 def digest(data):
     return hashlib.sha256(data).hexdigest()
+"""
+
+#: The frame of applications without a framework: a route for each function of that name.
+RAW_COMMON = ASYNC_COMMON + """
+from urllib.parse import parse_qs
+
+routes = {}
+on_startup = []
+
+def route(function):
+    routes["/" + function.__name__] = function
+    return function
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return await lifespan(scope, receive, send)
+    if scope["type"] == "http":
+        await routes[scope["path"]](scope, receive, send)
+
+async def lifespan(scope, receive, send):
+    assert (await receive())["type"] == "lifespan.startup"
+    for function in on_startup:
+        function()
+    await send({"type": "lifespan.startup.complete"})
+    assert (await receive())["type"] == "lifespan.shutdown"
+    await send({"type": "lifespan.shutdown.complete"})
+
+async def begin(send, status=200, headers=()):
+    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+async def block(send, body):
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+async def finish(send, body=b""):
+    await send({"type": "http.response.body", "body": body})
+
+async def reply(send, value=None, status=200):
+    body = json.dumps(value).encode()
+    await begin(send, status, [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))])
+    await finish(send, body)
+
+async def read(receive):
+    body, more = b"", True
+    while more:
+        message = await receive()
+        assert message["type"] == "http.request", message
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    return body
+
+def query(scope):
+    return {name: values[0] for name, values in parse_qs(scope["query_string"].decode()).items()}
+
+@route
+async def go(scope, receive, send):
+    going.set()
+    await begin(send, 204)
+    await finish(send)
+
+async def seen_name(scope, receive, send):
+    asked = query(scope)
+    await reply(send, await seen(asked["name"], int(asked.get("times", 1))))
+
+routes["/seen"] = seen_name
+
+@route
+async def hello(scope, receive, send):
+    await reply(send, "hello")
 """
 
 #: A Django project in one file, `pages`. Its views and its application follow; run as a script it prepares the
@@ -152,7 +219,7 @@ class Site:
         self.server = server
         self.client = client
 
-    def json(self, path: str, method: str = "GET", **arguments: object) -> object:
+    def json(self, path: str, method: str = "GET", **arguments: object) -> Any:
         """The JSON of a response that must be a 200."""
         reply = self.client.request(method, path, **arguments)  # type: ignore[arg-type]
         assert reply.status_code == 200, (reply.status_code, reply.text)
@@ -160,6 +227,10 @@ class Site:
 
     def connection(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.server.port), PATIENCE)
+
+    def seen(self, name: str, times: int = 1) -> bool:
+        """Waits until that has happened so often in an application of RAW_COMMON."""
+        return self.json("/seen", params={"name": name, "times": times}) >= times
 
     def leave(self, path: str, **arguments: object) -> None:
         """Begins to read a response and closes the connection in its middle."""
