@@ -1,8 +1,8 @@
 """Sites: the source of an application in a folder, a server that runs it, and a client that leads to it.
 
 An ASGI site runs on maitred, or with ``MAITRED_TEST_SERVER=uvicorn`` on uvicorn: the tests must also hold for
-another server, so that they test the specification and not us. Where uvicorn leaves the specification a test is
-marked with ``uvicorn_differs``.
+another server, so that they test the specification and not us. Where a server leaves the specification a test
+is marked with ``differs``.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ if __name__ == "__main__":
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
-def uvicorn_differs(reason: str) -> Callable[[Test], Test]:
-    """Marks a test of which uvicorn is known to fail; ``reason`` says what the specification wants instead."""
-    return pytest.mark.xfail(SERVER == "uvicorn", reason=reason, strict=True)
+def differs(reason: str, *servers: str) -> Callable[[Test], Test]:
+    """Marks a test of which these servers are known to fail; ``reason`` says what the specification wants."""
+    return pytest.mark.xfail(SERVER in servers, reason=reason, strict=True)
 
 
 class Uvicorn(Server):

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sites import LARGE, RAW_COMMON, SERVER, Site, asgi_site, streamed, uvicorn_differs
+from sites import LARGE, RAW_COMMON, SERVER, Site, asgi_site, differs, streamed
 
 SOURCE = RAW_COMMON + """
 import ast
@@ -220,8 +220,12 @@ def test_targets(spec: Site, target: bytes, path: str, raw_path: bytes, query: b
 
 
 def test_targets_of_other_forms(spec: Site) -> None:
-    _, values = scope(spec, get(b"*", method=b"OPTIONS"))
-    assert (values["method"], values["path"]) in {("OPTIONS", "*"), ("OPTIONS", "")}
+    reply = spec.server.ask(get(b"*", method=b"OPTIONS"))
+    # Of the server as a whole (RFC 9110, section 9.3.7): it may answer by itself.
+    assert reply.status in {200, 204}
+    if reply.status == 200:
+        _, values = ast.literal_eval(reply.body.decode())
+        assert values["path"] in {"*", ""}
 
 
 def test_targets_with_an_authority(spec: Site) -> None:
@@ -254,7 +258,7 @@ def test_fields_are_pairs_in_order_with_lower_case_names(spec: Site) -> None:
     assert [value for name, value in pairs if name == b"x-b"] == [b"1", b"2, 3"]
 
 
-@uvicorn_differs("the white space around a value is no part of it (RFC 9110, section 5.5)")
+@differs("the white space around a value is no part of it (RFC 9110, section 5.5)", "uvicorn")
 def test_values_have_no_white_space_around_them(spec: Site) -> None:
     _, values = scope(spec, get(b"/a", b"X-A:  \t b c\t "))
     assert (b"x-a", b"b c") in [tuple(pair) for pair in values["headers"]]
@@ -353,7 +357,7 @@ def test_framing(spec: Site) -> None:
     assert (declared.content, declared.headers["content-length"]) == (b"abc", "3")
 
 
-@uvicorn_differs("a recipient of HTTP/1.0 knows no chunks (RFC 9112, section 6.1)")
+@differs("a recipient of HTTP/1.0 knows no chunks (RFC 9112, section 6.1)", "uvicorn")
 def test_a_stream_to_a_client_of_http_1_0_ends_with_the_connection(spec: Site) -> None:
     old = spec.server.raw(get(b"/bodies", version=b"1.0"))
     assert old.endswith(b"\r\n\r\nbytes ") and b"chunked" not in old
@@ -370,7 +374,7 @@ def test_a_stream_arrives_block_by_block(spec: Site) -> None:
     streamed(spec.client, "/stream", [b"first\n", b"second\n"])
 
 
-@uvicorn_differs("nothing is sent before the first http.response.body")
+@differs("nothing is sent before the first http.response.body", "uvicorn")
 def test_the_start_alone_sends_nothing(spec: Site) -> None:
     with spec.connection() as peer:
         peer.sendall(get(b"/start_waits", b"Connection: close"))
@@ -433,7 +437,7 @@ def test_send_refuses_a_wrong_message_in_the_middle(spec: Site, wrong: dict[str,
     assert (said, reply.status_code, reply.content) == (["raised"], 200, b"ab")
 
 
-@uvicorn_differs("messages after the end of the response are ignored")
+@differs("messages after the end of the response are ignored; both raise RuntimeError", "maitred", "uvicorn")
 def test_messages_after_the_end_are_ignored(spec: Site) -> None:
     said, reply = refused(spec, [start(), body(b"all")], [body(b"more"), body(b"", True)], [])
     assert (said, reply.content) == (["None", "None"], b"all")

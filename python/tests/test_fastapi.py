@@ -283,9 +283,8 @@ def test_forms(fastapi: Site) -> None:
 def test_errors(fastapi: Site) -> None:
     missing = fastapi.client.get("/missing")
     assert (missing.status_code, missing.json(), missing.headers["x-why"]) == (404, {"detail": "nothing"}, "a test")
-    assert fastapi.client.get("/crash").status_code == 500
+    assert fastapi.server.fetch("/crash").status == 500
     fastapi.server.wait_for(r"(?s)in crash.*ZeroDivisionError: division by zero")
-    assert fastapi.json("/async") != {}, "it goes on"
 
 
 def test_middleware(fastapi: Site) -> None:

@@ -8,20 +8,19 @@ of the application's own.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from sites import DIGEST, LARGE, RAW_COMMON, Site, asgi_site
+from sites import DIGEST, LARGE, RAW_COMMON, Site, asgi_site, differs
 
 pytest.importorskip("anyio")
 
 since_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="new in Python 3.11")
 
 SOURCE = RAW_COMMON + """
-import concurrent.futures, contextvars, functools, signal
+import concurrent.futures, contextvars, functools, os, signal
 import anyio, anyio.to_thread
 
 # First statements
@@ -140,8 +139,22 @@ async def task(scope, receive, send):
     await asyncio.sleep(0)
     await reply(send, {"name": name, "same": same, "renamed": asyncio.current_task().get_name(),
                        "coroutine": asyncio.iscoroutine(task.get_coro()),
-                       "loop": type(asyncio.get_running_loop()).__module__.split(".")[0],
-                       "main": threading.current_thread() is threading.main_thread()})
+                       "loop": type(asyncio.get_running_loop()).__module__.split(".")[0]})
+
+@route
+async def main_thread(scope, receive, send):
+    await reply(send, threading.current_thread() is threading.main_thread())
+
+@route
+async def signal_handler(scope, receive, send):
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(signal.SIGURG, happen, "signal")
+    except (RuntimeError, ValueError) as error:
+        return await reply(send, str(error), 501)
+    os.kill(os.getpid(), signal.SIGURG)
+    await reply(send, await seen("signal"))
+    loop.remove_signal_handler(signal.SIGURG)
 
 @route
 async def tasks_that_remain(scope, receive, send):
@@ -296,7 +309,6 @@ routes["/partial"] = functools.partial(lambda first, scope, receive, send: reply
 @on_startup.append
 def begin_serving():
     variable.set("of the lifespan")
-    asyncio.get_running_loop().add_signal_handler(signal.SIGURG, happen, "signal")
 """
 
 
@@ -342,7 +354,7 @@ def test_a_task_may_cancel_itself(tasks: Site) -> None:
 def test_a_request_runs_in_one_task_of_the_loop(tasks: Site, loop: str) -> None:
     about = tasks.json("/task")
     assert about.pop("name")
-    expected = {"same": True, "renamed": "renamed", "coroutine": True, "loop": loop, "main": True}
+    expected = {"same": True, "renamed": "renamed", "coroutine": True, "loop": loop}
     assert about == expected
     assert tasks.json("/done_callback") is None
     assert tasks.seen("done None")
@@ -392,11 +404,14 @@ def test_timers(tasks: Site) -> None:
     assert tasks.json("/timers") == [["soon", "first", "second"], True]
 
 
-def test_signal_handlers(tasks: Site) -> None:
-    import signal
+@differs("applications run on the main thread, where alone signals can be handled", "maitred")
+def test_applications_run_on_the_main_thread(tasks: Site) -> None:
+    assert tasks.json("/main_thread") is True
 
-    tasks.server.process.send_signal(signal.SIGURG)
-    assert tasks.seen("signal")
+
+@differs("applications run on the main thread, where alone signals can be handled", "maitred")
+def test_signal_handlers_of_the_loop(tasks: Site) -> None:
+    assert tasks.json("/signal_handler") == 1
 
 
 def test_requests_wait_for_each_other(tasks: Site) -> None:
