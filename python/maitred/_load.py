@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 from types import ModuleType
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, NamedTuple, NoReturn
 
 #: Looked for, in this order, when the command line names a module only.
 DEFAULT_NAMES = ("app", "application")
@@ -38,6 +38,16 @@ class LoadFailure(Exception):
         self.traceback = traceback
 
 
+class Loaded(NamedTuple):
+    """An application that has been found."""
+
+    application: Callable[..., Any]
+    #: For the start-up line, such as ``WSGI app:app``.
+    description: str
+    #: ``wsgi`` or ``asgi``.
+    interface: str
+
+
 def load(
     target: str,
     interface: str,
@@ -46,8 +56,8 @@ def load(
     app_dir: str | None = None,
     environment: Iterable[tuple[str, str]] = (),
     root_path: str = "/",
-) -> tuple[Callable[..., Any], str]:
-    """Imports ``target`` and returns the application with a description for the start-up line.
+) -> Loaded:
+    """Imports ``target`` and returns the application.
 
     ``target`` is ``module``, ``module:attr``, ``path/to/app.py`` or ``path/to/app.py:attr``;
     ``attr`` may be dotted. ``interface`` is ``auto``, ``wsgi`` or ``asgi``. With ``factory`` the
@@ -67,10 +77,10 @@ def load(
     if factory:
         application = _made(application, name)
         name = f"{name}()"
-    _check_interface(application, name, interface, factory)
-    if root_path != "/":
+    kind = _interface(application, name, interface, factory)
+    if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)
-    return application, f"WSGI {name}"
+    return Loaded(application, f"{kind.upper()} {name}", kind)
 
 
 class _Below:
@@ -251,18 +261,39 @@ def _may_serve(value: Any) -> bool:
     return _is_asgi(value) or _can_take(value, 2)
 
 
-def _check_interface(application: Callable[..., Any], name: str, interface: str, factory: bool) -> None:
+def _interface(application: Callable[..., Any], name: str, interface: str, factory: bool) -> str:
+    """``wsgi`` or ``asgi``; what ``interface`` says is believed."""
     if interface == "asgi" or (interface == "auto" and _is_asgi(application)):
-        why = "" if interface == "asgi" else f"{name} is an ASGI application: "
-        remedy = "wrap it in a WSGI adapter, or set --interface wsgi if it is a WSGI application"
-        raise LoadFailure(f"{why}ASGI comes in a later version; this version serves WSGI", remedy)
-    if interface == "auto" and not _can_take(application, 2):
-        is_factory = not factory and _can_take(application, 0)
-        remedy = "add --factory if it makes the application" if is_factory else "name a WSGI application"
-        raise LoadFailure(
-            f"{name} cannot be called with (environ, start_response)",
-            f"{remedy}, or set --interface wsgi",
-        )
+        if _is_asgi_2(application):
+            raise LoadFailure(f"{name} is an application of ASGI 2, which takes the scope alone", _ASGI_2_REMEDY)
+        if not _can_take(application, 3):
+            raise LoadFailure(
+                f"{name} cannot be called with (scope, receive, send)",
+                "name an ASGI application, or set --interface wsgi",
+            )
+        return "asgi"
+    if interface == "auto":
+        if _is_asgi_2(application):
+            raise LoadFailure(f"{name} is an application of ASGI 2, which takes the scope alone", _ASGI_2_REMEDY)
+        if not _can_take(application, 2):
+            is_factory = not factory and _can_take(application, 0)
+            remedy = "add --factory if it makes the application" if is_factory else "name an application"
+            raise LoadFailure(
+                f"{name} can be called neither with (environ, start_response) nor with (scope, receive, send)",
+                f"{remedy}, or set --interface",
+            )
+    return "wsgi"
+
+
+_ASGI_2_REMEDY = "wrap it with asgiref.compatibility.guarantee_single_callable"
+
+
+def _is_asgi_2(application: Callable[..., Any]) -> bool:
+    """Whether it is a class that is called with the scope, and whose instances with receive and send."""
+    if not inspect.isclass(application) or not inspect.iscoroutinefunction(getattr(application, "__call__", None)):
+        return False
+    parameters = _parameters(application)
+    return parameters is not None and _required(parameters) == 1
 
 
 def _is_asgi(application: Callable[..., Any]) -> bool:

@@ -20,11 +20,19 @@ MAITRED = Path(sys.executable).with_name("maitred")
 #: No test waits for a time to pass; this only ends a test whose condition never comes true.
 PATIENCE = 30.0
 
+#: Behind a source: `app` runs inside the validator, which turns a broken rule of PEP 3333, ours or its own, into a 500.
+CHECKED = """
+from wsgiref.validate import validator as _validator
+app = _validator(app)
+"""
+
 
 class Server:
     """A running ``maitred`` and everything it has said."""
 
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
+        if "--listen" not in arguments:
+            arguments = [*arguments, "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
             self.command(arguments),
             cwd=folder,
@@ -38,10 +46,13 @@ class Server:
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.port = int(self.wait_for(r"127\.0\.0\.1:([1-9]\d*)")[1])
+        listener = r"127\.0\.0\.1:([1-9]\d*)"
+        lines = self.wait_for(r"(?:" + listener + r"[^\n]*\s+){%d}" % arguments.count("--listen"))[0]
+        self.ports = [int(port) for port in re.findall(listener, lines)]
+        self.port = self.ports[0]
 
     def command(self, arguments: list[str]) -> list[str | Path]:
-        return [MAITRED, *arguments, "--listen", "127.0.0.1:0"]
+        return [MAITRED, *arguments]
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -124,9 +135,10 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts a server for a source text, or for a file or module that is named."""
     servers = []
 
-    def start(*arguments: str, source: str = "", **environment: str) -> Server:
+    def start(*arguments: str, source: str = "", checked: bool = True, **environment: str) -> Server:
+        """Whoever says ``checked=False`` says why."""
         if source:
-            (tmp_path / "app.py").write_text(source)
+            (tmp_path / "app.py").write_text(source + (CHECKED if checked else ""))
             arguments = ("app.py", *arguments)
         server = Server(list(arguments), tmp_path, environment)
         servers.append(server)

@@ -195,10 +195,10 @@ class Uvicorn(Server):
     """The other server. It serves no files itself."""
 
     def command(self, arguments: list[str]) -> list[str | Path]:
-        if "--static" in arguments:
-            at = arguments.index("--static")
+        for option in {"--static", "--listen"} & set(arguments):
+            at = arguments.index(option)
             arguments = arguments[:at] + arguments[at + 2 :]
-        return [sys.executable, "-m", "uvicorn", *arguments, "--host", "127.0.0.1", "--port", "0", "--no-access-log"]
+        return [sys.executable, "-m", "uvicorn", *arguments, "--port", "0", "--no-access-log"]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ends by the signal itself after its shutdown."""

@@ -29,6 +29,8 @@ pub struct Config {
     pub listing: bool,
     /// The calling convention of the application.
     pub interface: Interface,
+    /// The event loop of an ASGI application.
+    pub event_loop: String,
     /// Whether the attribute makes the application instead of being it.
     pub factory: bool,
     /// Where modules are looked for, instead of the current directory.
@@ -39,6 +41,8 @@ pub struct Config {
     pub env_file: Option<PathBuf>,
     /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
     pub root_path: String,
+    /// Where the engine itself says that it serves.
+    pub health_path: Option<String>,
     /// From when on a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
@@ -72,11 +76,13 @@ impl Default for Config {
             mounts: Vec::new(),
             listing: false,
             interface: Interface::default(),
+            event_loop: String::new(),
             factory: false,
             app_dir: None,
             chdir: None,
             env_file: None,
             root_path: String::new(),
+            health_path: None,
             stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,

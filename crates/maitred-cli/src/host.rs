@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use maitred_runtime::{Handler, ThreadHost};
 
+use crate::value::LogLevel;
+
 /// What the program around the command can do.
 pub trait Host: Sync {
     /// Hands over the error log, once, before [`load`](Self::load). A host without anything to say
@@ -31,15 +33,25 @@ pub trait Host: Sync {
     /// The handlers cannot be installed; the command ends with exit code 1.
     fn signals(&self) -> io::Result<Box<dyn Signals>>;
 
+    /// Begins the end of the application, which may take `limit`, and returns at once. Called when the last
+    /// request has been answered or cut off, also if the server did not start, once or twice: the second
+    /// time without time.
+    fn end_application(&self, _limit: Duration) {}
+
+    /// Waits at most for `limit` until the application has ended; whether it has.
+    fn wait_application_ended(&self, _limit: Duration) -> bool {
+        true
+    }
+
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
 }
 
-/// Writes an entry, which may have several lines, to the server's error log. Never waits for the
+/// Writes an entry, which may have several lines, to the server's error log if it has that level. Never waits for the
 /// reader of the log; entries are dropped when it is too slow. Entries are written as they are until the
 /// server serves, and with time and level from then on. When [`main`](crate::main) returns,
 /// what was written before is flushed; later entries may be lost.
-pub type ErrorLog = Arc<dyn Fn(&str) + Send + Sync>;
+pub type ErrorLog = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// The stop signals of the process.
 pub trait Signals {
@@ -94,6 +106,8 @@ pub struct ApplicationSpec {
     pub environment: Vec<(String, String)>,
     /// The URL path of the application: `/`, or one without a slash at its end.
     pub root_path: String,
+    /// The event loop of an ASGI application: `auto`, `asyncio`, `uvloop` or `module:factory`.
+    pub event_loop: String,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
 }
@@ -118,6 +132,8 @@ pub struct Application {
     pub threads: Arc<dyn ThreadHost>,
     /// For the start-up line, for example `WSGI app:app`.
     pub description: String,
+    /// For the same line, what it runs on if not on application threads: `one event loop (uvloop)`.
+    pub runs_on: Option<String>,
 }
 
 /// Why an application could not be loaded.

@@ -5,12 +5,14 @@
 //!                              |-------drain-timeout---> 1, the rest is cut off
 //!                              `-------second signal---> 128 + signal, the rest is cut off
 //! ```
+//! After the requests the application ends: with what is left of drain-timeout, but not less than
+//! [`MIN_TIME_TO_END`].
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::{Checked, Config, Target};
-use crate::host::Signals;
+use crate::host::{Application, Signals};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS};
 
 /// What is asked of a running server at its end.
@@ -21,17 +23,31 @@ pub(crate) trait Drain {
     fn wait_drained(&self, limit: Duration) -> bool;
 }
 
+/// What an application has for its own end even if its requests took all the time there was.
+pub(crate) const MIN_TIME_TO_END: Duration = Duration::from_secs(2);
+
+/// How much longer the wait for it lasts: it ends by itself what it can when its time is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The end of an application.
+pub(crate) trait End {
+    /// Begins it and returns at once.
+    fn begin(&self, limit: Duration);
+    /// Waits at most for `limit`; whether it has ended.
+    fn wait(&self, limit: Duration) -> bool;
+}
+
 /// How often a drain looks for a second signal. Signals are waited for only on this thread, as
 /// Python wants it, and so is the end of the drain, which is noticed at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
 
-/// Waits for the end; returns the exit code. What is still running then is the caller's to stop.
+/// Waits for the end; returns the exit code and what is left of `limit`. What is still running then is the caller's to stop.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     limit: Duration,
     say: &mut dyn FnMut(&str),
-) -> u8 {
+) -> (u8, Duration) {
     let first = loop {
         if let Some(signal) = signals.wait(None) {
             break signal;
@@ -47,17 +63,52 @@ pub(crate) fn wait_for_end(
         let left = deadline.saturating_duration_since(Instant::now());
         if server.wait_drained(left.min(LOOK_FOR_SIGNAL)) {
             say("drained: every accepted request was answered");
-            return EXIT_SUCCESS;
+            return (EXIT_SUCCESS, deadline.saturating_duration_since(Instant::now()));
         }
         if let Some(second) = signals.wait(Some(Duration::ZERO)) {
             say(&format!("{second}: ending at once, running requests are cut off"));
-            return 128 + second.number();
+            return (128 + second.number(), Duration::ZERO);
         }
         if left.is_zero() {
             say("drain-timeout is over: running requests are cut off");
-            return EXIT_FAILURE;
+            return (EXIT_FAILURE, Duration::ZERO);
         }
     }
+}
+
+/// Ends the application, at most for `left`; the exit code if a second signal came meanwhile. One that
+/// does not end is named at the end of the process.
+pub(crate) fn end_application(
+    application: &dyn End,
+    signals: &mut dyn Signals,
+    left: Duration,
+    say: &mut dyn FnMut(&str),
+) -> Option<u8> {
+    let limit = left.max(MIN_TIME_TO_END);
+    application.begin(limit);
+    let deadline = Instant::now() + limit + GRACE;
+    while !application.wait(LOOK_FOR_SIGNAL) {
+        if let Some(second) = signals.wait(Some(Duration::ZERO)) {
+            say(&format!("{second}: ending at once, the application is cut off"));
+            return Some(128 + second.number());
+        }
+        if Instant::now() >= deadline {
+            say("the application has not ended in its time: it is cut off");
+            break;
+        }
+    }
+    None
+}
+
+/// What is served and on what, for the first start-up line.
+pub(crate) fn what(config: &Config, application: &Application) -> String {
+    let threads = match (config.min_threads, config.max_threads) {
+        (1, 1) => "1 thread".to_owned(),
+        (min, max) if min == max => format!("{max} threads"),
+        (min, max) => format!("{min} to {max} threads"),
+    };
+    let place = application.runs_on.as_ref().unwrap_or(&threads);
+    format!("{} on {place}", application.description)
 }
 
 /// The lines that say what is served and where, in the order of the listeners.
@@ -67,13 +118,8 @@ pub(crate) fn start_up_lines(
     application: Option<&str>,
     addresses: &[SocketAddr],
 ) -> Vec<String> {
-    let threads = match (config.min_threads, config.max_threads) {
-        (1, 1) => "1 thread".to_owned(),
-        (min, max) if min == max => format!("{max} threads"),
-        (min, max) => format!("{min} to {max} threads"),
-    };
     let what = match (application, &checked.target) {
-        (Some(description), _) => format!("{description} on {threads}"),
+        (Some(what), _) => what.to_owned(),
         (None, Some(Target::Folder(folder))) => format!("the folder {}", folder.display()),
         _ => "static files".to_owned(),
     };
@@ -81,7 +127,10 @@ pub(crate) fn start_up_lines(
     lines.extend(
         config.mounts.iter().map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
     );
-    lines.extend(addresses.iter().map(|address| format!("http://{address}  HTTP/1.1")));
+    for (address, listen) in addresses.iter().zip(&config.listen) {
+        let live = if listen.reads_ahead() { "" } else { ", without read-ahead" };
+        lines.push(format!("http://{address}  HTTP/1.1{live}"));
+    }
     lines
 }
 
@@ -126,7 +175,7 @@ mod tests {
         let server = Scripted { looks: Cell::new(looks), draining: Cell::new(false) };
         let said = RefCell::new(Vec::new());
         let mut signals = Sent(signals.iter().copied().collect());
-        let code =
+        let (code, _) =
             wait_for_end(&server, &mut signals, limit, &mut |line| said.borrow_mut().push(line.to_owned()));
         (code, said.into_inner())
     }
@@ -168,6 +217,8 @@ mod tests {
     fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
         let mut config = Config::default();
         let addresses = ["127.0.0.1:8000", "[::1]:81"].map(|text| text.parse().expect("an address"));
+        config.listen =
+            [":8000", ":81,read-ahead=off"].map(|text| text.parse().expect("a listener")).to_vec();
         let mut checked = Checked {
             addresses: addresses.to_vec(),
             target: None,
@@ -176,11 +227,11 @@ mod tests {
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            start_up_lines(&config, &checked, Some("WSGI app:app"), &addresses),
+            start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &addresses),
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
                 "http://127.0.0.1:8000  HTTP/1.1",
-                "http://[::1]:81  HTTP/1.1",
+                "http://[::1]:81  HTTP/1.1, without read-ahead",
             ]
         );
         checked.target = Some(Target::Folder("public/".into()));

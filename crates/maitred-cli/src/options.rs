@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     /// An existing file or folder; which one is checked with the rest of the configuration.
     Path(Field<Option<PathBuf>>),
     UrlPath(Field<String>),
+    EventLoop(Field<String>),
+    UrlPathOrNone(Field<Option<String>>),
     Bytes(Field<u64>),
     Folder(Field<PathBuf>),
     AccessLog(Field<AccessLog>),
@@ -99,15 +101,18 @@ pub(crate) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "listen",
-        placeholder: "ADDR",
+        placeholder: "ADDR[,read-ahead=off]",
         kind: Kind::Addresses(|config| &mut config.listen),
         default: &["127.0.0.1:8000"],
         reach: Reach::Everywhere,
         summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or \
                   [ipv6]:port. Port 0 takes a free one. A name stands for its first IPv4 address, else \
-                  its first IPv6 address.",
+                  its first IPv6 address. With `,read-ahead=off` behind it a WSGI application gets a request \
+                  after its head, and wsgi.input reads the body from the connection as it comes, for \
+                  applications that work on uploads while they arrive; without it, when it is complete.",
         cost: "a descriptor each",
-        worst: ":port and [::]:port accept everyone who can reach the machine",
+        worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
+                upload keeps a thread",
     },
     Definition {
         name: "min-threads",
@@ -115,7 +120,7 @@ pub(crate) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, MAX_THREADS, |config| &mut config.min_threads),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "Application threads that are kept when there is nothing to do.",
+        summary: "Application threads that are kept when there is nothing to do. An ASGI application has none.",
         cost: "a stack and what the application keeps per thread (a database connection, for example)",
         worst: "too many hold memory and connections for nothing",
     },
@@ -159,6 +164,17 @@ pub(crate) const OPTIONS: &[Definition] = &[
         summary: "The calling convention of the application; auto looks at it.",
         cost: "none",
         worst: "the wrong one makes every request fail",
+    },
+    Definition {
+        name: "loop",
+        placeholder: "auto|asyncio|uvloop|module:factory",
+        kind: Kind::EventLoop(|config| &mut config.event_loop),
+        default: &["auto"],
+        reach: Reach::Everywhere,
+        summary: "The event loop of an ASGI application; auto takes uvloop if it is installed, else asyncio. A \
+                  factory is called without arguments.",
+        cost: "none",
+        worst: "asyncio's own loop takes more CPU than uvloop, mostly for what the application does itself",
     },
     Definition {
         name: "factory",
@@ -216,6 +232,18 @@ pub(crate) const OPTIONS: &[Definition] = &[
                   not set. Static folders are named by their full URL.",
         cost: "a fraction of a microsecond for each request",
         worst: "behind a proxy that takes the prefix off it has no effect: let the proxy leave it",
+    },
+    Definition {
+        name: "health-path",
+        placeholder: "/URL",
+        kind: Kind::UrlPathOrNone(|config| &mut config.health_path),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The engine itself answers GET and HEAD of this URL path with 200 and `ok`, and with 503 and \
+                  `draining` after a stop signal. It needs no application thread: it says that the process \
+                  serves, and nothing of the application.",
+        cost: "a comparison for each request",
+        worst: "it hides an application's page of that name, and everyone may ask",
     },
     Definition {
         name: "stuck-after",
@@ -412,6 +440,8 @@ impl Definition {
             Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
             Kind::Path(field) => *field(config) = Some(value::path(text)?),
             Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
+            Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
+            Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
             Kind::Folder(field) => *field(config) = value::folder(text)?,
             Kind::AccessLog(field) => *field(config) = value::access_log(text)?,
@@ -434,7 +464,8 @@ impl Definition {
             Kind::Count(_, _, field) => field(config).to_string(),
             Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
             Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
-            Kind::UrlPath(field) => quoted(field(config)),
+            Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
+            Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
             Kind::Folder(field) => quoted(&field(config).display().to_string()),
             Kind::AccessLog(field) => quoted(&field(config).to_string()),
@@ -454,11 +485,11 @@ impl Definition {
             Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
             Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
             Kind::Path(_) => "a path".to_owned(),
-            Kind::UrlPath(_) => "a URL path".to_owned(),
+            Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => "off, - or a path".to_owned(),
-            Kind::Level(_) | Kind::Interface(_) => self.placeholder.replace('|', ", "),
+            Kind::Level(_) | Kind::Interface(_) | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
             Kind::Switch(_) => "true or false".to_owned(),
             Kind::Action => String::new(),
         }

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
-use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts};
+use maitred_server::{
+    Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts,
+};
 
 use crate::config::{self, Checked, Config, Target};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
@@ -33,7 +35,7 @@ pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
     }
     let log = log(&loaded.config, &loaded.origins)?;
     let serving = Arc::new(AtomicBool::new(false));
-    host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving)));
+    host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
     let code = serve(loaded, &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.flush(FLUSH_LIMIT);
@@ -42,12 +44,19 @@ pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
 
 /// Before the server serves, entries are for the person who started it (a traceback, and the error
 /// line after it) and stay as they are; then they are log entries with time and level.
-fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>) -> ErrorLog {
-    Arc::new(move |entry: &str| {
-        if serving.load(Ordering::Relaxed) {
-            log.error(format_args!("{entry}"));
-        } else {
-            log.plain(entry);
+fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> ErrorLog {
+    Arc::new(move |level, entry: &str| {
+        if !serving.load(Ordering::Relaxed) {
+            if level <= wanted {
+                log.plain(entry);
+            }
+            return;
+        }
+        match level {
+            LogLevel::Error => log.error(format_args!("{entry}")),
+            LogLevel::Warn => log.warn(format_args!("{entry}")),
+            LogLevel::Info => log.info(format_args!("{entry}")),
+            LogLevel::Debug => log.debug(format_args!("{entry}")),
         }
     })
 }
@@ -59,19 +68,44 @@ fn serve(
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
-    let (config, origins) = (&loaded.config, &loaded.origins);
+    let config = &loaded.config;
     let application = match &checked.target {
         Some(Target::Program(name)) => Some(load(name, config, checked, host)?),
         _ => None,
     };
-    let description = application.as_ref().map(|application| application.description.clone());
+    let ended = serve_loaded(loaded, checked, application, log, host, serving);
+    if !matches!(ended, Ok(Ended::Waited(_))) {
+        host.end_application(Duration::ZERO);
+    }
+    ended.map(|ended| match ended {
+        Ended::Waited(code) | Ended::AtOnce(code) => code,
+    })
+}
+
+/// How the server came to its end, with the exit code.
+enum Ended {
+    /// The application had its time.
+    Waited(u8),
+    AtOnce(u8),
+}
+
+fn serve_loaded(
+    loaded: &Loaded,
+    checked: &Checked,
+    application: Option<Application>,
+    log: &Arc<Log>,
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<Ended, Problem> {
+    let (config, origins) = (&loaded.config, &loaded.origins);
+    let what = application.as_ref().map(|application| lifetime::what(config, application));
     let settings = settings(config, origins, checked, application, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
         Ok(signals) => signals,
         Err(error) => {
             log.error(format_args!("the signal handlers cannot be installed: {error}"));
-            return Ok(EXIT_FAILURE);
+            return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
     serving.store(true, Ordering::Relaxed);
@@ -80,19 +114,36 @@ fn serve(
         Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),
         Err(StartError::System(error)) => {
             log.error(format_args!("the server cannot start: {error}"));
-            return Ok(EXIT_FAILURE);
+            return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
     if config.log_level >= LogLevel::Info {
-        for line in lifetime::start_up_lines(config, checked, description.as_deref(), &server.addresses()) {
+        for line in lifetime::start_up_lines(config, checked, what.as_deref(), &server.addresses()) {
             log.plain(&line);
         }
     }
-    let code = lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut |line| {
-        log.info(format_args!("{line}"));
-    });
+    let mut say = |line: &str| log.info(format_args!("{line}"));
+    let (code, left) = lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut say);
     server.stop();
-    Ok(code)
+    if code > EXIT_FAILURE {
+        return Ok(Ended::AtOnce(code));
+    }
+    Ok(match lifetime::end_application(&HostEnd(host), &mut *signals, left, &mut say) {
+        Some(second) => Ended::AtOnce(second),
+        None => Ended::Waited(code),
+    })
+}
+
+struct HostEnd<'a>(&'a dyn Host);
+
+impl lifetime::End for HostEnd<'_> {
+    fn begin(&self, limit: Duration) {
+        self.0.end_application(limit);
+    }
+
+    fn wait(&self, limit: Duration) -> bool {
+        self.0.wait_application_ended(limit)
+    }
 }
 
 impl Drain for Server {
@@ -123,6 +174,7 @@ fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Resu
         app_dir: config.app_dir.clone(),
         environment: checked.environment.clone(),
         root_path: config.root_path.clone(),
+        event_loop: config.event_loop.clone(),
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
     };
     host.load(&spec).map_err(|error| {
@@ -156,7 +208,11 @@ fn settings(
         }
         None => Settings::new(routes, Arc::clone(log)),
     };
-    settings.listeners = checked.addresses.clone();
+    let listeners = checked.addresses.iter().zip(&config.listen);
+    settings.listeners = listeners
+        .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
+        .collect();
+    settings.health_path = config.health_path.clone();
     settings.min_threads = config.min_threads;
     settings.max_threads = config.max_threads;
     settings.max_body = config.max_body;

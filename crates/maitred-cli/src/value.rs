@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::problem::nearest;
+
 /// What is wrong with a value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadValue {
@@ -22,11 +24,12 @@ impl BadValue {
     }
 }
 
-/// Where to listen: a host name or an address, and a port.
+/// Where to listen: a host name or an address, and a port; and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
     host: ListenHost,
     port: u16,
+    read_ahead: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +44,11 @@ impl ListenAddress {
     /// The port; 0 lets the system choose a free one.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether requests are received completely before the application gets them.
+    pub fn reads_ahead(&self) -> bool {
+        self.read_ahead
     }
 
     /// The socket address. A name is looked up; its first IPv4 address is taken, else its first
@@ -69,11 +77,23 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// The text is not `host:port`, `:port` or `[v6]:port`.
+/// The text is not `host:port`, `:port` or `[v6]:port`, with `,read-ahead=on` or `,read-ahead=off` behind it or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadListenAddress;
 
 fn parse_listen(text: &str) -> Option<ListenAddress> {
+    let mut parts = text.split(',');
+    let mut listen = parse_address(parts.next()?)?;
+    for part in parts {
+        match part.trim().split_once('=')? {
+            ("read-ahead", value) => listen.read_ahead = switch(value).ok()?,
+            _ => return None,
+        }
+    }
+    Some(listen)
+}
+
+fn parse_address(text: &str) -> Option<ListenAddress> {
     let (host, port) = text.rsplit_once(':')?;
     if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -90,7 +110,7 @@ fn parse_listen(text: &str) -> Option<ListenAddress> {
     } else {
         return None;
     };
-    Some(ListenAddress { host, port })
+    Some(ListenAddress { host, port, read_ahead: true })
 }
 
 /// RFC 1123 §2.1: letters, digits, hyphens, dots. A last label of digits only is a mistyped
@@ -112,11 +132,21 @@ impl fmt::Display for ListenAddress {
             ListenHost::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
             ListenHost::All => write!(f, ":{}", self.port),
             ListenHost::Name(name) => write!(f, "{name}:{}", self.port),
-        }
+        }?;
+        if self.read_ahead { Ok(()) } else { f.write_str(",read-ahead=off") }
     }
 }
 
 pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
+    if let Some((address, parameters)) = text.split_once(',')
+        && parse_address(address).is_some()
+        && parse_listen(text).is_none()
+    {
+        return Err(BadValue::new(
+            format!("'{parameters}' is no parameter of a listener"),
+            format!("write {address},read-ahead=off or leave it out"),
+        ));
+    }
     text.parse().map_err(|BadListenAddress| {
         BadValue::new(
             format!("'{text}' is not an address to listen on"),
@@ -190,6 +220,26 @@ fn plain_url(url: &str) -> Option<String> {
     let printable = |byte: u8| byte > b' ' && byte != 0x7f && !b"?#%\\".contains(&byte);
     let is_plain = prefix.bytes().all(printable) && prefix.split('/').skip(1).all(plain);
     is_plain.then(|| if prefix.is_empty() { "/" } else { prefix }.to_owned())
+}
+
+/// The kinds of event loops that have a name of their own.
+const EVENT_LOOPS: [&str; 3] = ["auto", "asyncio", "uvloop"];
+
+/// One of the names, or `module:factory`.
+pub(crate) fn event_loop(text: &str) -> Result<String, BadValue> {
+    let is_path =
+        |text: &str| text.split('.').all(|part| !part.is_empty() && !part.contains([' ', ':', '/']));
+    match text.split_once(':') {
+        Some((module, factory)) if is_path(module) && is_path(factory) => Ok(text.to_owned()),
+        None if EVENT_LOOPS.contains(&text) => Ok(text.to_owned()),
+        _ => Err(BadValue::new(
+            format!("'{text}' is neither {} nor module:factory", EVENT_LOOPS.join(", ")),
+            match nearest(text, EVENT_LOOPS) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => "write one of them".to_owned(),
+            },
+        )),
+    }
 }
 
 pub(crate) fn path(text: &str) -> Result<PathBuf, BadValue> {
@@ -327,6 +377,20 @@ mod tests {
         assert_eq!(resolved("[::1]:0"), "[::1]:0");
         assert_eq!(resolved("localhost:65535"), "127.0.0.1:65535");
         assert_eq!(listen("LocalHost:1").expect("a name").to_string(), "localhost:1");
+    }
+
+    #[test]
+    fn a_listener_has_parameters_behind_its_address() {
+        assert!(listen(":80").expect("plain").reads_ahead());
+        assert!(listen(":80,read-ahead=on").expect("as usual").reads_ahead());
+        let off = listen("[::1]:80, read-ahead=off").expect("with a space");
+        assert_eq!((off.reads_ahead(), off.to_string().as_str()), (false, "[::1]:80,read-ahead=off"));
+        for text in [":80,", ":80,read-ahead", ":80,read-ahead=maybe", ":80,backlog=3", ",read-ahead=off"] {
+            assert!(listen(text).is_err(), "{text}");
+        }
+        let bad = listen(":80,readahead=off").expect_err("a wrong name");
+        assert_eq!(bad.what, "'readahead=off' is no parameter of a listener");
+        assert_eq!(bad.remedy, "write :80,read-ahead=off or leave it out");
     }
 
     #[test]

@@ -5,10 +5,14 @@
 //! wire is parsed here), scheduling (the server decides which thread runs what) and the options of
 //! the command (`maitred-cli`).
 
+mod asgi;
+mod block;
+mod declared;
 mod host;
 mod report;
 mod signals;
 mod stuck;
+mod text;
 mod threads;
 mod wsgi;
 
@@ -49,7 +53,10 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
     let host = PythonHost::new()?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
     let limit = if code == maitred_cli::EXIT_SUCCESS { JOIN_LIMIT } else { JOIN_LIMIT_AT_ONCE };
-    let stuck = host.threads.join(py, limit);
+    let mut stuck = host.threads.join(py, limit);
+    if !host.join_event_loop(py, limit) {
+        stuck.push("maitred-loop".to_owned());
+    }
     if !stuck.is_empty() {
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");

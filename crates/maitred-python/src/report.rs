@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use maitred_cli::LogLevel;
 use pyo3::prelude::*;
 
 /// Takes one entry for the error log; an entry may have several lines and ends without a line feed.
 /// It is called with the interpreter released, because writing may wait.
 pub type ErrorSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The same with a level.
+pub(crate) type LeveledSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// Writes `entry` to the sink with the interpreter released.
 pub(crate) fn write(py: Python<'_>, sink: &ErrorSink, entry: &str) {

@@ -19,7 +19,7 @@ mod registry;
 mod signal;
 
 use std::convert::Infallible;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -31,15 +31,15 @@ use pyo3::prelude::*;
 
 use crate::report::ErrorSink;
 use crate::threads::PythonThreads;
-use interpreter::Interpreter;
 use registry::Slot;
-use signal::Dumper;
 
+pub(crate) use interpreter::{Interpreter, stacks_of};
 pub(crate) use registry::enter;
+pub(crate) use signal::Dumper;
 
 /// How long the interpreter may take. A thread that waits for it gets it after one switch interval (5 ms)
 /// for each thread in front of it, so this is a hundred threads that compute, or one that keeps it.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The shortest sleep of the watch: the clock of the registry steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
@@ -165,9 +165,18 @@ impl Watcher {
 }
 
 /// What there is of a stack, the innermost call last.
-enum Stack {
+pub(crate) enum Stack {
     Frames(String),
     Missing(&'static str),
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frames(frames) => write!(f, "Stack (most recent call last):\n{frames}"),
+            Self::Missing(why) => write!(f, "No stack: {why}"),
+        }
+    }
 }
 
 impl From<Option<Vec<String>>> for Stack {
@@ -201,10 +210,7 @@ impl Stuck {
             self.request
         );
         // Writing to a String does not fail.
-        let _ = match stack {
-            Stack::Frames(frames) => write!(text, "Stack (most recent call last):\n{frames}"),
-            Stack::Missing(why) => write!(text, "No stack: {why}"),
-        };
+        let _ = write!(text, "{stack}");
         text
     }
 }

@@ -1,17 +1,37 @@
-//! The body of a request: in memory, or in a file that has no name any more.
+//! The body of a request: in memory, in a file that has no name any more, or still on its way.
 //!
-//! Promises: it is complete, and reading it never waits for the peer. A handler that takes both kinds alike
-//! reads with [`Body::reader`]; one that knows its bodies are small asks for [`Body::as_bytes`].
+//! Promises: a body in memory or in a file is complete, and reading it never waits for the peer. Only a handler that
+//! [takes live bodies](crate::Handler::takes_live_bodies) gets one that is not there yet. A handler that takes all kinds
+//! alike reads with [`Body::reader`]; one that knows its bodies are small asks for [`Body::as_bytes`].
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::exchange::Observe;
 
 /// Takes over a file that nobody reads any more. Closing a large file without a name gives its blocks back, which can
 /// take as long as the disk likes; so whoever made the file decides which thread does it.
 pub type CloseFile = Arc<dyn Fn(File) + Send + Sync>;
+
+/// A body that is read from the connection as it comes. What has not been read stays with the peer.
+pub trait LiveBody: Send {
+    /// Waits until there are bytes, and moves some of them to `buffer`, which has room for at least one. Zero is the
+    /// end.
+    ///
+    /// # Errors
+    /// The rest will not come: the peer is gone or has sent nothing for too long, what it sent is no body or too long,
+    /// or the exchange has ended. Every later call says the same.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The same without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for the time, which the caller counts.
+    fn poll_read(&mut self, buffer: &mut [u8], observer: &Arc<dyn Observe>) -> io::Result<Option<usize>>;
+}
 
 /// The body of a request.
 #[derive(Debug)]
@@ -21,6 +41,25 @@ pub struct Body(Kept);
 enum Kept {
     Memory(Vec<u8>),
     File(Box<Spilled>),
+    Live(Box<Live>),
+}
+
+struct Live {
+    source: Mutex<Box<dyn LiveBody>>,
+    length: Option<u64>,
+}
+
+impl Live {
+    // A panic inside is the source's own affair: it has its state under a lock of its own.
+    fn lock(&self) -> MutexGuard<'_, Box<dyn LiveBody>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("length", &self.length).finish_non_exhaustive()
+    }
 }
 
 struct Spilled {
@@ -63,24 +102,51 @@ impl Body {
         Self(Kept::File(Box::new(Spilled { file: Some(file), length, close })))
     }
 
-    /// The number of bytes.
+    /// A body that `source` brings, of the length that the peer has declared.
+    pub fn live(source: Box<dyn LiveBody>, length: Option<u64>) -> Self {
+        Self(Kept::Live(Box::new(Live { source: Mutex::new(source), length })))
+    }
+
+    /// Whether it is read from the connection: once, and with waits for the peer.
+    pub fn is_live(&self) -> bool {
+        matches!(self.0, Kept::Live(_))
+    }
+
+    /// The number of bytes, if it is known before the body is read. A live body may end with an error before it.
+    pub fn length(&self) -> Option<u64> {
+        match &self.0 {
+            Kept::Live(live) => live.length,
+            _ => Some(self.len()),
+        }
+    }
+
+    /// The number of bytes that are here: none of a live body.
     pub fn len(&self) -> u64 {
         match &self.0 {
             Kept::Memory(bytes) => bytes.len() as u64,
             Kept::File(spilled) => spilled.length,
+            Kept::Live(_) => 0,
         }
     }
 
-    /// Whether there are none.
+    /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.is_live() && self.len() == 0
+    }
+
+    /// The source of a live body.
+    pub fn live_mut(&mut self) -> Option<&mut (dyn LiveBody + 'static)> {
+        match &mut self.0 {
+            Kept::Live(live) => Some(&mut **live.source.get_mut().unwrap_or_else(PoisonError::into_inner)),
+            Kept::Memory(_) | Kept::File(_) => None,
+        }
     }
 
     /// The bytes, if they are in memory.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.0 {
             Kept::Memory(bytes) => Some(bytes),
-            Kept::File(_) => None,
+            Kept::File(_) | Kept::Live(_) => None,
         }
     }
 
@@ -88,11 +154,12 @@ impl Body {
     pub fn memory_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.0 {
             Kept::Memory(bytes) => Some(bytes),
-            Kept::File(_) => None,
+            Kept::File(_) | Kept::Live(_) => None,
         }
     }
 
-    /// Reads it from the start; may be asked for any number of times. Reading from a file can wait for the disk.
+    /// Reads it from the start; may be asked for any number of times. Reading from a file can wait for the disk. Of a
+    /// live body it reads what nobody has read yet, and waits for the peer.
     pub fn reader(&self) -> BodyReader<'_> {
         BodyReader { body: self, position: 0 }
     }
@@ -101,8 +168,11 @@ impl Body {
     /// `buffer` has room for only at the end.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or the body is live.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.is_live() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the body is read as it comes"));
+        }
         let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let count = buffer.len().min(left);
         let buffer = &mut buffer[..count];
@@ -116,6 +186,7 @@ impl Body {
                 let file = spilled.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
                 file.read_exact_at(buffer, offset)?;
             }
+            Kept::Live(_) => {}
         }
         Ok(count)
     }
@@ -123,8 +194,13 @@ impl Body {
     /// All bytes, copied into memory: as many as `--max-body` allows.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or the live body did not come.
     pub fn to_vec(&self) -> io::Result<Vec<u8>> {
+        if self.is_live() {
+            let mut bytes = Vec::new();
+            self.reader().read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
         let mut bytes = vec![0; usize::try_from(self.len()).map_err(io::Error::other)?];
         self.read_at(&mut bytes, 0)?;
         Ok(bytes)
@@ -137,7 +213,7 @@ impl Body {
                 bytes.clear();
                 bytes.shrink_to(keep);
             }
-            Kept::File(_) => *self = Self::default(),
+            Kept::File(_) | Kept::Live(_) => *self = Self::default(),
         }
     }
 }
@@ -151,6 +227,9 @@ pub struct BodyReader<'a> {
 
 impl Read for BodyReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Kept::Live(live) = &self.body.0 {
+            return if buffer.is_empty() { Ok(0) } else { live.lock().read(buffer) };
+        }
         let count = self.body.read_at(buffer, self.position)?;
         self.position += count as u64;
         Ok(count)
@@ -209,6 +288,37 @@ mod tests {
         assert_eq!(*closed.lock().expect("not poisoned"), 1);
         drop(file);
         assert_eq!(*closed.lock().expect("not poisoned"), 1);
+    }
+
+    /// Brings a byte at a time, then fails.
+    struct Slow(&'static [u8]);
+
+    impl LiveBody for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
+            self.0 = rest;
+            buffer[0] = *first;
+            if *first == b'!' { Err(io::ErrorKind::TimedOut.into()) } else { Ok(1) }
+        }
+
+        fn poll_read(&mut self, buffer: &mut [u8], _: &Arc<dyn Observe>) -> io::Result<Option<usize>> {
+            self.read(buffer).map(Some)
+        }
+    }
+
+    #[test]
+    fn a_live_body_is_read_once_and_tells_what_it_knows() {
+        let body = Body::live(Box::new(Slow(b"abc")), Some(3));
+        assert_eq!((body.is_live(), body.is_empty(), body.length()), (true, false, Some(3)));
+        assert_eq!(body.read_at(&mut [0], 0).expect_err("not by place").kind(), io::ErrorKind::Unsupported);
+        assert_eq!(body.reader().read(&mut [0; 4]).expect("there"), 1);
+        assert_eq!(body.to_vec().expect("whole"), b"bc");
+        assert_eq!(body.to_vec().expect("the end"), b"");
+        let mut body = Body::live(Box::new(Slow(b"a!")), None);
+        assert_eq!((body.length(), body.as_bytes()), (None, None));
+        assert_eq!(body.to_vec().expect_err("cut").kind(), io::ErrorKind::TimedOut);
+        body.clear(0);
+        assert!(body.is_empty());
     }
 
     #[test]

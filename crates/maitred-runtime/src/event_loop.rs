@@ -11,7 +11,7 @@
 //! While the loop stands still in application code, the server's driver serves everything that needs no
 //! application, and the requests for it wait in order.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
 /// An event loop that a language brings.
 pub trait EventLoop: Send + Sync + 'static {
@@ -29,7 +29,7 @@ pub trait EventLoop: Send + Sync + 'static {
 pub trait Turns: Send {
     /// The descriptors to watch for reading, as a level. They stay open as long as this value. The loop
     /// reads nothing from them.
-    fn descriptors(&self) -> [RawFd; 2];
+    fn descriptors(&self) -> [BorrowedFd<'_>; 2];
 
     /// Serves what there is, on the calling thread. Never waits. Handlers are called within it.
     fn turn(&mut self) -> Turned;

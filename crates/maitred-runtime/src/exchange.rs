@@ -20,7 +20,7 @@ use crate::request::Request;
 
 /// What the server offers to an exchange. Not called by handlers.
 ///
-/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of `send_data`, then one of `finish` or
+/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of `send_data`, perhaps `send_last`, then one of `finish` or
 /// `abort`. No call ever waits for the peer except [`wait`](Self::wait).
 pub trait Respond: Send {
     /// Starts the response. `length` is the body's length where it is known.
@@ -39,6 +39,15 @@ pub trait Respond: Send {
     /// # Errors
     /// The peer is gone, or the body is longer than declared (the surplus is not sent).
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError>;
+
+    /// As [`send_data`](Self::send_data), and nothing follows: the caller calls `finish` next. The server may
+    /// send it together with what ends the response, and with other responses.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data), as far as it is known by then.
+    fn send_last(&mut self, request: &Request, content: Content) -> Result<(), SendError> {
+        self.send_data(request, content).map(drop)
+    }
 
     /// Ends the response. The request comes back so that its memory can be used again.
     fn finish(self: Box<Self>, request: Request);
@@ -154,10 +163,7 @@ impl Exchange {
     /// As [`Respond::send_head`] (a 500 was sent instead) and [`Respond::send_data`].
     pub fn respond(self, head: ResponseHead, body: impl Into<Content>) -> Result<(), SendError> {
         let body = body.into();
-        let mut stream = self.start(head, Some(body.len()))?;
-        let sent = if body.is_empty() { Ok(()) } else { stream.send(body).map(drop) };
-        stream.finish();
-        sent
+        self.start(head, Some(body.len()))?.finish_with(body)
     }
 
     /// Starts a response whose body follows in parts. `length` is the body's length where it is
@@ -245,6 +251,19 @@ impl Stream {
     /// Whether to wait for room before more is sent.
     pub fn is_full(&self) -> bool {
         self.responder.as_ref().is_some_and(|responder| responder.is_full())
+    }
+
+    /// Sends the last part of the body and ends the response.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn finish_with(mut self, content: impl Into<Content>) -> Result<(), SendError> {
+        let content = content.into();
+        let request = self.request.as_ref().expect("present until finished");
+        let responder = self.responder.as_mut().expect("present until finished");
+        let sent = if content.is_empty() { Ok(()) } else { responder.send_last(request, content) };
+        self.finish();
+        sent
     }
 
     /// Ends the response.

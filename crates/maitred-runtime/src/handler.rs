@@ -24,6 +24,12 @@ pub trait Handler: Send + Sync + 'static {
         InvocationType::Blocking
     }
 
+    /// Whether a request may come with a [live](crate::Body::live) body, which the handler reads while it comes. Asked
+    /// for listeners that do not read ahead; other handlers get their requests complete there too.
+    fn takes_live_bodies(&self) -> bool {
+        false
+    }
+
     /// Answers one request.
     fn handle(&self, exchange: Exchange);
 }

@@ -12,7 +12,7 @@ mod handler;
 mod request;
 mod threads;
 
-pub use body::{Body, BodyReader, CloseFile};
+pub use body::{Body, BodyReader, CloseFile, LiveBody};
 pub use content::{Content, FileRange, Owner};
 pub use event_loop::{EventLoop, Turned, Turns};
 pub use exchange::{Exchange, Flow, Observe, Respond, SendError, Stream};

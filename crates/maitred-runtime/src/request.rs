@@ -6,12 +6,12 @@ use maitred_http::RequestHead;
 
 use crate::body::Body;
 
-/// A complete request: its head and its whole body.
+/// A request: its head and its body.
 #[derive(Debug, Default)]
 pub struct Request {
     /// The head.
     pub head: RequestHead,
-    /// The body, received completely before the handler runs (W1).
+    /// The body, received completely before the handler runs (W1), unless it is [live](Body::live).
     pub body: Body,
     /// Where the request came from and where it arrived.
     pub endpoint: Endpoint,

@@ -48,4 +48,4 @@ pub use log::{Level, Log};
 pub use maitred_io::line_writer::Target as LogTarget;
 pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};
-pub use settings::{Settings, Timeouts};
+pub use settings::{ListenerSettings, Settings, Timeouts};

@@ -30,14 +30,21 @@ pub(crate) struct Listening {
     /// `None` once closed.
     listener: RwLock<Option<Listener>>,
     address: SocketAddr,
+    read_ahead: bool,
     reported: AtomicU64,
 }
 
 impl Listening {
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, read_ahead: bool) -> io::Result<Self> {
         let listener = Listener::bind(address)?;
         let address = listener.address();
-        Ok(Self { listener: RwLock::new(Some(listener)), address, reported: AtomicU64::new(0) })
+        let reported = AtomicU64::new(0);
+        Ok(Self { listener: RwLock::new(Some(listener)), address, read_ahead, reported })
+    }
+
+    /// Whether its requests are received completely before a handler runs.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.read_ahead
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

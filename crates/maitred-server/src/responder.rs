@@ -47,6 +47,12 @@ pub(crate) struct Responder {
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
+    /// Nothing of the body follows.
+    last: bool,
+    /// The last part waits for the end of the turn.
+    deferred: bool,
+    /// The request's body is still on its way.
+    live: bool,
 }
 
 impl Responder {
@@ -67,7 +73,15 @@ impl Responder {
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
+            last: false,
+            deferred: false,
+            live: false,
         }
+    }
+
+    /// The request's body is read by the handler.
+    pub(crate) fn set_live(&mut self) {
+        self.live = true;
     }
 
     fn slot(&self) -> Option<&Slot> {
@@ -83,6 +97,10 @@ impl Responder {
         let Some(slot) = self.group.slots.find(self.token.slot) else { return Err(SendError::Closed) };
         let mut place = slot.lock();
         match place.as_mut().filter(|_| slot.generation() == self.token.generation) {
+            Some(connection) if self.last && self.group.scheduler.defers() => {
+                self.deferred = true;
+                connection.keep_last(&mut self.buffer, content, behind)
+            }
             Some(connection) => {
                 connection.deliver(&self.group, self.token, &mut self.buffer, content, behind)
             }
@@ -100,10 +118,14 @@ impl Responder {
 
     /// Ends the exchange on its connection and writes down what became of it.
     fn end(mut self, request: Request, reusable: bool, end: End) {
+        self.last = true;
         let sent =
             if self.buffer.is_empty() { Ok(Flow::Ready) } else { self.deliver(Content::Static(b""), b"") };
         let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
         self.with_connection(|connection| connection.end_exchange(&self.group, self.token, reusable));
+        if self.deferred {
+            self.group.scheduler.send_later(self.token.to_u64());
+        }
         let outcome = Outcome {
             head: &request.head,
             peer: self.peer,
@@ -126,7 +148,8 @@ impl Respond for Responder {
         head: ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
-        if self.group.is_draining() {
+        let ends = self.live && self.with_connection(Connection::begin_answer).unwrap_or(true);
+        if ends || self.group.is_draining() {
             self.sender.close_after();
         }
         let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));
@@ -176,6 +199,11 @@ impl Respond for Responder {
             return Err(SendError::TooLong { declared: self.body_bytes });
         }
         Ok(flow)
+    }
+
+    fn send_last(&mut self, request: &Request, content: Content) -> Result<(), SendError> {
+        self.last = true;
+        self.send_data(request, content).map(drop)
     }
 
     fn finish(mut self: Box<Self>, request: Request) {

@@ -92,12 +92,14 @@ impl Server {
     pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
-        for address in &settings.listeners {
-            listeners.push(Listening::bind(*address).map_err(|error| StartError::Listen(*address, error))?);
+        for listener in &settings.listeners {
+            let bound = Listening::bind(listener.address, listener.read_ahead);
+            listeners.push(bound.map_err(|error| StartError::Listen(listener.address, error))?);
         }
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
         let site = Arc::new(Site {
             routes: settings.routes,
+            health_path: settings.health_path,
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,
@@ -111,7 +113,10 @@ impl Server {
         // Files alone never block a thread, so no further one would ever be called: one a processor.
         let least = if site.routes.has_application() { 1 } else { processors };
         let min = settings.min_threads.max(least).min(max);
-        let scheduler = Scheduler::new(min, max, processors, settings.threads.is_exclusive())?;
+        let scheduler = match settings.threads.event_loop() {
+            Some(event_loop) => Scheduler::for_loop(event_loop)?,
+            None => Scheduler::new(min, max, processors, settings.threads.is_exclusive())?,
+        };
         let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads)?);
         let own = Arc::clone(&group);
         let driver =

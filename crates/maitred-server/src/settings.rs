@@ -1,7 +1,8 @@
 //! Everything a server is told, in one struct with named fields.
 
-use std::net::SocketAddr;
+use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::route::Routes;
 /// What a server serves, where, and within which bounds.
 pub struct Settings {
     /// Where to listen, in this order.
-    pub listeners: Vec<SocketAddr>,
+    pub listeners: Vec<ListenerSettings>,
     /// Application threads that are kept however idle; at least 1.
     pub min_threads: usize,
     /// The most application threads; at least `min_threads`.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub body_memory: u64,
     /// The folder of these files.
     pub spool: PathBuf,
+    /// The path for which the engine itself says that it serves, if any.
+    pub health_path: Option<String>,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -47,8 +50,35 @@ impl Settings {
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
+            health_path: None,
             log,
         }
+    }
+}
+
+/// A listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether a request is received completely before its handler runs. Without it, a handler that
+    /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
+    /// comes, so that a slow peer keeps its thread.
+    pub read_ahead: bool,
+}
+
+impl From<SocketAddr> for ListenerSettings {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, read_ahead: true }
+    }
+}
+
+impl FromStr for ListenerSettings {
+    type Err = AddrParseError;
+
+    /// A socket address; the rest is as usual.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<SocketAddr>().map(Self::from)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::spool::Spooler;
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
     pub(crate) routes: Routes,
+    /// Answered by the engine, before any route.
+    pub(crate) health_path: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,

@@ -1,5 +1,5 @@
-//! The environment: `MAITRED_NAME` for each option. Lists are separated by commas; an empty
-//! variable counts as not set.
+//! The environment: `MAITRED_NAME` for each option. Lists are separated by commas, and so are the
+//! parameters of a listener, which are told by their form; an empty variable counts as not set.
 //!
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
@@ -36,13 +36,26 @@ pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) 
             environment.config_file = Some(value.clone());
             continue;
         }
-        let texts = if definition.is_repeatable() {
-            value.split(',').map(|text| text.trim().to_owned()).collect()
-        } else {
-            vec![value.clone()]
-        };
+        let texts = if definition.is_repeatable() { items(value) } else { vec![value.clone()] };
         let source = Source::Environment(name.clone());
         environment.assignments.push(Assignment { definition, texts, source });
     }
     environment
+}
+
+/// The items of a list. `name=value` belongs to the item before it: `:80,read-ahead=off,:81` are two. A URL,
+/// which may have such a sign too, starts with a slash.
+fn items(list: &str) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    for text in list.split(',').map(str::trim) {
+        let is_parameter = text.contains('=') && text.starts_with(|first: char| first.is_ascii_lowercase());
+        match items.last_mut() {
+            Some(last) if is_parameter => {
+                last.push(',');
+                last.push_str(text);
+            }
+            _ => items.push(text.to_owned()),
+        }
+    }
+    items
 }

@@ -101,6 +101,8 @@ fn lists_are_collected_within_a_place_and_replaced_between_places() {
     assert_eq!(listeners(&case.loaded(&["--listen", ":3", "--listen=[::1]:4"])), [":3", "[::1]:4"]);
     let case = case.with("MAITRED_LISTEN", ":5, :6");
     assert_eq!(listeners(&case.loaded(&[])), [":5", ":6"]);
+    let case = Case::new(&[]).with("MAITRED_LISTEN", ":5,read-ahead=off, :6, read-ahead=on,:7");
+    assert_eq!(listeners(&case.loaded(&[])), [":5,read-ahead=off", ":6", ":7"]);
 }
 
 #[test]

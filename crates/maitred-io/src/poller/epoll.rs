@@ -17,6 +17,9 @@ pub struct Events {
     list: Vec<epoll::Event>,
 }
 
+// SAFETY: the pointer that an event of epoll can carry is never one here: tokens are numbers.
+unsafe impl Send for Events {}
+
 impl Events {
     /// Room for `most` events a wait.
     pub fn with_capacity(most: usize) -> Self {
@@ -89,6 +92,13 @@ impl Poller {
         }
     }
 
+    /// Whether there is an event to fetch. Takes none.
+    pub fn is_readable(&self) -> bool {
+        let mut source = [PollFd::new(&self.epoll, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::event::poll(&mut source, Some(&now)), Ok(1..))
+    }
+
     /// Waits until something happens or `limit` is over (`None`: for ever) and fills `events` up to
     /// its capacity. A signal ends the wait early without events.
     ///
@@ -101,6 +111,13 @@ impl Poller {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl AsFd for Poller {
+    /// Readable while there is an event to fetch.
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

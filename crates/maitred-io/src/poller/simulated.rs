@@ -121,6 +121,12 @@ impl Poller {
         Ok(())
     }
 
+    /// Whether there is an event to fetch.
+    pub fn is_readable(&self) -> bool {
+        let queue = self.shared.lock();
+        !queue.edges.is_empty() || !queue.levels.is_empty()
+    }
+
     /// Waits until something happens and fills `events`. Any limit counts as zero.
     ///
     /// # Errors
@@ -216,6 +222,18 @@ impl Alarm {
 
     /// Timers are not simulated.
     pub fn set(&self, _deadline: u64) {}
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        no_descriptor()
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        no_descriptor()
+    }
 }
 
 impl AsFd for Alarm {

@@ -32,17 +32,22 @@ static FAULTHANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Where it writes.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
 
+/// What a line begins with that names the request.
+const REQUEST: char = '\x01';
+
 /// What a thread wrote.
-pub(super) struct Dump {
+pub(crate) struct Dump {
     /// Whether it has the interpreter; otherwise it waits for it or does without.
-    pub(super) holds: bool,
+    pub(crate) holds: bool,
     /// The innermost last.
-    pub(super) frames: Vec<String>,
+    pub(crate) frames: Vec<String>,
+    /// The request of an event loop that it runs.
+    pub(crate) request: Option<String>,
 }
 
 /// The installed handlers and the reading end of their pipe. There is one in a process, for ever: a
 /// signal may be on its way.
-pub(super) struct Dumper {
+pub(crate) struct Dumper {
     number: c_int,
     reader: Mutex<File>,
     // Open as long as the handlers write.
@@ -52,7 +57,7 @@ pub(super) struct Dumper {
 impl Dumper {
     /// Takes the highest real-time signal that nobody uses. After the application was imported, so that
     /// it has taken those it wants.
-    pub(super) fn install(py: Python<'_>) -> PyResult<&'static Self> {
+    pub(crate) fn install(py: Python<'_>) -> PyResult<&'static Self> {
         static INSTALLED: OnceLock<Dumper> = OnceLock::new();
         if let Some(installed) = INSTALLED.get() {
             return Ok(installed);
@@ -74,7 +79,7 @@ impl Dumper {
 
     /// The stack of the thread, if it answers within `limit`. One that has blocked all signals, or that the
     /// kernel does not interrupt, does not.
-    pub(super) fn dump(&self, tid: i32, limit: Duration) -> Option<Dump> {
+    pub(crate) fn dump(&self, tid: i32, limit: Duration) -> Option<Dump> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let mut written = Vec::new();
         read_available(&mut reader, &mut written);
@@ -92,7 +97,10 @@ impl Dumper {
         let end = end?;
         let text = String::from_utf8_lossy(&written[..end]);
         let frames = text.lines().filter(|line| line.starts_with("  ")).rev().map(ToOwned::to_owned);
-        Some(Dump { holds: written[end + 1] == b'K', frames: frames.collect() })
+        let request =
+            text.lines().find_map(|line| line.strip_prefix(REQUEST)).filter(|name| !name.is_empty());
+        let request = request.map(ToOwned::to_owned);
+        Some(Dump { holds: written[end + 1] == b'K', frames: frames.collect(), request })
     }
 }
 
@@ -112,10 +120,17 @@ extern "C" fn on_signal(number: c_int) {
         // takes the number. faulthandler's own rules allow it at any moment.
         let handler: extern "C" fn(c_int) = unsafe { mem::transmute(handler) };
         handler(number);
+        let write = |bytes: &[u8]| {
+            // SAFETY: the descriptor is never closed, the bytes are valid, and write is allowed in a handler.
+            // When the pipe is full the reader's time ends instead.
+            let _ =
+                unsafe { libc::write(WRITER.load(Ordering::Relaxed), bytes.as_ptr().cast(), bytes.len()) };
+        };
+        write(b"\n\x01");
+        crate::asgi::with_current_name(write);
+        write(b"\n");
         let mark: &[u8; 2] = if holds { b"\0K" } else { b"\0W" };
-        // SAFETY: the descriptor is never closed, the bytes are valid, and write is allowed in a handler.
-        // When the pipe is full the reader's time ends instead.
-        let _ = unsafe { libc::write(WRITER.load(Ordering::Relaxed), mark.as_ptr().cast(), mark.len()) };
+        write(mark);
     }
     // SAFETY: as above.
     unsafe { *errno = saved };

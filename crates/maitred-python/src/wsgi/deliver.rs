@@ -7,9 +7,9 @@ use maitred_runtime::SendError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 
-use super::block;
 use super::file::FileWrapper;
 use super::response::{Response, Unsent};
+use crate::block;
 use crate::report::type_name;
 
 /// Blocks of a list are joined up to this size, so that they leave in one write; above it the copy

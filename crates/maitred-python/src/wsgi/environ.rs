@@ -16,7 +16,7 @@ use super::errors::ErrorStream;
 use super::fields::{FieldNames, Meaning};
 use super::file::FileWrapper;
 use super::input::Input;
-use super::text::{self, from_latin1};
+use crate::text::{self, from_latin1};
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
 /// ones cost the making of two strings a request.
@@ -82,8 +82,10 @@ impl EnvironBuilder {
         environ.set_item(intern!(py, "REMOTE_PORT"), text::decimal(py, peer.port().into())?)?;
         self.set_fields(&environ, &request.head)?;
         let body = &request.body;
-        if !body.is_empty() || request.head.body != BodyLength::Empty {
-            environ.set_item(intern!(py, "CONTENT_LENGTH"), text::decimal(py, body.len())?)?;
+        if let Some(length) = body.length()
+            && (!body.is_empty() || request.head.body != BodyLength::Empty)
+        {
+            environ.set_item(intern!(py, "CONTENT_LENGTH"), text::decimal(py, length)?)?;
         }
         if !body.is_empty() {
             let input = Input::new(std::mem::take(&mut request.body));

@@ -1,7 +1,8 @@
 //! `wsgi.input`: a body as the file that PEP 3333 describes, with the answers of `io.BytesIO`.
 //!
-//! Promises: the interpreter is released while a file is read. What is read from memory is copied once, into the object
-//! that the application gets. Any number of threads may read; each byte goes to one of them.
+//! Promises: the interpreter is released while a file is read and while a live body is awaited. What is read from memory is
+//! copied once, into the object that the application gets. Any number of threads may read; each byte goes to one of them. Of a
+//! live body (a listener that does not read ahead) a call waits until it has what `io.BytesIO` would answer.
 
 use std::io::BufRead;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList};
 
-/// Bytes read from a file at once for lines and for small reads. Reads of at least this size go
+/// Bytes read at once from a file or a live body for lines and for small reads. Reads of at least this size go
 /// past it. As large as the pieces in which frameworks read forms.
 const BUFFER: usize = 64 * 1024;
 
@@ -26,7 +27,7 @@ struct Reader {
     body: Body,
     /// Where the application is.
     position: u64,
-    /// Bytes of a file from `start` on.
+    /// Bytes of a file or a live body from `start` on.
     buffer: Vec<u8>,
     start: u64,
 }
@@ -96,6 +97,9 @@ impl Reader {
     }
 
     fn read<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        if self.body.is_live() {
+            return self.read_live(py, limit(size));
+        }
         let count = limit(size).min(self.left());
         if count < BUFFER || self.body.as_bytes().is_some() {
             let window = self.window(py)?;
@@ -110,8 +114,33 @@ impl Reader {
         Ok(bytes)
     }
 
+    /// Memory is taken as bytes come, and not for what the peer has declared.
+    fn read_live<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        while bytes.len() < count {
+            let wanted = count - bytes.len();
+            let window = self.window(py)?;
+            let part = &window[..window.len().min(wanted)];
+            let length = part.len();
+            if bytes.is_empty() && length == wanted {
+                let bytes = PyBytes::new(py, part);
+                self.position += length as u64;
+                return Ok(bytes);
+            }
+            bytes.extend_from_slice(part);
+            self.position += length as u64;
+            if length == 0 {
+                break;
+            }
+        }
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     fn line<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         let mut wanted = limit(size);
+        if wanted == 0 {
+            return Ok(PyBytes::new(py, b""));
+        }
         let mut begun: Vec<u8> = Vec::new();
         loop {
             let window = self.window(py)?;
@@ -137,15 +166,20 @@ impl Reader {
         }
     }
 
-    /// What can be had without waiting: of a body in memory all that is left, of a file a part; none
-    /// only at the end.
+    /// What can be had at once: of a body in memory all that is left, of a file a part, of a live one what has come, and
+    /// at least a byte; none only at the end.
     fn window(&mut self, py: Python<'_>) -> PyResult<&[u8]> {
         if self.body.as_bytes().is_none() && self.buffered().is_empty() {
-            let count = self.left().min(BUFFER);
-            self.buffer.resize(count, 0);
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(if self.body.is_live() { BUFFER } else { self.left().min(BUFFER) }, 0);
             self.start = self.position;
-            let Self { body, buffer, start, .. } = self;
-            py.detach(|| body.read_at(buffer, *start))?;
+            let Self { body, start, .. } = self;
+            let count = py.detach(|| match body.live_mut() {
+                Some(live) => live.read(&mut buffer),
+                None => body.read_at(&mut buffer, *start),
+            })?;
+            buffer.truncate(count);
+            self.buffer = buffer;
         }
         Ok(match self.body.as_bytes() {
             // Not longer than usize: it is in memory.

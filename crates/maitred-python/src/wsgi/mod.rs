@@ -1,17 +1,16 @@
 //! WSGI 1.0.1 (PEP 3333).
 //!
 //! ```text
-//! environ.rs   request → dictionary      fields.rs  its keys      text.rs  its values
+//! environ.rs   request → dictionary      fields.rs  its keys
 //! callable.rs  start_response and write, as Python sees them
 //! head.rs      what the application passed to start_response → response head
 //! response.rs  the state of one response
-//! deliver.rs   the iterable → blocks sent      block.rs  one of them
+//! deliver.rs   the iterable → blocks sent
 //! file.rs      wsgi.file_wrapper
 //! errors.rs    wsgi.errors
 //! input.rs     wsgi.input
 //! ```
 
-mod block;
 mod callable;
 mod deliver;
 mod environ;
@@ -21,7 +20,6 @@ mod file;
 mod head;
 mod input;
 mod response;
-mod text;
 
 use maitred_http::Method;
 use maitred_runtime::{Exchange, Handler};
@@ -54,7 +52,6 @@ impl WsgiHandler {
     pub fn new(py: Python<'_>, application: Py<PyAny>, max_threads: usize, log: ErrorSink) -> PyResult<Self> {
         let errors = Py::new(py, ErrorStream::new(log.clone()))?;
         let environ = EnvironBuilder::new(py, errors.clone_ref(py), max_threads > 1)?;
-        shorten_switch_interval(py)?;
         Ok(Self { application, environ, start_response: StartResponseType::new(py)?, errors, log })
     }
 
@@ -129,22 +126,11 @@ impl WsgiHandler {
     }
 }
 
-/// The interval at which Python takes the interpreter from a thread that computes. With 5 ms, its
-/// default, each such thread delays all others by that much; with 0.5 ms the switches themselves cost
-/// nothing that can be measured. An application that has set another one while it was imported keeps it.
-fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
-    const DEFAULT: f64 = 0.005;
-    const SHORTER: f64 = 0.0005;
-    let system = py.import("sys")?;
-    let present: f64 = system.call_method0("getswitchinterval")?.extract()?;
-    // Python counts in microseconds.
-    if (present - DEFAULT).abs() < 1e-7 {
-        system.call_method1("setswitchinterval", (SHORTER,))?;
-    }
-    Ok(())
-}
-
 impl Handler for WsgiHandler {
+    fn takes_live_bodies(&self) -> bool {
+        true
+    }
+
     fn handle(&self, exchange: Exchange) {
         let _inside = crate::stuck::enter(&exchange.request().head);
         Python::attach(|py| {

@@ -16,12 +16,15 @@ use std::time::Duration;
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, FileRange, Flow, SendError, Stream};
-use pyo3::exceptions::{PyAssertionError, PyBrokenPipeError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyAssertionError, PyBrokenPipeError, PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::block;
-use super::head::{self, Declared};
+use super::head;
+use crate::block;
+use crate::declared::Declared;
 use crate::report::type_name;
 
 /// How long one wait for a slow reader lasts before it is entered again. The engine's own time
@@ -246,10 +249,15 @@ impl Response {
     }
 
     /// Whether `error` is only our own message, passed through by the application, that the peer is
-    /// gone.
+    /// gone: from `write()`, or from `wsgi.input` while the body was on its way.
     pub(super) fn was_told_of_lost_peer(&self, py: Python<'_>, error: &PyErr) -> bool {
-        matches!(*self.phase(), Phase::Over { peer_gone: true })
-            && error.is_instance_of::<PyBrokenPipeError>(py)
+        match &*self.phase() {
+            Phase::Over { peer_gone: true } => error.is_instance_of::<PyBrokenPipeError>(py),
+            Phase::Waiting { exchange, .. } => {
+                error.is_instance_of::<PyConnectionResetError>(py) && exchange.has_peer_ended()
+            }
+            _ => false,
+        }
     }
 
     /// Whether the application declared the body's length itself.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maitred_h1::Sender;
-use maitred_http::{Method, ResponseHead, Status, target};
+use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 
 use super::receive::is_asterisk;
@@ -13,6 +13,7 @@ use crate::outcome::{End, Outcome};
 use crate::responder::Responder;
 use crate::route::Route;
 use crate::scratch::Incoming;
+use crate::site::Site;
 use crate::static_files::{Body, Now};
 use crate::writer::bytes_of;
 
@@ -42,6 +43,16 @@ impl Connection {
                 ResponseHead::new(Status::BAD_REQUEST)
             };
             return self.answer_now(context, sender, incoming, &answer, 0, Body::Empty);
+        }
+        if asks_for_health(&group.site, head) {
+            let serving = !group.is_draining();
+            let (status, text) =
+                if serving { (Status::OK, "ok\n") } else { (Status::SERVICE_UNAVAILABLE, "draining\n") };
+            let answer = ResponseHead::new(status)
+                .with("Content-Type", "text/plain; charset=utf-8")
+                .with("Cache-Control", "no-store");
+            let body = Body::One(text.into());
+            return self.answer_now(context, sender, incoming, &answer, text.len() as u64, body);
         }
         let mut path = std::mem::take(&mut context.scratch.path);
         let routes = &group.site.routes;
@@ -166,8 +177,14 @@ impl Connection {
     ) -> Turn {
         let mut request = std::mem::take(&mut incoming.request);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
-        let responder = Responder::new(context.group, context.token, sender, self.peer, incoming.began);
-        Incoming::give_back(incoming);
+        let mut responder = Responder::new(context.group, context.token, sender, self.peer, incoming.began);
+        if let Some((reader, length)) = Self::live_reader(context, &incoming) {
+            request.body = maitred_runtime::Body::live(Box::new(reader), length);
+            responder.set_live();
+            self.incoming = Some(incoming);
+        } else {
+            Incoming::give_back(incoming);
+        }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
         context.job = Some(Job { handler: Arc::clone(handler), exchange });
@@ -217,11 +234,27 @@ impl Connection {
 
 /// Whether a handler takes the body of this request.
 pub(super) fn leads_to_application(context: &Context<'_>, incoming: &Incoming) -> bool {
+    application_of(context, incoming).is_some()
+}
+
+/// The handler that this request leads to, if it is not answered by the engine.
+pub(super) fn application_of(context: &Context<'_>, incoming: &Incoming) -> Option<Arc<dyn Handler>> {
     let routes = &context.group.site.routes;
+    let by_engine =
+        is_asterisk(incoming.facts) || asks_for_health(&context.group.site, &incoming.request.head);
     let mut path = Vec::new();
     let route = match target::normalise(incoming.request.head.path(), &mut path) {
         Ok(()) => routes.find(&path),
         Err(_) => routes.unnormal(),
     };
-    !is_asterisk(incoming.facts) && matches!(route, Route::Application(_))
+    match route {
+        Route::Application(handler) if !by_engine => Some(Arc::clone(handler)),
+        _ => None,
+    }
+}
+
+/// Whether this is the question that the engine answers about itself. Of other methods the application may know.
+fn asks_for_health(site: &Site, head: &RequestHead) -> bool {
+    site.health_path.as_ref().is_some_and(|path| path.as_bytes() == head.path())
+        && matches!(head.method, Method::Get | Method::Head)
 }

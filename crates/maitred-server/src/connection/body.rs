@@ -1,4 +1,5 @@
-//! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when nobody will read it.
+//! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when nobody will read it. One that its
+//! handler reads while it comes is the business of `live.rs`.
 
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -6,6 +7,7 @@ use std::sync::Arc;
 use maitred_http::Status;
 
 use super::answer::leads_to_application;
+use super::live::{Live, MAX_DROPPED};
 use super::{Connection, Context, Turn};
 use crate::scratch::Incoming;
 use crate::spool::{Progress, Spool};
@@ -20,24 +22,42 @@ pub(crate) enum Keeping {
     Spool(Spool),
     /// Nowhere, but they are counted: the engine answers, and does not look at them.
     Nowhere(u64),
+    /// To the handler, which runs already and asks for them.
+    Live(Live),
+    /// Nowhere: the handler has answered without them.
+    Dropped(u64),
 }
 
 impl Keeping {
     pub(super) fn is_spool(&self) -> bool {
         matches!(self, Self::Spool(_))
     }
+
+    /// Tells a handler that waits for bytes to look.
+    pub(super) fn tell(&self) {
+        if let Self::Live(live) = self {
+            live.tell();
+        }
+    }
+
+    /// Whether the answer has been given without this body.
+    pub(super) fn is_dropped(&self) -> bool {
+        matches!(self, Self::Dropped(_))
+    }
 }
 
-/// Takes bytes of a body. False when it is longer than `max-body`.
+/// Takes bytes of a body. False when it is longer than `max-body`, or than what is dropped.
 pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8]) -> bool {
     let site = &context.group.site;
     let before = match &incoming.keeping {
         Keeping::Memory => incoming.request.body.len(),
         Keeping::Spool(spool) => spool.len(),
-        Keeping::Nowhere(length) => *length,
+        Keeping::Nowhere(length) | Keeping::Dropped(length) => *length,
+        Keeping::Live(_) => return false,
     };
     let length = before + bytes.len() as u64;
-    if length > site.max_body {
+    let most = if incoming.keeping.is_dropped() { MAX_DROPPED } else { site.max_body };
+    if length > most {
         return false;
     }
     if length > site.body_memory && matches!(incoming.keeping, Keeping::Memory) {
@@ -45,7 +65,8 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
     }
     match &mut incoming.keeping {
         Keeping::Spool(spool) => spool.push(bytes),
-        Keeping::Nowhere(counted) => *counted = length,
+        Keeping::Nowhere(counted) | Keeping::Dropped(counted) => *counted = length,
+        Keeping::Live(_) => {}
         Keeping::Memory => {
             if let Some(memory) = incoming.request.body.memory_mut() {
                 memory.extend_from_slice(bytes);
@@ -99,7 +120,7 @@ impl Connection {
     pub(super) fn spool_progress(&mut self) -> Option<Progress> {
         match &mut self.incoming.as_mut()?.keeping {
             Keeping::Spool(spool) => Some(spool.advance()),
-            Keeping::Memory | Keeping::Nowhere(_) => None,
+            _ => None,
         }
     }
 

@@ -49,6 +49,33 @@ impl Connection {
         self.send_kept(group, token)
     }
 
+    /// Keeps the last part of a response for the next turn, which sends it.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn keep_last(
+        &mut self,
+        before: &mut Vec<u8>,
+        content: Content,
+        behind: &'static [u8],
+    ) -> Result<Flow, SendError> {
+        if self.dead {
+            return Err(SendError::Closed);
+        }
+        let bytes = bytes_of(&content).filter(|bytes| bytes.len() as u64 <= MAX_COPIED);
+        if let Some(bytes) = bytes {
+            before.extend_from_slice(bytes);
+            before.extend_from_slice(behind);
+            self.writer_push(before);
+        } else {
+            self.writer_push(before);
+            let writer = self.writer.get_or_insert_default();
+            writer.push(content, 0);
+            writer.push(Content::Static(behind), 0);
+        }
+        Ok(Flow::Ready)
+    }
+
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
         self.writer.get_or_insert_default().push(std::mem::take(bytes).into(), 0);
     }
@@ -141,6 +168,7 @@ impl Connection {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
         self.observer = None;
+        self.end_live();
         self.phase = Phase::Sending;
         if self.dead || (self.last && self.writer.is_none()) {
             group.resume(token);
@@ -159,7 +187,7 @@ impl Connection {
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
         self.deadline = clock::monotonic() + wait;
         group.set_deadline(token.slot, self.deadline);
-        if self.unread || !self.input.is_empty() {
+        if self.unread || !self.input.is_empty() || self.incoming.is_some() {
             group.resume(token);
         }
     }

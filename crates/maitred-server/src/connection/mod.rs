@@ -14,6 +14,7 @@ mod answer;
 pub(crate) mod body;
 mod deliver;
 mod linger;
+mod live;
 mod receive;
 
 use std::io;
@@ -199,7 +200,9 @@ impl Connection {
     fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
         match self.phase {
             Phase::Running => {
-                self.note_wake_while_running(context);
+                if !self.tell_reader() {
+                    self.note_wake_while_running(context);
+                }
                 Turn::Wait
             }
             Phase::Sending if self.writer.is_some() => Turn::Wait,
@@ -261,6 +264,9 @@ impl Connection {
 
     /// Tells the handler that something has changed.
     pub(crate) fn tell(&self) {
+        if let Some(incoming) = &self.incoming {
+            incoming.keeping.tell();
+        }
         if let Some(observer) = &self.observer {
             observer.changed();
         }

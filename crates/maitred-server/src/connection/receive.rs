@@ -155,6 +155,9 @@ impl Connection {
             let head = &mut incoming.request.head;
             let step = match self.receiver.poll_event(&data[at..], head, &context.group.site.limits) {
                 Ok(step) => step,
+                Err(_) if incoming.keeping.is_dropped() => {
+                    return Consumed { bytes: data.len(), turn: Some(self.end_dropped(incoming)) };
+                }
                 Err(error) => {
                     let turn = self.refuse(context, incoming, error.status, error.reason);
                     return Consumed { bytes: data.len(), turn: Some(turn) };
@@ -183,10 +186,20 @@ impl Connection {
                         incoming.facts = Some(HeadFacts { keep_alive: false, ..facts });
                         return Consumed { bytes: data.len(), turn: self.answer(context, incoming) };
                     }
+                    if !facts.complete && self.is_read_live(context, &incoming) {
+                        let turn = self.answer_live(context, incoming, facts);
+                        return Consumed { bytes: at, turn: Some(turn) };
+                    }
                     if !facts.complete {
                         self.prepare_body(context, &mut incoming, facts);
                     }
                     facts.complete
+                }
+                Event::Data(bytes) if incoming.keeping.is_dropped() => {
+                    if !keep(context, &mut incoming, bytes) {
+                        return Consumed { bytes: data.len(), turn: Some(self.end_dropped(incoming)) };
+                    }
+                    false
                 }
                 Event::Data(bytes) => {
                     if !keep(context, &mut incoming, bytes) {
@@ -210,6 +223,10 @@ impl Connection {
             }
             if !complete {
                 self.incoming = Some(incoming);
+                continue;
+            }
+            if incoming.keeping.is_dropped() {
+                Incoming::give_back(incoming);
                 continue;
             }
             *requests += 1;
@@ -242,6 +259,15 @@ impl Connection {
             let version = incoming.request.head.version;
             Sender::new(version, false, true).send_continue(&mut context.scratch.out);
         }
+    }
+
+    /// What an answered request leaves unread is more than is dropped, or malformed: nothing follows it.
+    fn end_dropped(&mut self, incoming: Box<Incoming>) -> Turn {
+        Incoming::give_back(incoming);
+        self.last = true;
+        self.unread = true;
+        self.phase = Phase::Sending;
+        Turn::Wait
     }
 
     /// The peer has ended its sending side and everything it sent has been read.
@@ -285,6 +311,9 @@ impl Connection {
             return self.receive(context);
         }
         let Some(incoming) = self.incoming.take() else { return Turn::Close };
+        if incoming.keeping.is_dropped() {
+            return Turn::Close;
+        }
         let turn = match spooled {
             Some(Progress::Failed(error)) => self.refuse_unkept(context, incoming, &error),
             Some(Progress::Waiting) => {

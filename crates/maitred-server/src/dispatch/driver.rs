@@ -9,6 +9,8 @@
 //! counter stands still while nobody polls is a thread called; until one polls, the driver does
 //! what needs no application: it reads, parses, answers from files, moves writes and timers, and
 //! queues the rest.
+//!
+//! Where an event loop polls, the driver stands by in another way: see `standstill`.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::parker::Parker;
-use maitred_io::poller::{Events, Waker};
+use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
+use super::standstill::stand_by;
 use super::{SERVING, Serve, panic_text};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
@@ -46,7 +49,9 @@ const BATCH: usize = 16;
 pub(super) struct Driver {
     parked: AtomicBool,
     seated: AtomicBool,
-    /// Ends the seat.
+    /// Waits until something comes, beside an event loop.
+    resting: AtomicBool,
+    /// Ends the seat, or the rest.
     dismissed: Waker,
     sleep: Parker,
 }
@@ -56,6 +61,7 @@ impl Driver {
         Ok(Self {
             parked: AtomicBool::new(false),
             seated: AtomicBool::new(false),
+            resting: AtomicBool::new(false),
             dismissed: Waker::new()?,
             sleep: Parker::default(),
         })
@@ -78,6 +84,29 @@ impl Driver {
         }
     }
 
+    /// Has a driver that waits beside an event loop look: something has come that the poller does not know of.
+    /// Two loads while it does not wait.
+    pub(super) fn rouse(&self) {
+        if self.resting.load(Ordering::SeqCst) || self.seated.load(Ordering::SeqCst) {
+            self.dismissed.wake();
+        }
+    }
+
+    /// Waits until the poller has something, or somebody says so. `pending` is asked after whoever makes
+    /// work has seen that the driver rests.
+    pub(super) fn rest(&self, poller: &Poller, pending: impl FnOnce() -> bool) -> io::Result<()> {
+        self.resting.store(true, Ordering::SeqCst);
+        let rested = if pending() { Ok(()) } else { poller.watch(&self.dismissed) };
+        self.resting.store(false, Ordering::SeqCst);
+        self.dismissed.clear();
+        rested
+    }
+
+    /// Sleeps, at most for `limit`.
+    pub(super) fn pause(&self, limit: Duration) {
+        self.sleep.park(Some(limit));
+    }
+
     /// Has the driver look at once, whatever it is doing.
     pub(super) fn kick(&self) {
         self.sleep.unpark();
@@ -93,6 +122,9 @@ pub(crate) fn run<S: Serve>(server: &Arc<S>) {
     let mut first = true;
     while !scheduler.is_stopping() {
         let round = AssertUnwindSafe(|| {
+            if let Some(looped) = &scheduler.looped {
+                return stand_by(server, looped, &mut scratch);
+            }
             // At the start no application thread polls yet.
             if std::mem::take(&mut first) {
                 take_seat(server, &mut scratch);
@@ -158,10 +190,15 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
 /// among the others it would be the last one in and take events from the application threads.
 fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     let scheduler = server.scheduler();
+    sit(server, scratch, || scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.is_stopping());
+}
+
+/// Serves what needs no application as long as the driver is `alone`, and queues the rest.
+pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl Fn() -> bool) {
+    let scheduler = server.scheduler();
     let mut events = Events::with_capacity(BATCH);
+    // `alone` is asked after the store: a thread that polls since before it did not dismiss us.
     scheduler.driver.seated.store(true, Ordering::SeqCst);
-    // Looked at after the store: a thread that polls since before it did not dismiss us.
-    let alone = || scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.is_stopping();
     while alone() {
         // As much as there is now: what comes back to the list waits until the poller was looked at.
         for _ in 0..scheduler.ready.len() {
@@ -197,6 +234,6 @@ fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     scheduler.driver.seated.store(false, Ordering::SeqCst);
     // What was fetched and not served belongs to whoever polls now.
     if !scheduler.ready.is_empty() {
-        scheduler.waker.wake();
+        scheduler.call();
     }
 }

@@ -5,17 +5,22 @@
 //! interpreter watches while the last thread that polls is in application code, and calls a parked
 //! thread, makes one, or takes the seat itself when that thread stands still.
 //!
+//! Where the language brings an event loop, that loop's thread is the only one that polls and runs application
+//! code (`looped`), and the driver stands by (`standstill`).
+//!
 //! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code the driver serves.
 
 mod driver;
 mod gate;
+mod looped;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
 mod pool;
 mod ready;
 mod runner;
+mod standstill;
 mod worker;
 
 use std::cell::Cell;
@@ -25,10 +30,12 @@ use std::sync::Arc;
 
 use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_runtime::EventLoop;
 
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 use driver::Driver;
+use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
 use ready::Ready;
 
@@ -95,6 +102,8 @@ pub(crate) struct Scheduler<J> {
     /// driver looks for.
     progress: AtomicU64,
     driver: Driver,
+    /// An event loop polls; there are no other application threads.
+    looped: Option<Looped>,
     /// The mutation of the model test: see [`is_idle`](Self::is_idle).
     #[cfg(shuttle)]
     forgetful: bool,
@@ -121,6 +130,7 @@ impl<J: Send> Scheduler<J> {
             inside: AtomicUsize::new(0),
             progress: AtomicU64::new(0),
             driver: Driver::new()?,
+            looped: None,
             #[cfg(shuttle)]
             forgetful: false,
         };
@@ -129,11 +139,22 @@ impl<J: Send> Scheduler<J> {
         Ok(scheduler)
     }
 
-    /// Makes the threads there are from the start.
+    /// A scheduler for an event loop.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
+        Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(0, 0, 1, false)? })
+    }
+
+    /// Makes the threads there are from the start, or attaches the event loop.
     ///
     /// # Errors
     /// One of them cannot be made.
     pub(crate) fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
+        if let Some(looped) = &self.looped {
+            looped.event_loop.attach(Box::new(LoopTurns::new(server)));
+        }
         while self.pool.claim_initial() {
             self.spawn(server)?;
         }
@@ -155,10 +176,18 @@ impl<J: Send> Scheduler<J> {
     /// Queues a request for the application threads; called by the driver, which may not run it.
     fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let call = self.pool.submit(job);
-        if call == Call::Nothing && self.pollers.load(Ordering::SeqCst) > 0 {
-            self.waker.wake();
+        if call == Call::Nothing && (self.looped.is_some() || self.pollers.load(Ordering::SeqCst) > 0) {
+            self.call();
         }
         self.answer_call(&call, server);
+    }
+
+    /// Calls a thread that polls.
+    fn call(&self) {
+        match &self.looped {
+            Some(looped) => looped.ring(),
+            None => self.waker.wake(),
+        }
     }
 
     /// Runs application code on this thread. What claims not to block is watched like the rest: it
@@ -166,7 +195,10 @@ impl<J: Send> Scheduler<J> {
     fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.progress.fetch_add(1, Ordering::Relaxed);
-        if self.gated && self.pool.gate.is_watched() {
+        if self.looped.is_some() {
+            // What this thread has fetched is on the ready list, and the poller does not know of it.
+            self.driver.rouse();
+        } else if self.gated && self.pool.gate.is_watched() {
             // The watcher takes over when this thread stands still.
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
@@ -191,7 +223,13 @@ impl<J: Send> Scheduler<J> {
     /// long; any other thread calls somebody.
     pub(crate) fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
-        if SERVING.with(Cell::get) {
+        if let Some(looped) = &self.looped {
+            // A turn looks at the list before its end.
+            if !SERVING.with(Cell::get) {
+                looped.ring();
+            }
+            self.driver.rouse();
+        } else if SERVING.with(Cell::get) {
             self.driver.watch();
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
@@ -219,6 +257,9 @@ impl<J: Send> Scheduler<J> {
         self.stopping.store(true, Ordering::SeqCst);
         self.stop.wake();
         self.pool.stop();
+        if let Some(looped) = &self.looped {
+            looped.ring();
+        }
         self.driver.kick();
     }
 
@@ -229,7 +270,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Application threads that exist or have been asked for.
     pub(crate) fn threads(&self) -> usize {
-        self.pool.threads()
+        if self.looped.is_some() { 1 } else { self.pool.threads() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use maitred_io::sync::{Condvar, Mutex, thread};
+use maitred_runtime::{EventLoop, Turned, Turns};
 
 use super::{Scheduler, Serve, run_driver, work};
 use crate::group::claim::Signals;
@@ -113,6 +114,8 @@ enum Source {
     Poller,
     /// From a thread that does not serve, as when an exchange is finished elsewhere.
     Elsewhere,
+    /// From a handler that sends its answer at the end of a turn.
+    Unsent,
 }
 
 /// Whether the language's interpreter is one lock.
@@ -126,6 +129,17 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
     let gated = threads == Threads::Gated;
     let mut scheduler = Scheduler::new(1, max, pollers, gated).expect("simulated");
     scheduler.forgetful = forgetful;
+    play(scheduler, kinds, max, source, |_| None);
+}
+
+/// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
+fn play(
+    scheduler: Scheduler<usize>,
+    kinds: &[Kind],
+    max: usize,
+    source: Source,
+    run_loop: impl FnOnce(&std::sync::Arc<Model>) -> Option<thread::JoinHandle<()>>,
+) {
     let model = std::sync::Arc::new(Model {
         scheduler,
         kinds: kinds.to_vec(),
@@ -139,12 +153,14 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
     let own = std::sync::Arc::clone(&model);
     let driver = thread::spawn(move || run_driver(&own));
     model.scheduler.start(&model).expect("simulated threads are made");
+    let looped = run_loop(&model);
     let clients: Vec<_> = (0..kinds.len())
         .map(|event| {
             let model = std::sync::Arc::clone(&model);
             thread::spawn(move || match source {
                 Source::Poller => model.scheduler.poller.post(event as u64),
                 Source::Elsewhere => model.scheduler.make_ready(event as u64, Signals::RESUME),
+                Source::Unsent => model.scheduler.send_later(event as u64),
             })
         })
         .collect();
@@ -154,6 +170,9 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
     model.wait_until(|answered| answered.iter().all(|count| *count > 0));
     model.scheduler.stop();
     driver.join().expect("the driver ends");
+    if let Some(looped) = looped {
+        looped.join().expect("the loop ends");
+    }
     // A thread may still be asked for while the others end.
     loop {
         let Some(thread) = model.threads.lock().expect("not poisoned").pop() else { break };
@@ -168,6 +187,75 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
 fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
     for threads in [Threads::Free, Threads::Gated] {
         shuttle::check_random(move || scenario(kinds, max, pollers, threads, source, false), SCHEDULES);
+    }
+}
+
+/// Keeps its turns for the thread that plays the event loop.
+#[derive(Default)]
+struct Loop {
+    turns: std::sync::Mutex<Option<Box<dyn Turns>>>,
+}
+
+impl EventLoop for Loop {
+    fn attach(&self, turns: Box<dyn Turns>) {
+        *self.turns.lock().expect("not poisoned") = Some(turns);
+    }
+
+    fn stands_still(&self, _: bool) {}
+}
+
+/// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: what comes
+/// is the driver's.
+fn looped(kinds: &[Kind], source: Source, deaf: bool) {
+    let event_loop = std::sync::Arc::new(Loop::default());
+    let scheduler = Scheduler::for_loop(event_loop.clone()).expect("simulated");
+    play(scheduler, kinds, 1, source, |model| {
+        let mut turns = event_loop.turns.lock().expect("not poisoned").take().expect("attached");
+        let model = std::sync::Arc::clone(model);
+        Some(thread::spawn(move || {
+            let scheduler = &model.scheduler;
+            if deaf {
+                model.wait_until(|answered| answered.iter().all(|count| *count > 0));
+                return;
+            }
+            loop {
+                match turns.turn() {
+                    Turned::Ended => return,
+                    Turned::More => {}
+                    Turned::Wait => scheduler.looped.as_ref().expect("a loop").wait(&scheduler.poller),
+                }
+            }
+        }))
+    });
+}
+
+fn check_looped(kinds: &'static [Kind], source: Source, deaf: bool) {
+    let mut config = shuttle::Config::new();
+    // A scheduler that is moved a few times in a debug build needs more than the default.
+    config.stack_size = 256 * 1024;
+    let scheduler = shuttle::scheduler::RandomScheduler::new(SCHEDULES);
+    shuttle::Runner::new(scheduler, config).run(move || looped(kinds, source, deaf));
+}
+
+#[test]
+fn an_event_loop_forgets_nothing() {
+    for source in [Source::Poller, Source::Elsewhere] {
+        check_looped(&[Page, File, Page], source, false);
+    }
+}
+
+#[test]
+fn files_are_served_while_the_event_loop_is_in_application_code() {
+    for source in [Source::Poller, Source::Elsewhere] {
+        check_looped(&[PageAfterFiles, File, File], source, false);
+        check_looped(&[PageAfterFiles, Page, File], source, false);
+    }
+}
+
+#[test]
+fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
+    for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
+        check_looped(&[File, File], source, true);
     }
 }
 

@@ -189,7 +189,12 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-fn serve<S: Serve>(server: &Arc<S>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<S::Job> {
+pub(super) fn serve<S: Serve>(
+    server: &Arc<S>,
+    token: u64,
+    signals: Signals,
+    scratch: &mut Scratch,
+) -> Option<S::Job> {
     server.scheduler().progress.fetch_add(1, Ordering::Relaxed);
     server.serve(token, signals, scratch)
 }

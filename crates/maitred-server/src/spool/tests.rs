@@ -175,7 +175,7 @@ fn serve(open: Open, body_timeout: Duration) -> Running {
         drop(exchange.respond(ResponseHead::new(Status::OK), text));
     };
     let mut settings = Settings::new(Routes::new().with_application(Arc::new(handler)), log);
-    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)));
+    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings.timeouts.body = body_timeout;
     let server = Server::start_with(settings, open).expect("the server starts");
     let address = server.addresses()[0];

@@ -21,7 +21,7 @@ pub(crate) struct Running {
 pub(crate) fn settings(routes: Routes) -> Settings {
     let log = Log::open(Level::Error, LogTarget::Path("/dev/null".into()), None).expect("the log opens");
     let mut settings = Settings::new(routes, Arc::new(log));
-    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)));
+    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings
 }
 

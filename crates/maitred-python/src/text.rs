@@ -1,4 +1,4 @@
-//! Text of the wire as Python sees it: one character a byte (PEP 3333, "Unicode Issues").
+//! Text of the wire as Python sees it: one character a byte (for WSGI: PEP 3333, "Unicode Issues").
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
 /// Bytes as the text that PEP 3333 calls native.
-pub(super) fn from_latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
+pub(crate) fn from_latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: the pointer is valid for the length given, a slice is never longer than isize::MAX,
     // and a null pointer for the error handling means "strict". The result is a new reference to a
     // str, or null with an exception set.
@@ -20,7 +20,7 @@ pub(super) fn from_latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<
 }
 
 /// The bytes that such text stands for; `None` when it has a character that is no byte.
-pub(super) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'a [u8]>> {
+pub(crate) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'a [u8]>> {
     // SAFETY: the layout that is read is CPython's own for the version this is built for. A str
     // never changes, so the slice lives as long as the reference. Its kind is the narrowest that
     // holds all its characters, so that UCS-1 and "one character a byte" are the same.
@@ -31,7 +31,7 @@ pub(super) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'
 }
 
 /// A number in decimal.
-pub(super) fn decimal(py: Python<'_>, mut number: u64) -> PyResult<Bound<'_, PyString>> {
+pub(crate) fn decimal(py: Python<'_>, mut number: u64) -> PyResult<Bound<'_, PyString>> {
     // 2^64 has 20 decimal digits.
     let mut digits = [0; 20];
     let mut start = digits.len();
@@ -51,7 +51,7 @@ thread_local! {
 }
 
 /// The text of an address. The last one of each thread is kept.
-pub(super) fn address(py: Python<'_>, address: IpAddr) -> PyResult<Bound<'_, PyString>> {
+pub(crate) fn address(py: Python<'_>, address: IpAddr) -> PyResult<Bound<'_, PyString>> {
     let (kept, text) = match LAST_ADDRESS.take() {
         Some((kept, text)) if kept == address => (kept, text.into_bound(py)),
         _ => (address, PyString::new(py, &address.to_canonical().to_string())),

@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 const SHARED_FROM: usize = 2048;
 
 /// The content of a block.
-pub(super) fn content(block: &Bound<'_, PyBytes>) -> Content {
+pub(crate) fn content(block: &Bound<'_, PyBytes>) -> Content {
     let bytes = block.as_bytes();
     if bytes.len() < SHARED_FROM {
         return Content::Bytes(bytes.to_vec());

@@ -1,0 +1,202 @@
+//! What all requests of one application share, and the beginning of each.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use maitred_http::{ResponseHead, Status};
+use maitred_runtime::Exchange;
+use pyo3::exceptions::{PyBrokenPipeError, PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use super::coroutine::Coroutine;
+use super::event_loop::{Here, Polling, here};
+use super::http::Http;
+use super::native::{Class, Object};
+use super::pending::{Done, Pending};
+use super::receive::Receive;
+use super::scope::ScopeBuilder;
+use super::watch::Inbox;
+use crate::report::{self, ErrorSink};
+
+const WEBSOCKET_TEXT: &str = "This server does not speak WebSocket yet.\n";
+
+/// How far the causes of an exception are followed.
+const MAX_CAUSES: usize = 100;
+
+/// What all requests share. As a Python object it holds no other that could lead back to it, except through
+/// its loop, which ends with the process.
+#[pyclass(frozen, module = "maitred._engine")]
+pub(crate) struct Adapter {
+    pub(super) application: Py<PyAny>,
+    pub(super) log: ErrorSink,
+    pub(super) classes: Classes,
+    pub(super) done: Object<Done>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) polling: Polling,
+    scope: ScopeBuilder,
+    disconnected: Py<PyType>,
+    tasks: OnceLock<Tasks>,
+    /// What a task raised at its first step to end the loop.
+    exit: Mutex<Option<PyErr>>,
+}
+
+pub(super) struct Classes {
+    pub(super) pending: Class<Pending>,
+    pub(super) coroutine: Class<Coroutine>,
+    http: Class<Http>,
+    receive: Class<Receive>,
+}
+
+/// How tasks and futures of the loop are made.
+struct Tasks {
+    task: Py<PyAny>,
+    /// `loop`, and `eager_start` where Python has it (3.12).
+    options: Py<PyDict>,
+    create_future: Py<PyAny>,
+}
+
+impl Adapter {
+    pub(super) fn new(
+        py: Python<'_>,
+        application: Py<PyAny>,
+        root_path: &str,
+        log: ErrorSink,
+    ) -> PyResult<Self> {
+        let disconnected = PyErr::new_type(
+            py,
+            c"maitred.ClientDisconnected",
+            Some(c"The client closed the connection before the response was complete."),
+            Some(&py.get_type::<PyBrokenPipeError>()),
+            None,
+        )?;
+        let classes = Classes {
+            pending: Class::new(py)?,
+            coroutine: Class::new(py)?,
+            http: Class::new(py)?,
+            receive: Class::new(py)?,
+        };
+        Ok(Self {
+            application,
+            log,
+            classes,
+            done: Class::new(py)?.make(py, Done)?,
+            inbox: Arc::new(Inbox::new()?),
+            polling: Polling::default(),
+            scope: ScopeBuilder::new(py, root_path)?,
+            disconnected,
+            tasks: OnceLock::new(),
+            exit: Mutex::default(),
+        })
+    }
+
+    /// Makes tasks for this loop from now on.
+    pub(super) fn use_tasks(&self, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = event_loop.py();
+        let options = PyDict::new(py);
+        options.set_item("loop", event_loop)?;
+        let version = py.version_info();
+        if (version.major, version.minor) >= (3, 12) {
+            options.set_item("eager_start", true)?;
+        }
+        let tasks = Tasks {
+            task: py.import("asyncio")?.getattr("Task")?.unbind(),
+            options: options.unbind(),
+            create_future: event_loop.getattr("create_future")?.unbind(),
+        };
+        // Called once; a second loop would be ignored.
+        let _ = self.tasks.set(tasks);
+        Ok(())
+    }
+
+    /// Has every scope bring a copy of `state`.
+    pub(super) fn use_state(&self, state: Py<PyDict>) {
+        self.scope.use_state(state);
+    }
+
+    fn tasks(&self) -> PyResult<&Tasks> {
+        self.tasks.get().ok_or_else(|| PyRuntimeError::new_err("there is no event loop"))
+    }
+
+    pub(super) fn future(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.tasks()?.create_future.call0(py)
+    }
+
+    /// A response has been completed: outside of a turn it is sent with others of the same iteration.
+    pub(super) fn answered(&self, py: Python<'_>) {
+        if here() != Here::Turn
+            && let Err(error) = self.polling.flush_soon(py)
+        {
+            report::write(py, &self.log, &report::traceback(py, &error));
+        }
+    }
+
+    /// What `send` raises when nobody reads any more (ASGI HTTP specification 2.4).
+    pub(super) fn disconnected(&self, py: Python<'_>) -> PyErr {
+        PyErr::from_type(self.disconnected.bind(py).clone(), "the client closed the connection")
+    }
+
+    /// Whether `error` is only that, passed through by the application: itself, or what it made of it.
+    pub(super) fn is_disconnect(&self, py: Python<'_>, error: &PyErr) -> bool {
+        let mut wanted = vec![error.value(py).clone().into_any()];
+        for _ in 0..MAX_CAUSES {
+            let Some(error) = wanted.pop() else { return false };
+            if error.is_instance(self.disconnected.bind(py)).unwrap_or(false) {
+                return true;
+            }
+            for name in [intern!(py, "__cause__"), intern!(py, "__context__")] {
+                wanted.extend(error.getattr(name).ok().filter(|other| !other.is_none()));
+            }
+            // An exception group.
+            if let Ok(inner) =
+                error.getattr(intern!(py, "exceptions")).and_then(|all| all.extract::<Vec<_>>())
+            {
+                wanted.extend(inner);
+            }
+        }
+        false
+    }
+
+    /// What the loop is to raise, taken.
+    pub(super) fn take_exit(&self) -> Option<PyErr> {
+        self.lock_exit().take()
+    }
+
+    fn lock_exit(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a request: its task runs until it has to wait, where tasks can start eagerly.
+    pub(super) fn begin(py: Python<'_>, adapter: &Py<Self>, exchange: Exchange) -> PyResult<()> {
+        let this = adapter.get();
+        let tasks = this.tasks()?;
+        let scope = this.scope.build(py, exchange.request())?;
+        if scope.is_websocket {
+            refuse_websocket(exchange);
+            return Ok(());
+        }
+        let http = Http::new(adapter.clone_ref(py), &scope, exchange);
+        let http = this.classes.http.make(py, http)?;
+        let receive = this.classes.receive.make(py, Receive(http.clone_ref(py)))?;
+        let coroutine = Coroutine::new(http, scope.dict.unbind(), receive);
+        let coroutine = this.classes.coroutine.make(py, coroutine)?;
+        let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
+        match tasks.task.bind(py).call(arguments, Some(tasks.options.bind(py))) {
+            Ok(task) => coroutine.hold(task.unbind()),
+            Err(error)
+                if error.is_instance_of::<PySystemExit>(py)
+                    || error.is_instance_of::<PyKeyboardInterrupt>(py) =>
+            {
+                *this.lock_exit() = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+fn refuse_websocket(exchange: Exchange) {
+    let head = ResponseHead::new(Status::NOT_IMPLEMENTED).with("Content-Type", "text/plain; charset=utf-8");
+    // A peer that is gone needs no answer.
+    let _ = exchange.respond(head, WEBSOCKET_TEXT);
+}

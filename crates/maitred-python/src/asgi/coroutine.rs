@@ -1,0 +1,373 @@
+//! The coroutine of one request: what the Task of a request runs.
+//!
+//! ```text
+//! Fresh --first step: app(scope, receive, send)--> Suspended --steps--> Over: the exchange has its end
+//! ```
+//! What the application's coroutine yields passes through, and so does what it is sent or thrown. Its
+//! return or exception is the only end of the exchange.
+//!
+//! A Task that is suspended is held by its own coroutine until that is over: asyncio itself keeps weak
+//! references only.
+
+use std::ffi::{CStr, c_void};
+use std::mem;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::asyncio::CancelledError;
+use pyo3::exceptions::{
+    PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopIteration, PySystemExit, PyTypeError,
+    PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{ffi, intern};
+
+use super::current;
+use super::http::{Ended, Http};
+use super::native::{Native, Object, answer, slot, value_of};
+use super::receive::Receive;
+use super::steps::{self, Step, Steps, thrown};
+use crate::report::{self, type_name};
+
+/// The coroutine of one request.
+pub(super) struct Coroutine {
+    http: Object<Http>,
+    state: Mutex<State>,
+}
+
+struct State {
+    life: Life,
+    /// The Task, while it is suspended.
+    task: Option<Py<PyAny>>,
+}
+
+enum Life {
+    Fresh { scope: Py<PyDict>, receive: Object<Receive> },
+    Running,
+    Suspended { inner: Py<PyAny> },
+    Over,
+}
+
+impl Coroutine {
+    pub(super) fn new(http: Object<Http>, scope: Py<PyDict>, receive: Object<Receive>) -> Self {
+        Self { http, state: Mutex::new(State { life: Life::Fresh { scope, receive }, task: None }) }
+    }
+
+    pub(super) fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// Holds its Task until it is over.
+    pub(super) fn hold(&self, task: Py<PyAny>) {
+        let mut state = self.state();
+        if !matches!(state.life, Life::Over) {
+            state.task = Some(task);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The application's coroutine, while it is suspended.
+    fn inner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match &self.state().life {
+            Life::Suspended { inner } => Some(inner.clone_ref(py)),
+            _ => None,
+        }
+    }
+
+    /// Calls the application and takes what it returns as a coroutine.
+    fn start(&self, py: Python<'_>, scope: Py<PyDict>, receive: &Object<Receive>) -> PyResult<Py<PyAny>> {
+        let application = self.http.adapter().application.as_ptr();
+        let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.http.as_ptr()];
+        // SAFETY: all are valid objects of this interpreter. The place in front of the arguments is the
+        // callee's to use, as the flag says. The result is a new reference, or null with an exception set.
+        let result = unsafe {
+            let count = 3 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+            let result = ffi::PyObject_Vectorcall(application, args[1..].as_ptr(), count, ptr::null_mut());
+            Bound::from_owned_ptr_or_err(py, result)?
+        };
+        awaited(result).map(Bound::unbind)
+    }
+
+    /// What the application's coroutine did.
+    fn after(&self, py: Python<'_>, inner: Py<PyAny>, stepped: PyResult<Step>) -> PyResult<Step> {
+        match stepped {
+            Ok(Step::Yield(value)) => {
+                self.state().life = Life::Suspended { inner };
+                Ok(Step::Yield(value))
+            }
+            Ok(Step::Return(_)) => {
+                drop(inner);
+                self.end(py, None)
+            }
+            Err(error) => {
+                drop(inner);
+                self.end(py, Some(error))
+            }
+        }
+    }
+
+    /// Ends the exchange. Only what asyncio has to know of goes on.
+    fn end(&self, py: Python<'_>, error: Option<PyErr>) -> PyResult<Step> {
+        let (life, task) = {
+            let mut state = self.state();
+            (mem::replace(&mut state.life, Life::Over), state.task.take())
+        };
+        drop((life, task));
+        let reason = || match &error {
+            Some(error) => format!("the application raised {}", report::summary(py, error)),
+            None => "the application returned before the end of the response".to_owned(),
+        };
+        let ended = self.http.end(py, reason);
+        let Some(error) = error else {
+            match ended {
+                Ended::Complete | Ended::PeerGone => {}
+                Ended::Unanswered => self.report(py, "the application returned without a response", ""),
+                Ended::Unfinished => self.report(
+                    py,
+                    "the application returned before the end of its response",
+                    "the last http.response.body is the one without more_body",
+                ),
+            }
+            return Ok(Step::Return(py.None()));
+        };
+        if is_for_the_task(py, &error) {
+            return Err(error);
+        }
+        let is_told = ended == Ended::PeerGone && self.http.adapter().is_disconnect(py, &error);
+        if !is_told {
+            let text = report::traceback(py, &error);
+            self.report(py, "the application raised an exception", &text);
+        }
+        Ok(Step::Return(py.None()))
+    }
+
+    /// One entry: `GET /path: what` and the details below.
+    fn report(&self, py: Python<'_>, what: &str, details: &str) {
+        let name = self.http.name(py);
+        let entry = format!("{name}: {what}\n{details}");
+        report::write(py, &self.http.adapter().log, entry.trim_end());
+    }
+}
+
+/// asyncio knows these; every other exception would only be reported a second time.
+fn is_for_the_task(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<CancelledError>(py)
+        || error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || error.is_instance_of::<PySystemExit>(py)
+        || error.is_instance_of::<PyGeneratorExit>(py)
+}
+
+/// What `await` would step through.
+fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = object.py();
+    // SAFETY: both read the type of a valid object. The slot has the signature its place says; its result
+    // is a new reference, or null with an exception set.
+    unsafe {
+        if ffi::PyCoro_CheckExact(object.as_ptr()) == 1 {
+            return Ok(object);
+        }
+        let methods = (*ffi::Py_TYPE(object.as_ptr())).tp_as_async;
+        if let Some(awaits) = methods.as_ref().and_then(|methods| methods.am_await) {
+            return Bound::from_owned_ptr_or_err(py, awaits(object.as_ptr()));
+        }
+    }
+    let given = type_name(&object);
+    Err(PyTypeError::new_err(format!(
+        "the application returned {given}, which cannot be awaited; an ASGI application is an async \
+         callable, a WSGI one is served with --interface wsgi"
+    )))
+}
+
+/// One step of an application's coroutine.
+fn send(inner: &Py<PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Step> {
+    let py = value.py();
+    let mut result = ptr::null_mut();
+    // SAFETY: two valid objects and a place for the result, which is a new reference unless it is an error.
+    unsafe {
+        match ffi::PyIter_Send(inner.as_ptr(), value.as_ptr(), &mut result) {
+            ffi::PySendResult::PYGEN_NEXT => Ok(Step::Yield(Bound::from_owned_ptr(py, result).unbind())),
+            ffi::PySendResult::PYGEN_RETURN => Ok(Step::Return(Bound::from_owned_ptr(py, result).unbind())),
+            ffi::PySendResult::PYGEN_ERROR => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+/// `inner.throw(...)`. An iterator that cannot be thrown into ends there.
+fn throw(inner: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> PyResult<Step> {
+    let py = inner.py();
+    let Some(method) = inner.getattr_opt(intern!(py, "throw"))? else { return Err(thrown(arguments)) };
+    match method.call1(arguments) {
+        Ok(value) => Ok(Step::Yield(value.unbind())),
+        Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
+            Ok(Step::Return(error.value(py).getattr(intern!(py, "value"))?.unbind()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Steps for Coroutine {
+    fn step(&self, value: &Bound<'_, PyAny>) -> PyResult<Step> {
+        let py = value.py();
+        let before = mem::replace(&mut self.state().life, Life::Running);
+        let inside = current::enter(&self.http);
+        let (inner, stepped) = match before {
+            Life::Suspended { inner } => {
+                let stepped = send(&inner, value);
+                (inner, stepped)
+            }
+            Life::Fresh { scope, receive } => match self.start(py, scope, &receive) {
+                Ok(inner) => {
+                    let stepped = send(&inner, value);
+                    (inner, stepped)
+                }
+                Err(error) => (py.None(), Err(error)),
+            },
+            Life::Running => return Err(PyValueError::new_err("the coroutine is already running")),
+            Life::Over => {
+                self.state().life = Life::Over;
+                return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine"));
+            }
+        };
+        drop(inside);
+        self.after(py, inner, stepped)
+    }
+
+    fn throw(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Step> {
+        let py = arguments.py();
+        let before = mem::replace(&mut self.state().life, Life::Running);
+        let inside = current::enter(&self.http);
+        let (inner, stepped) = match before {
+            Life::Suspended { inner } => {
+                let stepped = throw(inner.bind(py), arguments);
+                (inner, stepped)
+            }
+            Life::Fresh { .. } => (py.None(), Err(thrown(arguments))),
+            Life::Running => return Err(PyValueError::new_err("the coroutine is already running")),
+            Life::Over => {
+                self.state().life = Life::Over;
+                return Err(thrown(arguments));
+            }
+        };
+        drop(inside);
+        self.after(py, inner, stepped)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if matches!(self.state().life, Life::Running) {
+            return Err(PyValueError::new_err("the coroutine is already running"));
+        }
+        let closed = match self.inner(py) {
+            Some(inner) => inner.call_method0(py, intern!(py, "close")).map(drop),
+            None => Ok(()),
+        };
+        let error = match closed {
+            Ok(()) => PyGeneratorExit::new_err(()),
+            Err(error) => error,
+        };
+        match self.end(py, Some(error)) {
+            Err(error) if !error.is_instance_of::<PyGeneratorExit>(py) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Native for Coroutine {
+    const NAME: &'static CStr = c"maitred._engine.Request";
+    const DOC: &'static CStr = c"The coroutine of one request";
+    const CALL: Option<ffi::vectorcallfunc> = None;
+
+    fn slots() -> Vec<ffi::PyType_Slot> {
+        let property = |name: &'static CStr, get: ffi::getter| ffi::PyGetSetDef {
+            name: name.as_ptr(),
+            get: Some(get),
+            ..Default::default()
+        };
+        // What debuggers, asyncio's own texts and Task.get_stack() ask a coroutine for.
+        let properties = vec![
+            property(c"__qualname__", name),
+            property(c"__name__", name),
+            property(c"cr_await", cr_await),
+            property(c"cr_frame", cr_frame),
+            property(c"cr_code", cr_code),
+            property(c"cr_running", cr_running),
+            ffi::PyGetSetDef::default(), // Ends the list.
+        ];
+        let properties = Box::leak(properties.into_boxed_slice()).as_mut_ptr();
+        let mut slots = steps::slots::<Self>();
+        slots.push(slot(ffi::Py_tp_getset, properties.cast()));
+        slots.push(slot(ffi::Py_tp_repr, repr as *mut c_void));
+        slots
+    }
+}
+
+unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: the interpreter calls this with an object of our type.
+            let this = unsafe { value_of::<Coroutine>(object) };
+            let text = format!("<request {}>", this.http.name(py));
+            Ok(text.into_pyobject(py)?.into_any().unbind().into_ptr())
+        })
+    })
+}
+
+unsafe extern "C" fn name(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: as above.
+            let this = unsafe { value_of::<Coroutine>(object) };
+            Ok(this.http.name(py).into_pyobject(py)?.into_any().unbind().into_ptr())
+        })
+    })
+}
+
+/// The attribute of the application's coroutine; None without one.
+unsafe fn of_inner(object: *mut ffi::PyObject, attribute: &CStr) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: the interpreter calls the functions below with an object of our type.
+            let this = unsafe { value_of::<Coroutine>(object) };
+            let attribute = attribute.to_string_lossy();
+            let value = match this.inner(py) {
+                Some(inner) => inner.bind(py).getattr_opt(&*attribute)?.map(Bound::unbind),
+                None => None,
+            };
+            Ok(value.unwrap_or_else(|| py.None()).into_ptr())
+        })
+    })
+}
+
+unsafe extern "C" fn cr_frame(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    // SAFETY: an object of our type.
+    unsafe { of_inner(object, c"cr_frame") }
+}
+
+unsafe extern "C" fn cr_code(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    // SAFETY: an object of our type.
+    unsafe { of_inner(object, c"cr_code") }
+}
+
+unsafe extern "C" fn cr_await(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: an object of our type.
+            let this = unsafe { value_of::<Coroutine>(object) };
+            Ok(this.inner(py).unwrap_or_else(|| py.None()).into_ptr())
+        })
+    })
+}
+
+unsafe extern "C" fn cr_running(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: an object of our type.
+            let this = unsafe { value_of::<Coroutine>(object) };
+            let running = matches!(this.state().life, Life::Running);
+            Ok(running.into_pyobject(py)?.to_owned().into_any().unbind().into_ptr())
+        })
+    })
+}

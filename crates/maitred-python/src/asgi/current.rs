@@ -1,0 +1,72 @@
+//! Which request the loop's thread is running, for whoever finds the loop standing still.
+//!
+//! A pointer that the thread sets before a step of a request and takes back after it. It is read by that
+//! thread itself: within a signal handler, when a C extension keeps the interpreter.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use pyo3::ffi;
+
+use super::http::Http;
+use super::runner::Whereabouts;
+
+static CURRENT: AtomicPtr<Http> = AtomicPtr::new(ptr::null_mut());
+
+/// Notes that a step of this request begins, until the result is dropped.
+#[must_use]
+pub(super) fn enter(http: &Http) -> Inside<'_> {
+    // Only the loop's thread runs requests.
+    let before = CURRENT.load(Ordering::Relaxed);
+    CURRENT.store(ptr::from_ref(http).cast_mut(), Ordering::Relaxed);
+    Inside { before, http: PhantomData }
+}
+
+/// A step of a request is running.
+pub(super) struct Inside<'a> {
+    before: *mut Http,
+    http: PhantomData<&'a Http>,
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        CURRENT.store(self.before, Ordering::Relaxed);
+    }
+}
+
+/// The thread that calls.
+pub(super) fn whereabouts() -> Whereabouts {
+    Whereabouts {
+        // SAFETY: neither call has an argument or can fail.
+        ident: unsafe { libc::pthread_self() } as u64,
+        // SAFETY: as above.
+        tid: unsafe { libc::syscall(libc::SYS_gettid) } as i32,
+    }
+}
+
+/// Calls `write` with the parts of `GET /path`, if a request is running. Only on the loop's thread; may be
+/// called in a signal handler, where nothing is allocated, locked or waited for.
+pub(crate) fn with_name(mut write: impl FnMut(&[u8])) {
+    // SAFETY: set by this thread in a step that has not ended, in which the value is borrowed.
+    let Some(http) = (unsafe { CURRENT.load(Ordering::Relaxed).as_ref() }) else { return };
+    let (method, path) = http.name_parts();
+    let mut length = 0;
+    // SAFETY: a str of ASCII, whose UTF-8 is its own memory; bytes never change. Both are held by `http`.
+    let (method, path) = unsafe {
+        let method = ffi::PyUnicode_AsUTF8AndSize(method.as_ptr(), &mut length);
+        let method = if method.is_null() { &[] } else { bytes(method.cast(), length) };
+        let (start, length) = (ffi::PyBytes_AS_STRING(path.as_ptr()), ffi::PyBytes_Size(path.as_ptr()));
+        (method, bytes(start.cast(), length))
+    };
+    write(method);
+    write(b" ");
+    write(path);
+}
+
+/// # Safety
+/// So many bytes are there as long as the result is used.
+unsafe fn bytes<'a>(start: *const u8, length: isize) -> &'a [u8] {
+    // SAFETY: as the caller says.
+    unsafe { std::slice::from_raw_parts(start, length as usize) }
+}

@@ -1,0 +1,84 @@
+//! `http.response.start`, checked and turned into a response head.
+
+use maitred_http::{ResponseHead, Status};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use super::message::Message;
+use crate::declared::Declared;
+use crate::report::type_name;
+
+/// The head that `message` declares.
+pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {
+    let py = message.py();
+    let Some(status) = message.get(intern!(py, "status"))? else {
+        return Err(PyValueError::new_err("http.response.start has no 'status'; it is an int such as 200"));
+    };
+    let mut declared = Declared::new(ResponseHead::new(parse_status(&status)?));
+    match message.get(intern!(py, "headers"))? {
+        Some(headers) if !headers.is_none() => push_all(&mut declared, &headers)?,
+        _ => {}
+    }
+    Ok(declared)
+}
+
+fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
+    let number = status.extract::<i64>().map_err(|_| {
+        PyTypeError::new_err(format!("the status must be an int such as 200, not {}", type_name(status)))
+    })?;
+    match u16::try_from(number).ok().filter(|code| *code >= 200).and_then(Status::from_code) {
+        Some(status) => Ok(status),
+        None if (100..200).contains(&number) => Err(PyValueError::new_err(format!(
+            "{number} is an interim status; http.response.start takes the final one"
+        ))),
+        None => Err(PyValueError::new_err(format!("the status must be from 200 to 999, not {number}"))),
+    }
+}
+
+/// Any iterable of pairs; lists of tuples or lists are what nearly everybody sends.
+fn push_all(declared: &mut Declared, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(list) = headers.cast::<PyList>() {
+        for item in list {
+            push(declared, &item)?;
+        }
+        return Ok(());
+    }
+    let items = headers.try_iter().map_err(|_| {
+        let given = type_name(headers);
+        PyTypeError::new_err(format!("the headers must be an iterable of pairs of bytes, not {given}"))
+    })?;
+    for item in items {
+        push(declared, &item?)?;
+    }
+    Ok(())
+}
+
+fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(pair) = item.cast::<PyTuple>()
+        && pair.len() == 2
+    {
+        return push_pair(declared, &*pair.get_borrowed_item(0)?, &*pair.get_borrowed_item(1)?);
+    }
+    let wrong = || {
+        let given = type_name(item);
+        PyTypeError::new_err(format!("a header must be a pair (name, value) of bytes, not {given}"))
+    };
+    let mut parts = item.try_iter().map_err(|_| wrong())?;
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(value), None) => push_pair(declared, &name?, &value?),
+        _ => Err(wrong()),
+    }
+}
+
+fn push_pair(declared: &mut Declared, name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    declared.push(bytes_of(name, "name")?, bytes_of(value, "value")?)
+}
+
+fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a [u8]> {
+    object.cast::<PyBytes>().map(|bytes| bytes.as_bytes()).map_err(|_| {
+        let given = type_name(object);
+        PyTypeError::new_err(format!("a header's {what} must be bytes, not {given}; encode it as Latin-1"))
+    })
+}

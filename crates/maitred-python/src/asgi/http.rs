@@ -1,0 +1,376 @@
+//! The state of one exchange, between the application's messages and the engine.
+//!
+//! ```text
+//! Waiting(no head) --start--> Waiting(head) --body, more--> Streaming --body--> Over
+//!        |                       |   `-----------body------------------------->  ^
+//!        `--end: 500-------------'                              `--end: cut------'
+//! ```
+//! While the state is locked no Python code runs and no object is made that the garbage collector tracks:
+//! a collection runs Python code.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use maitred_http::{Method, ResponseHead, Status};
+use maitred_runtime::{Body, Content, Exchange, Flow, SendError, Stream};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use super::adapter::Adapter;
+use super::scope::Scope;
+use super::watch::Watch;
+use crate::declared::Declared;
+
+/// A body that is in a file is received in parts of this size: large enough that the messages cost nothing
+/// beside reading, small enough that many uploads at a time need little memory.
+const PART: u64 = 256 * 1024;
+
+const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
+
+/// One exchange. As a Python object it is the callable `send`.
+pub(super) struct Http {
+    adapter: Py<Adapter>,
+    method: Py<PyString>,
+    raw_path: Py<PyBytes>,
+    is_head: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    reading: Reading,
+    watch: Option<Arc<Watch>>,
+}
+
+enum Phase {
+    Waiting { exchange: Exchange, declared: Option<Declared> },
+    Streaming { stream: Stream },
+    Over { peer_gone: bool },
+}
+
+/// How much of the request body the application has had.
+enum Reading {
+    /// Nothing, and it is in the exchange's memory.
+    Memory,
+    /// So much of a file. None while a thread reads.
+    File { body: Option<Body>, position: u64 },
+    /// Everything.
+    Ended,
+}
+
+/// What `receive` is to say.
+enum Next<'py> {
+    Nothing,
+    Disconnect,
+    Whole(Bound<'py, PyBytes>),
+    /// From this position on; `None` while a thread reads.
+    Part(Option<Body>, u64),
+}
+
+/// What an exchange has come to when its application ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Nothing is missing.
+    Complete,
+    /// There was no `http.response.start`.
+    Unanswered,
+    /// There was no last `http.response.body`.
+    Unfinished,
+    /// The peer has gone and the application was told so.
+    PeerGone,
+}
+
+impl Http {
+    pub(super) fn new(adapter: Py<Adapter>, scope: &Scope<'_>, mut exchange: Exchange) -> Self {
+        let is_head = exchange.request().head.method == Method::Head;
+        let reading = if exchange.request().body.as_bytes().is_some() {
+            Reading::Memory
+        } else {
+            let body = mem::take(&mut exchange.request_mut().body);
+            Reading::File { body: Some(body), position: 0 }
+        };
+        let phase = Phase::Waiting { exchange, declared: None };
+        Self {
+            adapter,
+            method: scope.method.clone().unbind(),
+            raw_path: scope.raw_path.clone().unbind(),
+            is_head,
+            state: Mutex::new(State { phase, reading, watch: None }),
+        }
+    }
+
+    pub(super) fn adapter(&self) -> &Adapter {
+        self.adapter.get()
+    }
+
+    /// `GET /path`, for people.
+    pub(super) fn name(&self, py: Python<'_>) -> String {
+        format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
+    }
+
+    /// The parts of the name where they lie.
+    pub(super) fn name_parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {
+        (&self.method, &self.raw_path)
+    }
+
+    // A panic cannot leave a half-made phase behind: phases are replaced whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `http.response.start` may come now.
+    pub(super) fn check_start(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.state().phase {
+            Phase::Waiting { declared: None, .. } => Ok(()),
+            Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
+            Phase::Over { peer_gone: false } => Err(after_the_end("http.response.start")),
+            _ => Err(PyRuntimeError::new_err(
+                "http.response.start was sent a second time; after it comes http.response.body",
+            )),
+        }
+    }
+
+    /// Keeps the head until the body begins: it may leave with it, and the application may still fail.
+    pub(super) fn declare(&self, head: Declared) {
+        if let Phase::Waiting { declared, .. } = &mut self.state().phase {
+            *declared = Some(head);
+        }
+    }
+
+    /// Sends a part of the body, the last one unless there is `more`.
+    pub(super) fn send(&self, py: Python<'_>, content: Content, more: bool) -> PyResult<Flow> {
+        let mut state = self.state();
+        let sent = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
+            Phase::Waiting { exchange, declared: Some(declared) } if more => {
+                start(&mut state, exchange, declared, content)
+            }
+            Phase::Waiting { exchange, declared: Some(declared) } => {
+                whole(exchange, declared, content, self.is_head).map(|()| Flow::Ready)
+            }
+            Phase::Streaming { stream } => go_on(&mut state, stream, content, more),
+            unchanged => {
+                let error = match &unchanged {
+                    Phase::Over { peer_gone: true } => self.adapter().disconnected(py),
+                    Phase::Over { peer_gone: false } => after_the_end("http.response.body"),
+                    _ => PyRuntimeError::new_err(
+                        "http.response.body was sent before http.response.start; start comes first, with \
+                         the status",
+                    ),
+                };
+                state.phase = unchanged;
+                return Err(error);
+            }
+        };
+        if sent == Err(SendError::Closed) {
+            state.phase = Phase::Over { peer_gone: true };
+        }
+        if matches!(state.phase, Phase::Over { .. }) {
+            self.settle(py, state);
+        }
+        sent.map_err(|error| match error {
+            SendError::Closed => self.adapter().disconnected(py),
+            SendError::TooLong { declared } => PyRuntimeError::new_err(format!(
+                "the response body is longer than the {declared} bytes it may have; the surplus was dropped"
+            )),
+            error @ SendError::InvalidField(_) => PyValueError::new_err(error.to_string()),
+        })
+    }
+
+    /// The response is over: whoever waits hears of it, and what was left to be sent leaves.
+    fn settle(&self, py: Python<'_>, mut state: MutexGuard<'_, State>) {
+        state.reading = Reading::Ended;
+        let watch = state.watch.take();
+        drop(state);
+        if let Some(watch) = watch {
+            watch.wake(py);
+        }
+        self.adapter().answered(py);
+    }
+
+    /// The next message of `receive`; `None` while there is none.
+    pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
+        let next = self.next(py);
+        match next {
+            Next::Nothing => Ok(None),
+            Next::Disconnect => disconnect(py).map(Some),
+            Next::Whole(body) => request_part(py, &body, false).map(Some),
+            Next::Part(body, position) => self.read_part(py, body, position).map(Some),
+        }
+    }
+
+    fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
+        let mut state = self.state();
+        let State { phase, reading, .. } = &mut *state;
+        let (request, has_ended) = match phase {
+            Phase::Waiting { exchange, .. } => (exchange.request(), exchange.has_peer_ended()),
+            Phase::Streaming { stream } => (stream.request(), stream.has_peer_ended()),
+            Phase::Over { .. } => return Next::Disconnect,
+        };
+        match reading {
+            Reading::Memory => {
+                *reading = Reading::Ended;
+                Next::Whole(PyBytes::new(py, request.body.as_bytes().unwrap_or_default()))
+            }
+            Reading::File { body, position } => Next::Part(body.take(), *position),
+            Reading::Ended if has_ended => Next::Disconnect,
+            Reading::Ended => Next::Nothing,
+        }
+    }
+
+    /// The next part of a file. It is taken out while it is read, because the interpreter is released.
+    fn read_part(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Py<PyDict>> {
+        let Some(body) = body else {
+            return Err(PyRuntimeError::new_err(
+                "two threads receive the body of one request at the same time",
+            ));
+        };
+        let count = (body.len() - position).min(PART);
+        let part = PyBytes::new_with(py, count as usize, |part| {
+            match py.detach(|| body.read_at(part, position))? {
+                read if read as u64 == count => Ok(()),
+                _ => Err(PyOSError::new_err("the request body has lost its end")),
+            }
+        });
+        let position = position + count;
+        let more = position < body.len();
+        let mut state = self.state();
+        let is_wanted = more && !matches!(state.phase, Phase::Over { .. });
+        state.reading = if is_wanted { Reading::File { body: Some(body), position } } else { Reading::Ended };
+        drop(state);
+        request_part(py, &part?, more)
+    }
+
+    /// Whether `send` may go on after it has filled the room.
+    pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut state = self.state();
+        let Phase::Streaming { stream } = &state.phase else { return Ok(true) };
+        if !stream.is_closed() {
+            return Ok(!stream.is_full());
+        }
+        if let Phase::Streaming { stream } = mem::replace(&mut state.phase, Phase::Over { peer_gone: true }) {
+            stream.abort("the peer closed the connection");
+        }
+        self.settle(py, state);
+        Err(self.adapter().disconnected(py))
+    }
+
+    /// Where futures are told of changes. What happened before the first call is not told.
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        let mut state = self.state();
+        if let Some(watch) = &state.watch {
+            return Arc::clone(watch);
+        }
+        let watch = Watch::new(&self.adapter().inbox);
+        match &mut state.phase {
+            Phase::Waiting { exchange, .. } => exchange.observe(Arc::clone(&watch) as _),
+            Phase::Streaming { stream } => stream.observe(Arc::clone(&watch) as _),
+            // Nothing changes any more.
+            Phase::Over { .. } => return watch,
+        }
+        state.watch = Some(Arc::clone(&watch));
+        watch
+    }
+
+    /// The same, if there is one already.
+    pub(super) fn present_watch(&self) -> Option<Arc<Watch>> {
+        self.state().watch.clone()
+    }
+
+    /// The application has ended: what is missing becomes a 500, or a cut that the peer can see. The text
+    /// for the log is asked for only then.
+    pub(super) fn end(&self, py: Python<'_>, reason: impl FnOnce() -> String) -> Ended {
+        let mut state = self.state();
+        let ended = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
+            Phase::Over { peer_gone } => {
+                state.phase = Phase::Over { peer_gone };
+                return if peer_gone { Ended::PeerGone } else { Ended::Complete };
+            }
+            Phase::Waiting { exchange, declared } => {
+                let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR)
+                    .with("Content-Type", "text/plain; charset=utf-8");
+                // A peer that is gone needs no answer.
+                let _ = exchange.respond(head, FAILURE_TEXT);
+                if declared.is_some() { Ended::Unfinished } else { Ended::Unanswered }
+            }
+            Phase::Streaming { stream } => {
+                let closed = stream.is_closed();
+                stream.abort(&reason());
+                if closed { Ended::PeerGone } else { Ended::Unfinished }
+            }
+        };
+        self.settle(py, state);
+        ended
+    }
+}
+
+fn start(
+    state: &mut State,
+    exchange: Exchange,
+    declared: Declared,
+    content: Content,
+) -> Result<Flow, SendError> {
+    let mut stream = exchange.start(declared.head, declared.length)?;
+    if content.is_empty() {
+        // Nothing but the head is to be sent now; it would wait for the body otherwise.
+        stream.wait(Duration::ZERO)?;
+    }
+    go_on(state, stream, content, true)
+}
+
+fn go_on(state: &mut State, mut stream: Stream, content: Content, more: bool) -> Result<Flow, SendError> {
+    let sent = if content.is_empty() { Ok(Flow::Ready) } else { stream.send(content) };
+    match sent {
+        Err(SendError::Closed) => stream.abort("the peer closed the connection"),
+        // What was declared has been sent, so the response is whole.
+        Err(_) => stream.finish(),
+        Ok(_) if more => state.phase = Phase::Streaming { stream },
+        Ok(_) => {
+            stream.finish();
+            // The engine delivers it; nobody has to wait.
+            return Ok(Flow::Ready);
+        }
+    }
+    sent
+}
+
+/// A body that is complete: one write where the declared length does not speak against it.
+fn whole(exchange: Exchange, declared: Declared, content: Content, is_head: bool) -> Result<(), SendError> {
+    let Declared { head, length } = declared;
+    if content.is_empty() {
+        // Without a body by nature, "nothing" says nothing about the length a GET would have.
+        let bodyless = is_head || head.status.forbids_body();
+        exchange.start(head, length.or((!bodyless).then_some(0)))?.finish();
+        return Ok(());
+    }
+    if length.is_none_or(|length| length == content.len()) {
+        return exchange.respond(head, content);
+    }
+    let mut stream = exchange.start(head, length)?;
+    let sent = stream.send(content);
+    stream.finish();
+    sent.map(drop)
+}
+
+fn after_the_end(kind: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "{kind} was sent after the end of the response; the last http.response.body is the one without \
+         more_body"
+    ))
+}
+
+fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {
+    let message = PyDict::new(py);
+    message.set_item(intern!(py, "type"), intern!(py, "http.disconnect"))?;
+    Ok(message.unbind())
+}
+
+fn request_part(py: Python<'_>, body: &Bound<'_, PyBytes>, more: bool) -> PyResult<Py<PyDict>> {
+    let message = PyDict::new(py);
+    message.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
+    message.set_item(intern!(py, "body"), body)?;
+    message.set_item(intern!(py, "more_body"), more)?;
+    Ok(message.unbind())
+}

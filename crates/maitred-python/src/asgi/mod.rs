@@ -1,0 +1,152 @@
+//! ASGI 3.0, HTTP (specification 2.4) and lifespan.
+//!
+//! ```text
+//! runner.rs     the loop's thread, from startup to the end (with maitred/_asgi.py)
+//! event_loop.rs what the loop calls: turns of the server      watch.rs  changes of exchanges → futures
+//! adapter.rs    what all requests share; the beginning of each
+//! scope.rs      request → dictionary      names.rs  its fields
+//! coroutine.rs  what the Task of a request runs      current.rs  which one is running
+//! http.rs       the state of one exchange
+//! send.rs       the callable      message.rs, head.rs  what is passed to it
+//! receive.rs    the callable      pending.rs  what both return
+//! steps.rs      what can be awaited      native.rs  objects of native types
+//! still.rs      a loop that stands still
+//! ```
+
+mod adapter;
+mod coroutine;
+mod current;
+mod event_loop;
+mod head;
+mod http;
+mod message;
+mod names;
+mod native;
+mod pending;
+mod receive;
+mod runner;
+mod scope;
+mod send;
+mod steps;
+mod still;
+mod watch;
+
+use std::io;
+use std::sync::Arc;
+
+use maitred_cli::{LoadError, LogLevel};
+use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost};
+use pyo3::prelude::*;
+
+use crate::report::{self, ErrorSink, LeveledSink};
+use adapter::Adapter;
+use event_loop::PythonLoop;
+use runner::NotStarted;
+use still::StillWatch;
+
+pub(crate) use current::with_name as with_current_name;
+pub(crate) use runner::LoopThread;
+
+/// What an application is served with.
+pub(crate) struct AsgiSettings<'a> {
+    pub(crate) application: Py<PyAny>,
+    /// `/`, or the URL path of the application.
+    pub(crate) root_path: &'a str,
+    /// `auto`, `asyncio`, `uvloop` or `module:factory`.
+    pub(crate) event_loop: &'a str,
+    /// Whether a loop that stands still is told of.
+    pub(crate) watch: bool,
+    pub(crate) log: LeveledSink,
+}
+
+/// An application whose lifespan has begun.
+pub(crate) struct AsgiApplication {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) threads: Arc<dyn ThreadHost>,
+    /// The kind of its loop, for people.
+    pub(crate) event_loop: String,
+    pub(crate) thread: LoopThread,
+}
+
+/// Why an application cannot be served.
+pub(crate) enum StartError {
+    /// Python says no.
+    Raised(PyErr),
+    /// The application, or the loop that was asked for.
+    Failed(LoadError),
+}
+
+impl From<PyErr> for StartError {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// Starts the loop and runs the application's startup to its end.
+pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
+    let AsgiSettings { application, root_path, event_loop, watch, log } = settings;
+    let sink = |level: LogLevel| -> ErrorSink {
+        let log = Arc::clone(&log);
+        Arc::new(move |entry: &str| log(level, entry))
+    };
+    let adapter = Adapter::new(py, application, root_path, sink(LogLevel::Error))?;
+    let adapter = Py::new(py, adapter)?;
+    let started = runner::start(py, &adapter, event_loop, sink(LogLevel::Info));
+    let (thread, kind, whereabouts) = started.map_err(|error| match error {
+        NotStarted::Raised(error) => StartError::Raised(error),
+        NotStarted::Failed(error) => StartError::Failed(error),
+    })?;
+    let mut still = StillWatch::off();
+    if watch {
+        match StillWatch::start(py, &adapter, whereabouts, Arc::clone(&log)) {
+            Ok(watch) => still = watch,
+            Err(error) => {
+                let text = report::summary(py, &error);
+                let text = format!("a loop that stands still cannot be told of: {text}");
+                report::write(py, &adapter.get().log, &text);
+            }
+        }
+    }
+    let python_loop = PythonLoop { adapter: adapter.clone_ref(py), still };
+    Ok(AsgiApplication {
+        handler: Arc::new(AsgiHandler { adapter }),
+        threads: Arc::new(LoopHost { event_loop: Arc::new(python_loop) }),
+        event_loop: kind,
+        thread,
+    })
+}
+
+/// Answers requests by tasks of an event loop, on whose thread it is called.
+struct AsgiHandler {
+    adapter: Py<Adapter>,
+}
+
+impl Handler for AsgiHandler {
+    fn handle(&self, exchange: Exchange) {
+        Python::attach(|py| {
+            if let Err(error) = Adapter::begin(py, &self.adapter, exchange) {
+                // The exchange was dropped on the way, so the peer has its 500.
+                report::write(py, &self.adapter.get().log, &report::traceback(py, &error));
+            }
+        });
+    }
+}
+
+/// The loop's thread is the only one.
+struct LoopHost {
+    event_loop: Arc<PythonLoop>,
+}
+
+impl ThreadHost for LoopHost {
+    fn spawn(&self, _: String, _: ThreadBody) -> io::Result<()> {
+        Err(io::Error::other("an application in an event loop has no threads"))
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
+        Some(Arc::clone(&self.event_loop) as Arc<dyn EventLoop>)
+    }
+}

@@ -1,0 +1,155 @@
+//! What `receive` returns, and `send` where there is no room: goes to the exchange when it is awaited, and
+//! waits in the loop only if it has to.
+//!
+//! The future is made at the step that has to wait, and taken out again whatever ends the wait, so that a
+//! `receive` that is given up a thousand times leaves nothing behind.
+
+use std::ffi::CStr;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{ffi, intern};
+
+use super::http::Http;
+use super::native::{Native, Object};
+use super::steps::{self, Step, Steps, thrown};
+
+/// Something of an exchange that is awaited.
+pub(super) struct Pending {
+    http: Object<Http>,
+    what: What,
+    life: Mutex<Life>,
+}
+
+/// What is awaited.
+#[derive(Clone, Copy)]
+pub(super) enum What {
+    /// The next message.
+    Message,
+    /// That there is room for more of the response.
+    Room,
+}
+
+enum Life {
+    Fresh,
+    Waiting(Py<PyAny>),
+    Over,
+}
+
+impl Pending {
+    pub(super) fn new(http: Object<Http>, what: What) -> Self {
+        Self { http, what, life: Mutex::new(Life::Fresh) }
+    }
+
+    /// What it is awaited for, if that is there.
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.what {
+            What::Message => Ok(self.http.next_message(py)?.map(Py::into_any)),
+            What::Room => Ok(self.http.has_room(py)?.then(|| py.None())),
+        }
+    }
+
+    fn wait(&self, py: Python<'_>) -> PyResult<Step> {
+        let future = self.http.adapter().future(py)?;
+        // Before the second look: what happens from now on wakes the future.
+        self.http.watch().add(future.clone_ref(py));
+        *self.life() = Life::Waiting(future.clone_ref(py));
+        if let Some(value) = self.poll(py)? {
+            self.leave();
+            return Ok(Step::Return(value));
+        }
+        // The protocol between a Task and what it waits for (asyncio's Future.__await__).
+        future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
+        Ok(Step::Yield(future))
+    }
+
+    /// Nothing is waited for any more.
+    fn leave(&self) {
+        let before = mem::replace(&mut *self.life(), Life::Over);
+        if let Life::Waiting(future) = before {
+            self.forget(&future);
+        }
+    }
+
+    fn forget(&self, future: &Py<PyAny>) {
+        if let Some(watch) = self.http.present_watch() {
+            watch.remove(future);
+        }
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Steps for Pending {
+    fn step(&self, value: &Bound<'_, PyAny>) -> PyResult<Step> {
+        let py = value.py();
+        let before = mem::replace(&mut *self.life(), Life::Over);
+        match before {
+            Life::Over => return Err(PyRuntimeError::new_err("cannot reuse what was already awaited")),
+            Life::Waiting(future) => self.forget(&future),
+            Life::Fresh => {}
+        }
+        match self.poll(py)? {
+            Some(value) => Ok(Step::Return(value)),
+            None => self.wait(py).inspect_err(|_| self.leave()),
+        }
+    }
+
+    fn throw(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Step> {
+        self.leave();
+        Err(thrown(arguments))
+    }
+
+    fn close(&self, _: Python<'_>) -> PyResult<()> {
+        self.leave();
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Native for Pending {
+    const NAME: &'static CStr = c"maitred._engine.Pending";
+    const DOC: &'static CStr = c"What receive() and send() return, to be awaited once";
+    const CALL: Option<ffi::vectorcallfunc> = None;
+
+    fn slots() -> Vec<ffi::PyType_Slot> {
+        steps::slots::<Self>()
+    }
+}
+
+/// What `send` returns where nothing is to be waited for: one object for all.
+pub(super) struct Done;
+
+impl Steps for Done {
+    fn step(&self, value: &Bound<'_, PyAny>) -> PyResult<Step> {
+        Ok(Step::Return(value.py().None()))
+    }
+
+    fn throw(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Step> {
+        Err(thrown(arguments))
+    }
+
+    fn close(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+}
+
+impl Native for Done {
+    const NAME: &'static CStr = c"maitred._engine.Done";
+    const DOC: &'static CStr = c"Has nothing to wait for";
+    const CALL: Option<ffi::vectorcallfunc> = None;
+
+    fn slots() -> Vec<ffi::PyType_Slot> {
+        steps::slots::<Self>()
+    }
+}

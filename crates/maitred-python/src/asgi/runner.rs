@@ -1,0 +1,203 @@
+//! The thread of the event loop: from its start to the end of the application.
+//!
+//! ```text
+//! load: start --> maitred-loop: Runner.run() of maitred._asgi --> lifespan.startup --> ready | failed
+//! end:  finish --> requests, lifespan.shutdown, everything else --> the thread ends
+//! ```
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use maitred_cli::LoadError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use super::adapter::Adapter;
+use super::current;
+use crate::report::{self, ErrorSink};
+
+/// The name of the loop's thread.
+pub(super) const THREAD: &str = "maitred-loop";
+
+/// How often a startup that takes its time looks for signals.
+const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(100);
+
+/// The running loop, as the main thread has it.
+pub(crate) struct LoopThread {
+    runner: Py<PyAny>,
+    thread: Py<PyAny>,
+}
+
+/// What the main thread waits for.
+enum Started {
+    /// On this kind of loop.
+    Ready(String, Whereabouts),
+    Failed {
+        error: LoadError,
+        text: String,
+    },
+}
+
+/// Which thread is the loop's.
+#[derive(Clone, Copy)]
+pub(super) struct Whereabouts {
+    /// Python's number (`threading.get_ident()`).
+    pub(super) ident: u64,
+    /// The system's number.
+    pub(super) tid: i32,
+}
+
+/// Why there is no loop.
+pub(super) enum NotStarted {
+    Raised(PyErr),
+    Failed(LoadError),
+}
+
+impl From<PyErr> for NotStarted {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// A loop that serves, the name of its kind, and its thread.
+pub(super) type Running = (LoopThread, String, Whereabouts);
+
+/// Starts the thread and waits until the application is ready.
+pub(super) fn start(
+    py: Python<'_>,
+    adapter: &Py<Adapter>,
+    choice: &str,
+    info: ErrorSink,
+) -> Result<Running, NotStarted> {
+    let (started, wait) = mpsc::channel();
+    let this = adapter.get();
+    let engine = Engine { adapter: adapter.clone_ref(py), info, started: Mutex::new(Some(started)) };
+    let module = py.import("maitred._asgi")?;
+    let application = this.application.clone_ref(py);
+    let runner = module.getattr("Runner")?.call1((application, choice, engine))?;
+    let options = PyDict::new(py);
+    options.set_item("target", LoopTarget { runner: runner.clone().unbind() })?;
+    options.set_item("name", THREAD)?;
+    // The interpreter must not wait for one that is stuck in the application.
+    options.set_item("daemon", true)?;
+    let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&options))?;
+    thread.call_method0("start")?;
+    let running = LoopThread { runner: runner.unbind(), thread: thread.unbind() };
+    match wait_started(py, wait) {
+        Ok(Started::Ready(kind, thread)) => Ok((running, kind, thread)),
+        Ok(Started::Failed { error, text }) => {
+            if !text.is_empty() {
+                report::write(py, &this.log, text.trim_end());
+            }
+            Err(NotStarted::Failed(error))
+        }
+        Err(error) => {
+            running.finish(py, Duration::ZERO);
+            running.join(py, LOOK_FOR_SIGNAL);
+            Err(error.into())
+        }
+    }
+}
+
+fn wait_started(py: Python<'_>, wait: Receiver<Started>) -> PyResult<Started> {
+    // The interpreter may be released around what is shared between threads only.
+    let wait = Mutex::new(wait);
+    loop {
+        let next =
+            py.detach(|| wait.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_FOR_SIGNAL));
+        match next {
+            Ok(started) => return Ok(started),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let error = LoadError::new("the event loop ended before it served", "see above");
+                return Ok(Started::Failed { error, text: String::new() });
+            }
+        }
+    }
+}
+
+impl LoopThread {
+    /// Has everything ended within `limit`. Returns at once.
+    pub(crate) fn finish(&self, py: Python<'_>, limit: Duration) {
+        // Whatever goes wrong, the thread will be found not to have ended.
+        let _ = self.runner.call_method1(py, "finish", (limit.as_secs_f64(),));
+    }
+
+    /// Waits for the end, at most for `limit`; whether it has come.
+    pub(crate) fn join(&self, py: Python<'_>, limit: Duration) -> bool {
+        // An exception from join leaves the thread alive; the next line sees it.
+        let _ = self.thread.call_method1(py, "join", (limit.as_secs_f64(),));
+        let alive = self.thread.call_method0(py, "is_alive");
+        !alive.and_then(|alive| alive.is_truthy(py)).unwrap_or(false)
+    }
+}
+
+/// The target of the loop's thread. The interpreter is not released around it, so that entering the engine
+/// from the loop's callbacks costs nothing.
+#[pyclass(frozen, module = "maitred._engine")]
+struct LoopTarget {
+    runner: Py<PyAny>,
+}
+
+#[pymethods]
+impl LoopTarget {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.runner.call_method0(py, "run").map(drop)
+    }
+}
+
+/// What `maitred._asgi` calls. Its methods are described there.
+#[pyclass(frozen, module = "maitred._engine")]
+struct Engine {
+    adapter: Py<Adapter>,
+    info: ErrorSink,
+    started: Mutex<Option<Sender<Started>>>,
+}
+
+impl Engine {
+    fn tell(&self, started: Started) {
+        // Only the first answer counts, and perhaps nobody waits for it any more.
+        let sender = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(started);
+        }
+    }
+}
+
+#[pymethods]
+impl Engine {
+    #[getter]
+    fn request_type(&self, py: Python<'_>) -> Py<PyType> {
+        self.adapter.get().classes.coroutine.class(py)
+    }
+
+    fn use_loop(&self, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+        let adapter = self.adapter.bind(event_loop.py());
+        adapter.get().use_tasks(event_loop)?;
+        adapter.get().polling.use_loop(adapter, event_loop)
+    }
+
+    fn ready(&self, state: Option<Py<PyDict>>, kind: String) {
+        if let Some(state) = state {
+            self.adapter.get().use_state(state);
+        }
+        self.tell(Started::Ready(kind, current::whereabouts()));
+    }
+
+    fn failed(&self, what: &str, remedy: &str, text: String) {
+        self.tell(Started::Failed { error: LoadError::new(what, remedy), text });
+    }
+
+    fn stop_polling(&self, py: Python<'_>) -> PyResult<()> {
+        self.adapter.get().polling.end(py)
+    }
+
+    fn error(&self, py: Python<'_>, entry: &str) {
+        report::write(py, &self.adapter.get().log, entry);
+    }
+
+    fn info(&self, py: Python<'_>, entry: &str) {
+        report::write(py, &self.info, entry);
+    }
+}

@@ -1,0 +1,265 @@
+//! The scope of a request (ASGI HTTP specification, "HTTP Connection Scope").
+//!
+//! What does not change stands in a dictionary that is copied, one for each address the server is
+//! reached at; keys are interned.
+//!
+//! Header fields are passed on as they came, in their order, with three exceptions. `Transfer-Encoding` is
+//! left out and `content-length` added: the coding has been removed from the body, whose length is known
+//! (RFC 9112 §7.1.3). The authority of an absolute-form target replaces `Host` (RFC 9112 §3.2.2).
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use maitred_http::{BodyLength, Method, RequestHead, Version, target};
+use maitred_runtime::{Endpoint, Request};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::{ffi, intern};
+
+use super::names::{Meaning, Names};
+use crate::text;
+
+/// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
+/// ones cost the making of two objects a request.
+const ORIGINS: usize = 8;
+
+/// Makes scopes.
+pub(super) struct ScopeBuilder {
+    base: Py<PyDict>,
+    /// Only the loop's thread makes scopes.
+    names: Mutex<Names>,
+    origins: [OnceLock<Origin>; ORIGINS],
+    /// What the application put into the state of its lifespan.
+    state: OnceLock<Py<PyDict>>,
+}
+
+/// The dictionary for one of our own addresses.
+struct Origin {
+    local: SocketAddr,
+    secure: bool,
+    scope: Py<PyDict>,
+}
+
+/// A scope, with what else has to be known of the request.
+pub(super) struct Scope<'py> {
+    pub(super) dict: Bound<'py, PyDict>,
+    pub(super) method: Bound<'py, PyString>,
+    pub(super) raw_path: Bound<'py, PyBytes>,
+    pub(super) is_websocket: bool,
+}
+
+impl ScopeBuilder {
+    pub(super) fn new(py: Python<'_>, root_path: &str) -> PyResult<Self> {
+        let asgi = PyDict::new(py);
+        asgi.set_item(intern!(py, "version"), "3.0")?;
+        asgi.set_item(intern!(py, "spec_version"), "2.4")?;
+        let base = PyDict::new(py);
+        // Values that differ from request to request hold the place.
+        base.set_item(intern!(py, "type"), intern!(py, "http"))?;
+        base.set_item(intern!(py, "asgi"), asgi)?;
+        base.set_item(intern!(py, "http_version"), intern!(py, "1.1"))?;
+        base.set_item(intern!(py, "server"), py.None())?;
+        base.set_item(intern!(py, "client"), py.None())?;
+        base.set_item(intern!(py, "scheme"), intern!(py, "http"))?;
+        base.set_item(intern!(py, "root_path"), root_path.trim_end_matches('/'))?;
+        base.set_item(intern!(py, "method"), intern!(py, "GET"))?;
+        base.set_item(intern!(py, "path"), intern!(py, "/"))?;
+        base.set_item(intern!(py, "raw_path"), PyBytes::new(py, b"/"))?;
+        base.set_item(intern!(py, "query_string"), PyBytes::new(py, b""))?;
+        base.set_item(intern!(py, "headers"), py.None())?;
+        base.set_item(intern!(py, "extensions"), py.None())?;
+        Ok(Self {
+            base: base.unbind(),
+            names: Mutex::new(Names::new()),
+            origins: Default::default(),
+            state: OnceLock::new(),
+        })
+    }
+
+    /// Has every scope bring a copy of `state`. Before the first request.
+    pub(super) fn use_state(&self, state: Py<PyDict>) {
+        // Called once; a second state would be ignored.
+        let _ = self.state.set(state);
+    }
+
+    /// The scope of `request`.
+    pub(super) fn build<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Scope<'py>> {
+        let head = &request.head;
+        let dict = self.start(py, &request.endpoint)?;
+        let method = method(py, &head.method);
+        if head.method != Method::Get {
+            dict.set_item(intern!(py, "method"), &method)?;
+        }
+        if head.version != Version::Http11 {
+            dict.set_item(intern!(py, "http_version"), http_version(py, head.version))?;
+        }
+        let (path, query) = split(head.path_and_query());
+        let raw_path = PyBytes::new(py, path);
+        dict.set_item(intern!(py, "path"), decoded(py, path)?)?;
+        dict.set_item(intern!(py, "raw_path"), &raw_path)?;
+        if !query.is_empty() {
+            dict.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
+        }
+        let peer = request.endpoint.peer;
+        dict.set_item(intern!(py, "client"), (text::address(py, peer.ip())?, peer.port()))?;
+        let (headers, is_websocket) = self.headers(py, request)?;
+        dict.set_item(intern!(py, "headers"), headers)?;
+        dict.set_item(intern!(py, "extensions"), PyDict::new(py))?;
+        if let Some(state) = self.state.get() {
+            dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
+        }
+        Ok(Scope { dict, method, raw_path, is_websocket })
+    }
+
+    /// A dictionary with what is the same for all requests of this origin.
+    fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
+        for place in &self.origins {
+            let origin = match place.get() {
+                Some(origin) => origin,
+                None => {
+                    let scope = self.base.bind(py).copy()?;
+                    set_origin(&scope, end)?;
+                    let origin = Origin { local: end.local, secure: end.secure, scope: scope.unbind() };
+                    place.get_or_init(|| origin)
+                }
+            };
+            if origin.local == end.local && origin.secure == end.secure {
+                return origin.scope.bind(py).copy();
+            }
+        }
+        let scope = self.base.bind(py).copy()?;
+        set_origin(&scope, end)?;
+        Ok(scope)
+    }
+
+    /// The list of fields, and whether the request asks for a WebSocket (RFC 6455 §4.2.1).
+    fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<(Bound<'py, PyList>, bool)> {
+        let head = &request.head;
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let authority = head.authority();
+        let (mut has_host, mut upgrade) = (authority.is_empty(), false);
+        let list = Pairs::new(py, head.fields.len() + 2)?;
+        for (name, value) in head.fields.iter() {
+            let (meaning, pair) = names.pair(py, name, value, |meaning, value| match meaning {
+                Meaning::Host if !authority.is_empty() => authority,
+                _ => value,
+            })?;
+            match meaning {
+                Meaning::Plain | Meaning::Private => {}
+                Meaning::Host => has_host = true,
+                Meaning::TransferEncoding => continue,
+                Meaning::Upgrade => upgrade |= value.eq_ignore_ascii_case(b"websocket"),
+            }
+            list.push(pair);
+        }
+        if !has_host {
+            list.push(names.pair(py, b"host", authority, |_, value| value)?.1);
+        }
+        if head.body == BodyLength::Chunked {
+            let length = request.body.len().to_string();
+            list.push(names.pair(py, b"content-length", length.as_bytes(), |_, value| value)?.1);
+        }
+        Ok((list.finish(), upgrade && asks_for_upgrade(head)))
+    }
+}
+
+/// RFC 9110 §7.8: without `Connection: upgrade` the field means nothing.
+fn asks_for_upgrade(head: &RequestHead) -> bool {
+    let options = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+    let mut options = options.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+    head.method == Method::Get && options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// A list that is filled in one piece.
+struct Pairs<'py> {
+    list: Bound<'py, PyList>,
+    room: usize,
+    length: std::cell::Cell<usize>,
+}
+
+impl<'py> Pairs<'py> {
+    /// For at most `room` pairs.
+    fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
+        // SAFETY: a new list whose places are empty, or null with an exception set. Nobody else sees it
+        // before `finish`, except for the garbage collector, which knows empty places.
+        let list = unsafe {
+            Bound::from_owned_ptr_or_err(py, ffi::PyList_New(room as ffi::Py_ssize_t))?.cast_into_unchecked()
+        };
+        Ok(Self { list, room, length: std::cell::Cell::new(0) })
+    }
+
+    fn push(&self, pair: Bound<'py, PyTuple>) {
+        let at = self.length.get();
+        assert!(at < self.room);
+        // SAFETY: an empty place within the list, which takes over the reference.
+        unsafe { ffi::PyList_SET_ITEM(self.list.as_ptr(), at as ffi::Py_ssize_t, pair.into_ptr()) };
+        self.length.set(at + 1);
+    }
+
+    fn finish(self) -> Bound<'py, PyList> {
+        // SAFETY: a list of ours with that many places filled, and room for more.
+        unsafe { (*self.list.as_ptr().cast::<ffi::PyVarObject>()).ob_size = self.length.get() as _ };
+        self.list
+    }
+}
+
+/// Our own address and not what the peer wrote into Host, so that it can be trusted.
+fn set_origin(scope: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
+    let py = scope.py();
+    let server = (end.local.ip().to_canonical().to_string(), end.local.port());
+    let scheme = if end.secure { intern!(py, "https") } else { intern!(py, "http") };
+    scope.set_item(intern!(py, "server"), server)?;
+    scope.set_item(intern!(py, "scheme"), scheme)
+}
+
+/// The path as sent, and the query without its question mark.
+fn split(path_and_query: &[u8]) -> (&[u8], &[u8]) {
+    match path_and_query.iter().position(|byte| *byte == b'?') {
+        Some(mark) => (&path_and_query[..mark], &path_and_query[mark + 1..]),
+        None => (path_and_query, b""),
+    }
+}
+
+fn method<'py>(py: Python<'py>, method: &Method) -> Bound<'py, PyString> {
+    match method {
+        Method::Get => intern!(py, "GET").clone(),
+        Method::Head => intern!(py, "HEAD").clone(),
+        Method::Post => intern!(py, "POST").clone(),
+        Method::Put => intern!(py, "PUT").clone(),
+        Method::Delete => intern!(py, "DELETE").clone(),
+        Method::Options => intern!(py, "OPTIONS").clone(),
+        Method::Patch => intern!(py, "PATCH").clone(),
+        // The specification wants it in upper case, whatever was sent.
+        other => PyString::new(py, &other.as_str().to_ascii_uppercase()),
+    }
+}
+
+fn http_version<'py>(py: Python<'py>, version: Version) -> Bound<'py, PyString> {
+    match version {
+        Version::Http10 => intern!(py, "1.0").clone(),
+        Version::Http11 => intern!(py, "1.1").clone(),
+        Version::Http2 => intern!(py, "2").clone(),
+        Version::Http3 => intern!(py, "3").clone(),
+    }
+}
+
+/// The path without percent-encoding, as UTF-8; what is no UTF-8 becomes U+FFFD.
+fn decoded<'py>(py: Python<'py>, path: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    if path.contains(&b'%') {
+        let mut plain = Vec::with_capacity(path.len());
+        target::percent_decode(path, &mut plain);
+        return utf8(py, &plain);
+    }
+    utf8(py, path)
+}
+
+fn utf8<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    // SAFETY: the pointer is valid for the length given, a slice is never longer than isize::MAX, and the
+    // name of the error handling is a C string. The result is a new reference to a str, or null with an
+    // exception set.
+    unsafe {
+        let text =
+            ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), bytes.len() as isize, c"replace".as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, text)?.cast_into_unchecked())
+    }
+}

@@ -1,0 +1,119 @@
+//! `send`: what an application passes to it goes to the exchange at once. What is awaited afterwards is
+//! only that there is room for more.
+
+use std::ffi::CStr;
+
+use maitred_runtime::{Content, Flow};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyString};
+use pyo3::{ffi, intern};
+
+use super::head;
+use super::http::Http;
+use super::message::Message;
+use super::native::{Native, Object, answer, object_at};
+use super::pending::{Pending, What};
+use crate::block;
+use crate::report::type_name;
+use crate::text::latin1_of;
+
+impl Native for Http {
+    const NAME: &'static CStr = c"maitred._engine.Send";
+    const DOC: &'static CStr = c"await send(message), for one request";
+    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall);
+}
+
+unsafe extern "C" fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargsf: usize,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        answer(py, || {
+            // SAFETY: the interpreter calls this with an object of our type, and with an array of that many
+            // positional arguments and behind them one for each name of the tuple `names`, which may be
+            // null. All are borrowed for the duration of the call.
+            let (http, message) = unsafe {
+                let named = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
+                let only = ffi::PyVectorcall_NARGS(nargsf) + named == 1;
+                // The name is the application's choice as long as there is one argument.
+                let message = only.then(|| Bound::from_borrowed_ptr(py, *args));
+                (object_at::<Http>(py, callable), message)
+            };
+            let message =
+                message.ok_or_else(|| PyTypeError::new_err("send() takes one argument, the message"))?;
+            send(py, &http, &message).map(Py::into_ptr)
+        })
+    })
+}
+
+/// What is to be awaited.
+fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let message = Message::new(message)?;
+    let adapter = http.adapter();
+    match kind(&message)? {
+        Kind::Start => {
+            http.check_start(py)?;
+            http.declare(head::parse(&message)?);
+        }
+        Kind::Body => {
+            let more = match message.get(intern!(py, "more_body"))? {
+                Some(more) => more.is_truthy()?,
+                None => false,
+            };
+            let body = match message.get(intern!(py, "body"))? {
+                Some(body) => content(&body)?,
+                None => Content::Static(b""),
+            };
+            if http.send(py, body, more)? == Flow::Full {
+                let pending = Pending::new(http.clone_ref(py), What::Room);
+                return Ok(adapter.classes.pending.make(py, pending)?.into_object());
+            }
+        }
+    }
+    Ok(adapter.done.clone_ref(py).into_object())
+}
+
+enum Kind {
+    Start,
+    Body,
+}
+
+fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
+    const REMEDY: &str = "it is http.response.start or http.response.body";
+    let Some(kind) = message.get(intern!(message.py(), "type"))? else {
+        return Err(PyValueError::new_err(format!("the message has no 'type'; {REMEDY}")));
+    };
+    let Ok(text) = kind.cast::<PyString>() else {
+        let given = type_name(&kind);
+        return Err(PyTypeError::new_err(format!(
+            "the type of a message must be a str, not {given}; {REMEDY}"
+        )));
+    };
+    match latin1_of(text)? {
+        Some(b"http.response.start") => Ok(Kind::Start),
+        Some(b"http.response.body") => Ok(Kind::Body),
+        _ => Err(PyRuntimeError::new_err(format!(
+            "a message of type {:?} cannot be sent for an HTTP request; {REMEDY}",
+            text.to_string_lossy()
+        ))),
+    }
+}
+
+fn content(body: &Bound<'_, PyAny>) -> PyResult<Content> {
+    if let Ok(bytes) = body.cast::<PyBytes>() {
+        return Ok(block::content(bytes));
+    }
+    if let Ok(bytes) = body.cast::<PyByteArray>() {
+        return Ok(Content::Bytes(bytes.to_vec()));
+    }
+    let copied = PyBuffer::<u8>::get(body).and_then(|buffer| buffer.to_vec(body.py()));
+    copied.map(Content::Bytes).map_err(|_| {
+        let given = type_name(body);
+        let remedy = if body.is_instance_of::<PyString>() { "; encode it" } else { "" };
+        PyTypeError::new_err(format!("the body must be bytes, not {given}{remedy}"))
+    })
+}

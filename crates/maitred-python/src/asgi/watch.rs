@@ -1,0 +1,132 @@
+//! From a change of an exchange, told on any thread, to the futures that wait for it in the loop.
+//!
+//! ```text
+//! server: Observe::changed --> inbox, bell (eventfd) --> loop: drain --> set_result of each future
+//! ```
+//! Who tells holds a lock of the server and has no interpreter: it puts a handle into the inbox and rings.
+//! Within a turn nobody rings: the inbox is looked at when the turn ends.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use maitred_runtime::Observe;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::event_loop::{Here, here};
+
+/// Who was told of a change and has not been looked at by the loop.
+pub(super) struct Inbox {
+    changed: Mutex<Vec<Arc<Watch>>>,
+    bell: File,
+}
+
+/// The futures that wait for changes of one exchange.
+pub(super) struct Watch {
+    futures: Mutex<Vec<Py<PyAny>>>,
+    /// It is in the inbox.
+    queued: AtomicBool,
+    inbox: Arc<Inbox>,
+    this: Weak<Watch>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> io::Result<Self> {
+        // SAFETY: two numbers; the result is a new descriptor of ours or -1.
+        let bell = unsafe {
+            match libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) {
+                -1 => return Err(io::Error::last_os_error()),
+                descriptor => File::from_raw_fd(descriptor),
+            }
+        };
+        Ok(Self { changed: Mutex::default(), bell })
+    }
+
+    /// Can be read when [`drain`](Self::drain) is wanted.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.bell.as_raw_fd()
+    }
+
+    fn put(&self, watch: Arc<Watch>) {
+        let mut changed = lock(&self.changed);
+        let ring = changed.is_empty() && here() != Here::Turn;
+        changed.push(watch);
+        drop(changed);
+        if ring {
+            // Cannot fail but for a counter that is full, and then it has been rung.
+            let _ = (&self.bell).write(&1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Takes back what the bell was rung for. Before `drain`, so that nothing is missed.
+    pub(super) fn quiet(&self) {
+        // Nothing to read: another callback was here before.
+        let _ = (&self.bell).read(&mut [0; 8]);
+    }
+
+    /// Wakes whoever waits for what has changed.
+    pub(super) fn drain(&self, py: Python<'_>) {
+        let changed = std::mem::take(&mut *lock(&self.changed));
+        for watch in changed {
+            // Before the futures are woken: what changes from now on is another change.
+            watch.queued.store(false, Ordering::Release);
+            watch.wake(py);
+        }
+    }
+}
+
+impl Watch {
+    pub(super) fn new(inbox: &Arc<Inbox>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            futures: Mutex::default(),
+            queued: AtomicBool::new(false),
+            inbox: Arc::clone(inbox),
+            this: this.clone(),
+        })
+    }
+
+    /// Has `future` done at the next change.
+    pub(super) fn add(&self, future: Py<PyAny>) {
+        lock(&self.futures).push(future);
+    }
+
+    /// Nobody waits for `future` any more.
+    pub(super) fn remove(&self, future: &Py<PyAny>) {
+        let mut futures = lock(&self.futures);
+        let place = futures.iter().position(|other| other.is(future));
+        let removed = place.map(|place| futures.swap_remove(place));
+        drop(futures);
+        drop(removed);
+    }
+
+    /// Completes all futures. Whoever waits then looks for itself.
+    pub(super) fn wake(&self, py: Python<'_>) {
+        let futures = std::mem::take(&mut *lock(&self.futures));
+        for future in futures {
+            let future = future.bind(py);
+            let done = future.call_method0(intern!(py, "done")).and_then(|done| done.is_truthy());
+            if !done.unwrap_or(true) {
+                // Of a loop that is closed already: nobody waits then.
+                let _ = future.call_method1(intern!(py, "set_result"), (py.None(),));
+            }
+        }
+    }
+}
+
+impl Observe for Watch {
+    fn changed(&self) {
+        if !self.queued.swap(true, Ordering::AcqRel)
+            && let Some(this) = self.this.upgrade()
+        {
+            self.inbox.put(this);
+        }
+    }
+}
+
+/// A panic elsewhere cannot leave these lists half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

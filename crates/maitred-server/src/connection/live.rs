@@ -1,0 +1,410 @@
+//! A body that its handler reads while it comes: requests of listeners that do not read ahead.
+//!
+//! ```text
+//! handler's thread                     connection                       turns
+//!   read() ------ slot's lock -----> kept input, then recv
+//!     <---- bytes, the end, an error ---'
+//!     <---- nothing there ------------- the edge is noted <------------ READ, the end, the cut
+//!   waits for the edge, at most body-timeout <------- told --------------'
+//! ```
+//! Promises: nothing is received for which the handler has not asked, so that a body takes one buffer of memory and
+//! TCP slows its sender down. `100 Continue` is sent when the handler reads first. What it leaves unread is dropped
+//! up to [`MAX_DROPPED`]; beyond it the connection ends. Leaves out: which requests come here (`receive.rs`).
+
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
+use maitred_http::{BodyLength, RequestHead};
+use maitred_io::socket::Moved;
+use maitred_runtime::{Content, LiveBody, Observe};
+
+use super::answer::application_of;
+use super::body::Keeping;
+use super::{Connection, Context, Turn};
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::scratch::Incoming;
+use crate::site::Site;
+
+/// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
+/// be kept. As many as Go's net/http: about what arrives while a new connection would be made.
+pub(super) const MAX_DROPPED: u64 = 256 * 1024;
+
+/// Bytes received at once, as for requests that are read ahead.
+const RECEIVE: usize = 64 * 1024;
+
+/// What the connection knows of a body that its handler reads.
+pub(crate) struct Live {
+    /// Whose body it is: a reader that outlives its exchange must not read the next one's.
+    reader: Arc<Edge>,
+    length: BodyLength,
+    received: u64,
+    /// `100 Continue`, until it has been sent.
+    interim: Option<Vec<u8>>,
+    end: Option<End>,
+    /// Who is told when there may be bytes.
+    waiting: Option<Arc<dyn Observe>>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Complete,
+    Failed(ErrorKind, &'static str),
+}
+
+const PEER_GONE: End =
+    End::Failed(ErrorKind::ConnectionReset, "the client left before its request body was complete");
+const PEER_ENDED: End =
+    End::Failed(ErrorKind::ConnectionReset, "the client ended the connection inside its request body");
+const TOO_LARGE: End =
+    End::Failed(ErrorKind::FileTooLarge, "the request body is larger than the limit (--max-body)");
+const TOO_LATE: End = End::Failed(
+    ErrorKind::TimedOut,
+    "nothing of the request body came within the time limit (--body-timeout)",
+);
+const OVER: End = End::Failed(ErrorKind::NotConnected, "the request has been answered; its body was dropped");
+
+impl End {
+    fn result(self) -> io::Result<usize> {
+        match self {
+            Self::Complete => Ok(0),
+            Self::Failed(kind, text) => Err(io::Error::new(kind, text)),
+        }
+    }
+}
+
+impl From<RequestError> for End {
+    fn from(error: RequestError) -> Self {
+        Self::Failed(ErrorKind::InvalidData, error.reason)
+    }
+}
+
+impl Live {
+    /// Whether the connection cannot be kept after an answer that begins now: the peer may or may not send a body
+    /// that was not asked for, or what is left is too much, or in no known state.
+    fn is_last(&self) -> bool {
+        let left = match self.length {
+            BodyLength::Fixed(length) => length - self.received,
+            _ => 0,
+        };
+        match self.end {
+            Some(End::Complete) => false,
+            Some(End::Failed(..)) => true,
+            None => self.interim.is_some() || left > MAX_DROPPED,
+        }
+    }
+
+    /// Has the reader look.
+    pub(super) fn tell(&self) {
+        if let Some(waiting) = &self.waiting {
+            waiting.changed();
+        }
+    }
+
+    /// Moves decoded bytes of `data` to `buffer`; returns how many of `data` are used up, and how many were moved.
+    fn decode(
+        &mut self,
+        receiver: &mut Receiver,
+        head: &mut RequestHead,
+        site: &Site,
+        data: &[u8],
+        buffer: &mut [u8],
+    ) -> (usize, usize) {
+        let (mut at, mut filled) = (0, 0);
+        while self.end.is_none() {
+            let rest = &data[at..];
+            let room = buffer.len() - filled;
+            // Not more than there is room for. A trailer section is looked at as a whole: there is no data in it.
+            let part = &rest[..rest.len().min(room)];
+            let step = match receiver.poll_event(part, head, &site.limits) {
+                Ok(step) if step.consumed == 0 && room > 0 && matches!(step.event, Event::NeedMore) => {
+                    receiver.poll_event(rest, head, &site.limits)
+                }
+                polled => polled,
+            };
+            let step = match step {
+                Ok(step) => step,
+                Err(error) => {
+                    self.end = Some(error.into());
+                    break;
+                }
+            };
+            at += step.consumed;
+            match step.event {
+                Event::Data(bytes) => {
+                    self.received += bytes.len() as u64;
+                    if self.received > site.max_body {
+                        self.end = Some(TOO_LARGE);
+                        break;
+                    }
+                    buffer[filled..filled + bytes.len()].copy_from_slice(bytes);
+                    filled += bytes.len();
+                }
+                Event::End => self.end = Some(End::Complete),
+                Event::NeedMore if step.consumed == 0 || at == data.len() => break,
+                Event::NeedMore | Event::Trailers(_) | Event::Head(_) => {}
+            }
+        }
+        (at, filled)
+    }
+}
+
+impl Connection {
+    /// Whether a handler takes the body of this request while it comes.
+    pub(super) fn is_read_live(&self, context: &Context<'_>, incoming: &Incoming) -> bool {
+        let listening = context.group.listeners.get(self.listener as usize);
+        listening.is_some_and(|listening| !listening.reads_ahead())
+            && application_of(context, incoming).is_some_and(|handler| handler.takes_live_bodies())
+    }
+
+    /// Hands a request over of which only the head is there.
+    pub(super) fn answer_live(
+        &mut self,
+        context: &mut Context<'_>,
+        mut incoming: Box<Incoming>,
+        facts: HeadFacts,
+    ) -> Turn {
+        let mut interim = Vec::new();
+        if facts.expect_continue {
+            Sender::new(incoming.request.head.version, false, true).send_continue(&mut interim);
+        }
+        incoming.keeping = Keeping::Live(Live {
+            reader: Arc::default(),
+            length: incoming.request.head.body,
+            received: 0,
+            interim: Some(interim).filter(|interim| !interim.is_empty()),
+            end: None,
+            waiting: None,
+        });
+        // Something else than the application cannot be the answer; if it were, nothing could follow it.
+        self.answer(context, incoming).unwrap_or(Turn::Close)
+    }
+
+    /// The body of a request that is handed over, if it is live.
+    pub(super) fn live_reader(
+        context: &Context<'_>,
+        incoming: &Incoming,
+    ) -> Option<(LiveReader, Option<u64>)> {
+        let Keeping::Live(live) = &incoming.keeping else { return None };
+        let length = match live.length {
+            BodyLength::Fixed(length) => Some(length),
+            _ => None,
+        };
+        let reader = LiveReader {
+            group: Arc::clone(context.group),
+            token: context.token,
+            edge: Arc::clone(&live.reader),
+            buffer: Vec::new(),
+            complete: false,
+        };
+        Some((reader, length))
+    }
+
+    fn live(&mut self) -> Option<&mut Live> {
+        match &mut self.incoming.as_mut()?.keeping {
+            Keeping::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    /// The answer begins: from now on the body is not asked for. Whether the connection must end with it.
+    pub(crate) fn begin_answer(&mut self) -> bool {
+        self.live().is_some_and(|live| {
+            let last = live.is_last();
+            live.interim = None;
+            last
+        })
+    }
+
+    /// Something has come while the handler runs: true when it waits for that.
+    pub(super) fn tell_reader(&mut self) -> bool {
+        let waiting = self.live().and_then(|live| live.waiting.take());
+        if let Some(waiting) = &waiting {
+            waiting.changed();
+        }
+        waiting.is_some()
+    }
+
+    /// Bytes for the handler: `Ok(None)` when none are there, and `observer` is told when some may be.
+    fn read_live(
+        &mut self,
+        reader: &LiveReader,
+        space: &mut [u8],
+        buffer: &mut [u8],
+        observer: &Arc<dyn Observe>,
+    ) -> io::Result<Option<usize>> {
+        let Some(mut incoming) = self.incoming.take() else { return OVER.result().map(Some) };
+        let read = match &mut incoming.keeping {
+            Keeping::Live(live) if Arc::ptr_eq(&live.reader, &reader.edge) => {
+                self.receive_live(live, &mut incoming.request.head, reader, space, buffer, observer)
+            }
+            _ => OVER.result().map(Some),
+        };
+        self.incoming = Some(incoming);
+        read
+    }
+
+    fn receive_live(
+        &mut self,
+        live: &mut Live,
+        head: &mut RequestHead,
+        reader: &LiveReader,
+        space: &mut [u8],
+        buffer: &mut [u8],
+        observer: &Arc<dyn Observe>,
+    ) -> io::Result<Option<usize>> {
+        let group = &reader.group;
+        live.waiting = None;
+        if self.dead && live.end.is_none() {
+            live.end = Some(PEER_GONE);
+        }
+        if live.end.is_none()
+            && let Some(mut interim) = live.interim.take()
+        {
+            // Whether the peer is gone is seen below.
+            let _ = self.deliver(group, reader.token, &mut interim, Content::Static(b""), b"");
+        }
+        loop {
+            if let Some(end) = live.end {
+                return end.result().map(Some);
+            }
+            // The end of a body is an event without bytes: also with nothing kept.
+            let mut input = std::mem::take(&mut self.input);
+            let (used, filled) = live.decode(&mut self.receiver, head, &group.site, &input, buffer);
+            if used < input.len() {
+                input.drain(..used);
+                self.input = input;
+            }
+            if filled > 0 {
+                return Ok(Some(filled));
+            }
+            if live.end.is_some() {
+                continue;
+            }
+            match self.socket.receive(space) {
+                Moved::Bytes(count) => {
+                    self.unread = count == space.len() || self.read_closed;
+                    self.input.extend_from_slice(&space[..count]);
+                }
+                Moved::Blocked => {
+                    self.unread = false;
+                    self.useless_wakes = 0;
+                    live.waiting = Some(Arc::clone(observer));
+                    self.listen_again(group, reader.token);
+                    return Ok(None);
+                }
+                Moved::End => live.end = Some(PEER_ENDED),
+                Moved::Failed(_) => live.end = Some(PEER_GONE),
+            }
+        }
+    }
+
+    /// The exchange is over: what its handler has not read is dropped, or ends the connection.
+    pub(super) fn end_live(&mut self) {
+        let Some(live) = self.live() else { return };
+        let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
+        self.last |= last;
+        match &mut self.incoming {
+            Some(incoming) if !complete && !last => incoming.keeping = Keeping::Dropped(0),
+            incoming => {
+                if let Some(incoming) = incoming.take() {
+                    Incoming::give_back(incoming);
+                }
+            }
+        }
+    }
+}
+
+/// The handler's side of a live body.
+pub(crate) struct LiveReader {
+    group: Arc<Group>,
+    token: Token,
+    edge: Arc<Edge>,
+    /// What is received at once.
+    buffer: Vec<u8>,
+    complete: bool,
+}
+
+impl LiveReader {
+    fn take(&mut self, buffer: &mut [u8], observer: &Arc<dyn Observe>) -> io::Result<Option<usize>> {
+        if self.complete {
+            return Ok(Some(0));
+        }
+        let mut space = std::mem::take(&mut self.buffer);
+        space.resize(RECEIVE, 0);
+        let read = self
+            .with_connection(|connection| connection.read_live(self, &mut space, buffer, observer))
+            .unwrap_or_else(|| PEER_GONE.result().map(Some));
+        self.buffer = space;
+        self.complete = matches!(read, Ok(Some(0)));
+        read
+    }
+
+    /// Slot and generation are looked at under the lock, where the connection is taken out too.
+    fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let slot = self.group.slots.find(self.token.slot)?;
+        let mut place = slot.lock();
+        place.as_mut().filter(|_| slot.generation() == self.token.generation).map(act)
+    }
+
+    fn time_out(&self) -> io::Result<usize> {
+        self.with_connection(|connection| {
+            if let Some(live) = connection.live().filter(|live| Arc::ptr_eq(&live.reader, &self.edge)) {
+                live.end.get_or_insert(TOO_LATE);
+            }
+        });
+        TOO_LATE.result()
+    }
+}
+
+impl LiveBody for LiveReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let until = Instant::now() + self.group.site.timeouts.body;
+        let edge = Arc::clone(&self.edge);
+        let observer: Arc<dyn Observe> = edge.clone();
+        loop {
+            edge.clear();
+            if let Some(count) = self.take(buffer, &observer)? {
+                return Ok(count);
+            }
+            if !edge.wait(until) {
+                return self.time_out();
+            }
+        }
+    }
+
+    fn poll_read(&mut self, buffer: &mut [u8], observer: &Arc<dyn Observe>) -> io::Result<Option<usize>> {
+        self.take(buffer, observer)
+    }
+}
+
+/// Where a handler waits for bytes.
+#[derive(Default)]
+struct Edge {
+    told: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Edge {
+    fn clear(&self) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// Waits until told; false when the time is over before.
+    fn wait(&self, until: Instant) -> bool {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until.saturating_duration_since(Instant::now());
+        let (told, _) =
+            self.wake.wait_timeout_while(told, left, |told| !*told).unwrap_or_else(PoisonError::into_inner);
+        *told
+    }
+}
+
+impl Observe for Edge {
+    fn changed(&self) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+}

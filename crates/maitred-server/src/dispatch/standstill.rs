@@ -1,0 +1,83 @@
+//! The driver of an event loop: it stands by, and takes over when the loop does not come back.
+//!
+//! ```text
+//! resting --something comes--> looking --pending and no progress for 10 ms--> seated --progress--> looking
+//!    ^                            |
+//!    `-----nothing for a while----'
+//! ```
+//! A loop that stands still is no fault as long as nothing waits: it may sleep in its own wait. So two
+//! things must both be old: what waits, and the loop's last step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_io::clock;
+use maitred_io::sync::atomic::Ordering;
+
+use super::driver::sit;
+use super::looped::Looped;
+use super::{Scheduler, Serve};
+use crate::scratch::Scratch;
+
+/// Between two looks: a fifth of a percent of a core.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How long something waits and the loop makes no step until the driver takes over, in nanoseconds.
+const STANDSTILL: u64 = 10_000_000;
+
+/// Looks without anything pending before the driver rests: a quarter of a second.
+#[cfg(not(shuttle))]
+const IDLE_LOOKS: u32 = 50;
+
+/// Rests at once, so that the model finds what only its looks would have mended.
+#[cfg(shuttle)]
+const IDLE_LOOKS: u32 = 1;
+
+/// Rests until something comes, and looks until nothing has come for a while.
+pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler, looped)) {
+        server.report(format_args!("watching for events: {error}"));
+    }
+    let mut idle_looks = 0;
+    let mut progress = scheduler.progress.load(Ordering::SeqCst);
+    let mut since = None;
+    while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
+        scheduler.driver.pause(LOOK);
+        let now = clock::monotonic();
+        let before = std::mem::replace(&mut progress, scheduler.progress.load(Ordering::SeqCst));
+        if progress != before {
+            since = None;
+        }
+        if !is_pending(scheduler, looped) {
+            since = None;
+            // A handler that has been called and does not come back may leave something at any time.
+            idle_looks = if scheduler.inside.load(Ordering::SeqCst) > 0 { 0 } else { idle_looks + 1 };
+            continue;
+        }
+        idle_looks = 0;
+        if now.saturating_sub(*since.get_or_insert(now)) < STANDSTILL {
+            continue;
+        }
+        since = None;
+        take_over(server, looped, progress, scratch);
+    }
+}
+
+/// Something waits for the loop.
+fn is_pending<J: Send>(scheduler: &Scheduler<J>, looped: &Looped) -> bool {
+    !scheduler.ready.is_empty() || !looped.unsent.is_empty() || scheduler.poller.is_readable()
+}
+
+/// Serves what needs no application until the loop has made a step.
+fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    looped.event_loop.stands_still(true);
+    while let Some((token, signals)) = looped.unsent.pop() {
+        scheduler.ready.push(token, signals);
+    }
+    sit(server, scratch, || {
+        scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
+    });
+    looped.event_loop.stands_still(false);
+}
