@@ -35,7 +35,7 @@ class Server:
         if "--listen" not in arguments:
             arguments = [*arguments, "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
-            [MAITRED, *arguments],
+            self.command(arguments),
             cwd=folder,
             env=os.environ | environment,
             stdout=subprocess.PIPE,
@@ -51,6 +51,9 @@ class Server:
         lines = self.wait_for(r"(?:http://%s.*\n){%d}" % (listener, arguments.count("--listen")))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
+
+    def command(self, arguments: list[str]) -> list[str | Path]:
+        return [MAITRED, *arguments]
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -145,6 +148,14 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     yield start
     for server in servers:
         server.kill()
+
+
+@pytest.fixture(scope="module", params=["asyncio", "uvloop"])
+def loop(request: pytest.FixtureRequest) -> str:
+    """The event loops an ASGI application may run on; the names are values of ``--loop``."""
+    if request.param == "uvloop":
+        pytest.importorskip("uvloop")
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from conftest import CHECKED, PATIENCE, Server
-
-#: More than any buffer on the way: of the engine, of the framework (Django spools to disk from 2.5 MB on).
-LARGE = bytes(range(256)) * 12 * 1024
-DIGEST = hashlib.sha256(LARGE).hexdigest()
+from conftest import CHECKED, Server
+from sites import DIGEST, DJANGO_MAIN, DJANGO_SETTINGS, LARGE, Site, prepare_django, site, streamed, token
 
 # What the applications have in common.
 COMMON = """
@@ -109,35 +104,7 @@ def on_missing(error):
     return f"nothing at {request.path}", 404
 """
 
-DJANGO = COMMON + """
-import os, sys
-import django
-from django.conf import settings
-
-if not settings.configured:
-    settings.configure(
-        SECRET_KEY="for tests", ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF="pages", USE_TZ=True,
-        STATIC_URL="/static/", STATIC_ROOT=HERE / "static",
-        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": HERE / "db.sqlite3"}},
-        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
-        INSTALLED_APPS=[f"django.contrib.{name}" for name in
-                        ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")],
-        MIDDLEWARE=["django.middleware.security.SecurityMiddleware",
-                    "django.contrib.sessions.middleware.SessionMiddleware",
-                    "django.middleware.common.CommonMiddleware",
-                    "django.middleware.csrf.CsrfViewMiddleware",
-                    "django.contrib.auth.middleware.AuthenticationMiddleware",
-                    "django.contrib.messages.middleware.MessageMiddleware"],
-        TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True,
-                    "OPTIONS": {"context_processors": ["django.template.context_processors.request",
-                                                       "django.contrib.auth.context_processors.auth",
-                                                       "django.contrib.messages.context_processors.messages"]}}],
-        LOGGING={"version": 1, "disable_existing_loggers": False,
-                 "handlers": {"all": {"class": "logging.StreamHandler"}}, "root": {"handlers": ["all"]}},
-    )
-    django.setup()
-
+DJANGO = COMMON + DJANGO_SETTINGS + """
 from django.contrib import admin
 from django.core.wsgi import get_wsgi_application
 from django.http import FileResponse, HttpResponse, JsonResponse, StreamingHttpResponse
@@ -177,14 +144,7 @@ urlpatterns = [path("admin/", admin.site.urls)] + [
     path(view.__name__, view) for view in (form, count, upload, stream, go, file, crash)
 ]
 application = get_wsgi_application()
-
-if __name__ == "__main__":
-    from django.core.management import call_command
-    call_command("migrate", verbosity=0)
-    call_command("collectstatic", interactive=False, verbosity=0)
-    from django.contrib.auth.models import User
-    User.objects.create_superuser("root", password="secret")
-"""
+""" + DJANGO_MAIN
 
 BOTTLE = COMMON + """
 from bottle import Bottle, request, response, static_file
@@ -272,59 +232,33 @@ app.add_route("/upload", Upload())
 """
 
 
-class Site:
-    """A server and a client with cookies that leads to it."""
-
-    def __init__(self, server: Server, client: httpx.Client) -> None:
-        self.server = server
-        self.client = client
-
-
-def site(folder: Path, name: str, source: str, *arguments: str, attribute: str = "") -> Iterator[Site]:
+def wsgi_site(folder: Path, name: str, source: str, *arguments: str, attribute: str = "") -> Iterator[Site]:
     (folder / f"{name}.py").write_text(source)
     (folder / "large.bin").write_bytes(LARGE)
     target = f"{name}:{attribute}" if attribute else name
-    server = Server([target, "--max-threads", "4", *arguments], folder, {})
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE, trust_env=False) as client:
-            yield Site(server, client)
-        assert server.stop() == 0, server.said
-    finally:
-        server.kill()
+    yield from site(Server([target, "--max-threads", "4", *arguments], folder, {}))
 
 
 @pytest.fixture(scope="module")
 def flask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    yield from site(tmp_path_factory.mktemp("flask"), "site_flask", FLASK)
+    yield from wsgi_site(tmp_path_factory.mktemp("flask"), "site_flask", FLASK)
 
 
 @pytest.fixture(scope="module")
 def django(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("django")
-    (folder / "pages.py").write_text(DJANGO)
-    subprocess.run([sys.executable, "pages.py"], cwd=folder, check=True, timeout=PATIENCE)
-    yield from site(folder, "pages", DJANGO, "--static", "/static=static")
+    prepare_django(folder, DJANGO)
+    yield from wsgi_site(folder, "pages", DJANGO, "--static", "/static=static")
 
 
 @pytest.fixture(scope="module")
 def bottle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    yield from site(tmp_path_factory.mktemp("bottle"), "site_bottle", BOTTLE)
+    yield from wsgi_site(tmp_path_factory.mktemp("bottle"), "site_bottle", BOTTLE)
 
 
 @pytest.fixture(scope="module")
 def falcon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    yield from site(tmp_path_factory.mktemp("falcon"), "site_falcon", FALCON)
-
-
-def streamed(client: httpx.Client, path: str, expected: list[bytes]) -> None:
-    """Reads a response block by block; the second one comes only after another request."""
-    with client.stream("GET", path) as response:
-        assert response.status_code == 200
-        assert "content-length" not in response.headers
-        blocks = response.iter_raw()
-        assert next(blocks) == expected[0]
-        assert client.get("/go").status_code == 204
-        assert b"".join(blocks) == expected[1]
+    yield from wsgi_site(tmp_path_factory.mktemp("falcon"), "site_falcon", FALCON)
 
 
 @pytest.mark.parametrize("name", ["flask", "django", "bottle", "falcon"])
@@ -357,7 +291,7 @@ def test_the_validator_has_nothing_against_it(name: str, parameter: str, tmp_pat
         source += "app = application\n"
     module = "pages" if name == "django" else f"site_{name}"
     arguments = ["--listen", f"127.0.0.1:0{parameter}"]
-    for checked in site(tmp_path, f"{module}", source + CHECKED, *arguments, attribute="app"):
+    for checked in wsgi_site(tmp_path, f"{module}", source + CHECKED, *arguments, attribute="app"):
         client = checked.client
         reply = client.post("/upload", files={"file": ("a.bin", LARGE)}, data={"note": "n"})
         assert reply.status_code == 200, checked.server.said
@@ -415,18 +349,12 @@ def test_flask_redirects_and_errors(flask: Site) -> None:
 
 
 def test_flask_below_a_root_path(tmp_path: Path) -> None:
-    for below in site(tmp_path, "site_flask", FLASK, "--root-path", "/site"):
+    for below in wsgi_site(tmp_path, "site_flask", FLASK, "--root-path", "/site"):
         reply = below.client.get("/site/old", follow_redirects=True)
         assert reply.json()["inside"] == "/site/where/7"
         assert below.client.get("/where/1").json()["inside"] == "/where/1", "not below it: unchanged"
         below.client.get("/site/count")
         assert below.client.get("/site/count").text == "2"
-
-
-def token(page: str) -> str:
-    found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
-    assert found, page
-    return found[1]
 
 
 def test_django_forms_are_protected(django: Site) -> None:

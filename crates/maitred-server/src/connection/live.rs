@@ -55,7 +55,7 @@ enum End {
 }
 
 const PEER_GONE: End =
-    End::Failed(ErrorKind::ConnectionReset, "the client left before its request body was complete");
+    End::Failed(ErrorKind::ConnectionReset, "the connection ended before the request body was complete");
 const PEER_ENDED: End =
     End::Failed(ErrorKind::ConnectionReset, "the client ended the connection inside its request body");
 const TOO_LARGE: End =
