@@ -35,7 +35,7 @@ async def app(scope, receive, send):
         return
     message = await receive()
     assert message == {"type": "lifespan.shutdown"}, message
-    print("shutdown after", counts["answered"], flush=True)
+    print(f"shutdown after {counts['answered']}\\n", end="", flush=True)  # one write, or the log stands between
     if asked == "shutdown fails":
         return await send({"type": "lifespan.shutdown.failed", "message": "the database was left open"})
     if asked == "shutdown raises":

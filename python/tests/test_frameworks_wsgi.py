@@ -286,8 +286,7 @@ def test_the_validator_has_nothing_against_it(name: str, parameter: str, tmp_pat
     """The same sites inside wsgiref.validate, with complete bodies and with bodies that are read as they come."""
     source = {"flask": FLASK, "django": DJANGO, "bottle": BOTTLE, "falcon": FALCON}[name]
     if name == "django":
-        (tmp_path / "pages.py").write_text(source)
-        subprocess.run([sys.executable, "pages.py"], cwd=tmp_path, check=True, timeout=PATIENCE)
+        prepare_django(tmp_path, source)
         source += "app = application\n"
     module = "pages" if name == "django" else f"site_{name}"
     arguments = ["--listen", f"127.0.0.1:0{parameter}"]
