@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::outcome::{End, Outcome};
-use crate::scratch::{recycle, with_date};
+use crate::scratch::{recycle, recycle_buffer, with_date};
 
 /// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
 /// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
@@ -148,7 +148,8 @@ impl Responder {
         };
         self.group.site.counters.count(&outcome);
         self.group.site.log.access(&outcome);
-        recycle(request, buffer);
+        recycle(request);
+        recycle_buffer(buffer);
         sent
     }
 

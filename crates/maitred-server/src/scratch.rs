@@ -8,6 +8,7 @@ use maitred_io::clock;
 use maitred_runtime::Request;
 
 use crate::connection::body::Keeping;
+use crate::writer::Writer;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.
@@ -21,6 +22,9 @@ const RESPONSE: usize = 512;
 
 /// A kept request holds at most this much; a larger body's or head's memory is given back.
 const MAX_KEPT: usize = 64 * 1024;
+
+/// The same for the buffer of a response: it holds heads and small bodies.
+const MAX_KEPT_BUFFER: usize = 8 * 1024;
 
 /// The buffers of a thread that serves.
 #[derive(Default)]
@@ -119,8 +123,17 @@ pub(crate) struct Incoming {
 thread_local! {
     #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
     static SPARE: RefCell<Vec<Box<Incoming>>> = const { RefCell::new(Vec::new()) };
-    static ANSWERED: RefCell<Vec<(Box<Request>, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+    static ANSWERED: RefCell<Answered> = RefCell::default();
     static DATE: RefCell<Date> = RefCell::new(Date::default());
+}
+
+/// What answered requests have left.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "they move in and out of exchanges and connections by their pointers")]
+struct Answered {
+    requests: Vec<Box<Request>>,
+    buffers: Vec<Vec<u8>>,
+    writers: Vec<Box<Writer>>,
 }
 
 impl Incoming {
@@ -159,17 +172,46 @@ fn clear(request: &mut Request) -> bool {
 
 /// An empty request, and an empty buffer for a response: with used memory if this thread has some.
 pub(crate) fn spare() -> (Box<Request>, Vec<u8>) {
-    ANSWERED.with_borrow_mut(Vec::pop).unwrap_or_else(|| (Box::default(), Vec::with_capacity(RESPONSE)))
+    ANSWERED.with_borrow_mut(|answered| {
+        let buffer = answered.buffers.pop().unwrap_or_else(|| Vec::with_capacity(RESPONSE));
+        (answered.requests.pop().unwrap_or_default(), buffer)
+    })
 }
 
-/// Keeps the memory of a request that has been answered, and of the buffer its response was made in.
-pub(crate) fn recycle(mut request: Box<Request>, mut buffer: Vec<u8>) {
-    if clear(&mut request) && buffer.capacity() <= MAX_KEPT {
-        buffer.clear();
-        buffer.reserve(RESPONSE);
+/// Keeps the memory of a request that has been answered.
+pub(crate) fn recycle(mut request: Box<Request>) {
+    if clear(&mut request) {
         ANSWERED.with_borrow_mut(|answered| {
-            if answered.len() < MAX_SPARE {
-                answered.push((request, buffer));
+            if answered.requests.len() < MAX_SPARE {
+                answered.requests.push(request);
+            }
+        });
+    }
+}
+
+/// Keeps the memory of a buffer in which a response was made.
+pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
+    if (RESPONSE..=MAX_KEPT_BUFFER).contains(&buffer.capacity()) {
+        buffer.clear();
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.buffers.len() < MAX_SPARE {
+                answered.buffers.push(buffer);
+            }
+        });
+    }
+}
+
+/// An empty writer.
+pub(crate) fn writer() -> Box<Writer> {
+    ANSWERED.with_borrow_mut(|answered| answered.writers.pop()).unwrap_or_default()
+}
+
+/// Keeps the memory of a writer.
+pub(crate) fn recycle_writer(mut writer: Box<Writer>) {
+    if writer.clear() {
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.writers.len() < MAX_SPARE {
+                answered.writers.push(writer);
             }
         });
     }

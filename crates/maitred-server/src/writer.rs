@@ -10,6 +10,8 @@ use std::io::{self, IoSlice};
 use maitred_io::socket::{Moved, Socket};
 use maitred_runtime::{Content, Last};
 
+use crate::scratch::recycle_buffer;
+
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).
 const MAX_SEGMENTS_A_CALL: usize = 16;
@@ -17,6 +19,9 @@ const MAX_SEGMENTS_A_CALL: usize = 16;
 /// Bytes sent in one turn before others get theirs, reached or passed by one call: half of Linux's largest send buffer
 /// (net.ipv4.tcp_wmem, 4 MiB), about 0.2 ms of copying.
 const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
+
+/// A writer that is kept for the next response has room for at most so many segments.
+const MAX_KEPT_SEGMENTS: usize = 64;
 
 /// How a turn of sending ended.
 #[derive(Debug)]
@@ -56,6 +61,13 @@ impl Writer {
     /// Whether nothing has left since this was last asked.
     pub(crate) fn is_stuck(&mut self) -> bool {
         std::mem::replace(&mut self.stuck, true)
+    }
+
+    /// Empties it for the next use. False when it has too much memory to be kept.
+    pub(crate) fn clear(&mut self) -> bool {
+        self.segments.clear();
+        (self.held, self.stuck) = (0, false);
+        self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 
     /// Appends `content`, of which `done` bytes have left already.
@@ -100,6 +112,12 @@ impl Writer {
     }
 
     fn send_memory(&self, socket: &Socket) -> Moved {
+        if let [only] = self.segments.as_slices().0
+            && self.segments.len() == 1
+            && let Some(bytes) = only.rest()
+        {
+            return socket.send(bytes, false);
+        }
         let mut parts: [IoSlice<'_>; MAX_SEGMENTS_A_CALL] = std::array::from_fn(|_| IoSlice::new(&[]));
         let mut count = 0;
         let mut file_follows = false;
@@ -131,7 +149,9 @@ impl Writer {
                 return;
             }
             count -= here;
-            self.segments.pop_front();
+            if let Some(Segment { content: Content::Bytes(bytes), .. }) = self.segments.pop_front() {
+                recycle_buffer(bytes);
+            }
             if count == 0 {
                 return;
             }

@@ -12,7 +12,7 @@ use crate::group::{Group, Job};
 use crate::outcome::{End, Outcome};
 use crate::responder::Responder;
 use crate::route::Route;
-use crate::scratch::{Incoming, spare};
+use crate::scratch::{self, Incoming, spare};
 use crate::site::Site;
 use crate::static_files::{Body, Now};
 use crate::writer::bytes_of;
@@ -164,7 +164,7 @@ impl Connection {
         match bytes_of(&content) {
             Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
             _ => {
-                let writer = self.writer.get_or_insert_default();
+                let writer = self.writer.get_or_insert_with(scratch::writer);
                 writer.push(std::mem::take(out).into(), 0);
                 writer.push(content, 0);
             }

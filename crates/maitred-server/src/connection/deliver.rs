@@ -13,6 +13,7 @@ use super::{Connection, DRAIN_GRACE, Phase, has_made_room, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::responder::MAX_HELD;
+use crate::scratch;
 use crate::writer::{Sent, Writer, last_bytes};
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy.
@@ -57,7 +58,7 @@ impl Connection {
                     return Ok(Flow::Ready);
                 }
                 let left = |earlier: usize| done.saturating_sub(earlier) as u64;
-                let writer = self.writer.get_or_insert_default();
+                let writer = self.writer.get_or_insert_with(scratch::writer);
                 writer.push(std::mem::take(before).into(), left(0).min(before_length as u64));
                 writer.push(content.keep(), left(before_length).min(length as u64));
                 writer.push(Content::Static(behind), left(before_length + length));
@@ -71,7 +72,7 @@ impl Connection {
         self.send_kept(group, token)
     }
 
-    /// Keeps the last part of a response for the next turn, which sends it.
+    /// Keeps the last part of a response for [`send_last`](Self::send_last).
     ///
     /// # Errors
     /// The peer is gone.
@@ -97,9 +98,16 @@ impl Connection {
 
     fn queue(&mut self, before: &mut Vec<u8>, content: Last<'_>, behind: &'static [u8]) {
         self.writer_push(before);
-        let writer = self.writer.get_or_insert_default();
+        let writer = self.writer.get_or_insert_with(scratch::writer);
         writer.push(content.keep(), 0);
         writer.push(Content::Static(behind), 0);
+    }
+
+    /// Everything has left.
+    pub(super) fn drop_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            scratch::recycle_writer(writer);
+        }
     }
 
     fn flow(&self) -> Flow {
@@ -107,7 +115,7 @@ impl Connection {
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
-        self.writer.get_or_insert_default().push(std::mem::take(bytes).into(), 0);
+        self.writer.get_or_insert_with(scratch::writer).push(std::mem::take(bytes).into(), 0);
     }
 
     fn send_or_keep(&mut self, group: &Group, token: Token, bytes: &mut Vec<u8>) -> Result<Flow, SendError> {
@@ -143,7 +151,7 @@ impl Connection {
         }
         match sent {
             Sent::All => {
-                self.writer = None;
+                self.drop_writer();
                 Ok(Flow::Ready)
             }
             Sent::Blocked => {
@@ -202,10 +210,27 @@ impl Connection {
             group.resume(token);
             return;
         }
-        if self.writer.is_some() {
-            // The next edge, or the deadline, goes on.
+        if self.writer.is_none() {
+            self.listen_on(group, token, now);
+        }
+        // Else the next edge, the deadline, or `send_last` goes on.
+    }
+
+    /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
+    pub(crate) fn send_last(&mut self, group: &Group, token: Token, now: u64) {
+        if self.phase != Phase::Sending || self.writer.is_none() {
             return;
         }
+        let sent = self.send_kept(group, token);
+        if sent.is_err() || (self.last && self.writer.is_none()) {
+            group.resume(token);
+        } else if self.writer.is_none() {
+            self.listen_on(group, token, now);
+        }
+    }
+
+    /// Everything has left, and another request may come.
+    fn listen_on(&mut self, group: &Group, token: Token, now: u64) {
         self.phase = Phase::Receiving;
         if self.watched == Interest::Write {
             self.listen_again(group, token);

@@ -32,7 +32,7 @@ use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
 use crate::responder::MAX_HELD;
-use crate::scratch::{Incoming, Scratch};
+use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
@@ -326,11 +326,11 @@ impl Connection {
                 None => match self.socket.send(out, false) {
                     Moved::Bytes(count) if count == out.len() => out.clear(),
                     Moved::Bytes(count) => {
-                        self.writer.insert(Box::default()).push(out.split_off(count).into(), 0);
+                        self.writer.insert(scratch::writer()).push(out.split_off(count).into(), 0);
                         out.clear();
                     }
                     Moved::Blocked => {
-                        self.writer.insert(Box::default()).push(std::mem::take(out).into(), 0);
+                        self.writer.insert(scratch::writer()).push(std::mem::take(out).into(), 0);
                     }
                     Moved::End | Moved::Failed(_) => {
                         out.clear();
@@ -345,7 +345,7 @@ impl Connection {
         let sent = writer.send(&self.socket);
         let room = has_made_room(before, writer.held());
         match sent {
-            Sent::All => self.writer = None,
+            Sent::All => self.drop_writer(),
             Sent::Blocked | Sent::Budget if writer.is_stuck() => {}
             Sent::Blocked | Sent::Budget => {
                 let send = nanos(context.group.site.timeouts.send);

@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
@@ -152,10 +153,13 @@ fn park<S: Serve>(server: &Arc<S>) {
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    let unpolled = scheduler.inside.load(Ordering::SeqCst) > 0
-        && scheduler.pollers.load(Ordering::SeqCst) == 0
-        && !scheduler.pool.gate.is_watched();
-    unpolled || !scheduler.ready.is_empty()
+    if scheduler.pool.gate.is_watched() {
+        // Whoever watches goes on with all of it when the runner stands still.
+        return false;
+    }
+    let unpolled =
+        scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
+    unpolled || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty()
 }
 
 /// Looks until there has been nothing to watch for a while.
@@ -176,6 +180,11 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks += 1;
         } else if now == before {
             idle_looks = 0;
+            if !scheduler.unsent.is_empty() {
+                let now = clock::monotonic();
+                scheduler.pool.gate.be_prompt(now);
+                scheduler.send_unsent(server, now);
+            }
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);
             take_seat(server, scratch);
@@ -222,6 +231,11 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         scheduler.driver.dismissed.clear();
         if !alone() {
             break;
+        }
+        if scheduler.pool.queued() > 0 {
+            // The thread that was called has taken one request; the others wait for another thread.
+            let call = scheduler.pool.call_poller();
+            scheduler.answer_call(&call, server);
         }
         let fetched = watched.and_then(|()| scheduler.poller.wait(&mut events, Some(Duration::ZERO)));
         if let Err(error) = fetched {

@@ -26,6 +26,9 @@ use super::pool::{Pool, State};
 /// ordinary length takes 50 to 200 µs. In nanoseconds.
 const THRESHOLD: u64 = 300_000;
 
+/// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
+const PROMPT: u64 = 100_000_000;
+
 /// The watcher's pause while the runner gets on; a look costs about 5 µs.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -38,6 +41,10 @@ pub(super) struct Gate {
     entries: AtomicU64,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
+    /// The runner is busy and wants a watcher.
+    wanted: AtomicBool,
+    /// Until then responses leave at once: a handler has stood still while others waited.
+    prompt: AtomicU64,
 }
 
 /// What a thread with a request, or one that found the queue not empty, does.
@@ -86,6 +93,27 @@ impl Gate {
         self.since.compare_exchange(mine, now, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Whether the response of a handler that is entered at `now` may wait for others, if somebody watches who
+    /// sends it when the next handler stands still: none has for a while.
+    pub(super) fn may_defer(&self, now: u64) -> bool {
+        now >= self.prompt.load(Ordering::Relaxed)
+    }
+
+    /// The runner is busy and wants a watcher: whoever polls next.
+    pub(super) fn want_watcher(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the runner wants a watcher; asked once.
+    pub(super) fn take_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
+    }
+
+    /// A response had to wait for a handler that stood still.
+    pub(super) fn be_prompt(&self, now: u64) {
+        self.prompt.store(now + PROMPT, Ordering::Relaxed);
+    }
+
     /// Counts an entry into application code.
     pub(super) fn count_entry(&self) {
         self.entries.fetch_add(1, Ordering::Relaxed);
@@ -114,6 +142,12 @@ impl<J> Pool<J> {
             return self.take_over(&mut state, now).map(|job| Arrival::Run(job, now));
         }
         Some(self.watch_or_park())
+    }
+
+    /// A thread that polls is to watch instead. False when nobody runs, or somebody watches.
+    pub(super) fn begin_watch(&self) -> bool {
+        let _state = self.lock();
+        self.gate.since.load(Ordering::SeqCst) != 0 && !self.gate.watched.swap(true, Ordering::SeqCst)
     }
 
     /// Under the lock.

@@ -5,11 +5,9 @@
 //! driver:      stands by (see `standstill`)
 //! elsewhere:   make_ready --> ready list, bell
 //! ```
-//! What handlers answer completely on the loop's thread leaves at the end of a turn: sent at once it would wake
-//! the peer in the middle of a batch, and cost a third more. It waits at most for [`MAX_UNSENT`] responses or
-//! [`MAX_UNSENT_AGE`], and for the driver if the loop stands still meanwhile.
+//! What handlers answer completely on the loop's thread leaves at the end of a turn (see `unsent`), or by the
+//! driver if the loop stands still meanwhile.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -20,10 +18,9 @@ use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Turned, Turns};
 
-use super::ready::Ready;
+use super::unsent::{Age, set_defers};
 use super::worker::{serve, serve_batch};
-use super::{SERVING, Scheduler, Serve};
-use crate::group::claim::Signals;
+use super::{SERVING, Serve};
 use crate::scratch::Scratch;
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
@@ -36,32 +33,18 @@ const MAX_LOOKS: u32 = 8;
 /// Handlers called in one turn before the loop's other tasks get theirs.
 const MAX_JOBS: u32 = 64;
 
-/// Complete responses that wait for the end of a turn.
-const MAX_UNSENT: usize = 16;
-
-/// How long the first of them may wait, in nanoseconds, if handlers come back at all.
-const MAX_UNSENT_AGE: u64 = 250_000;
-
-maitred_io::sync::thread_local! {
-    /// An event loop takes its turns on this thread.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static ON_LOOP: Cell<bool> = Cell::new(false);
-}
-
 /// What a scheduler has if an event loop polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
     bell: Waker,
     /// The bell has been rung and not been heard.
     rung: AtomicBool,
-    /// Connections whose complete response has not been sent.
-    pub(super) unsent: Ready,
 }
 
 impl Looped {
     pub(super) fn new(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
         let rung = AtomicBool::new(false);
-        Ok(Self { event_loop, bell: Waker::new()?, rung, unsent: Ready::default() })
+        Ok(Self { event_loop, bell: Waker::new()?, rung })
     }
 
     /// Has the loop take a turn.
@@ -87,28 +70,12 @@ impl Looped {
     }
 }
 
-impl<J: Send> Scheduler<J> {
-    /// Whether a complete response of this thread waits for the end of its turn.
-    pub(crate) fn defers(&self) -> bool {
-        self.looped.is_some() && ON_LOOP.with(Cell::get)
-    }
-
-    /// Sends the complete response of a connection at the end of the turn.
-    pub(crate) fn send_later(&self, token: u64) {
-        if let Some(looped) = &self.looped {
-            looped.unsent.push(token, Signals::RESUME);
-            self.driver.rouse();
-        }
-    }
-}
-
 /// The turns of one scheduler.
 pub(super) struct LoopTurns<S: Serve> {
     server: Arc<S>,
     scratch: Scratch,
     events: Events,
-    /// When the first of the unsent responses was seen, in monotonic nanoseconds.
-    unsent_since: Option<u64>,
+    age: Age,
 }
 
 impl<S: Serve> LoopTurns<S> {
@@ -117,7 +84,7 @@ impl<S: Serve> LoopTurns<S> {
             server: Arc::clone(server),
             scratch: Scratch::default(),
             events: Events::with_capacity(BATCH),
-            unsent_since: None,
+            age: Age::default(),
         }
     }
 
@@ -132,7 +99,7 @@ impl<S: Serve> LoopTurns<S> {
             let Some(job) = self.next_job(&mut looks) else { return self.rest() };
             let server = Arc::clone(&self.server);
             server.scheduler().run(job, &*server);
-            self.send_unsent_in_time();
+            server.scheduler().send_unsent_in_time(&server, clock::monotonic(), &mut self.age);
         }
         self.send_unsent();
         self.rest()
@@ -141,8 +108,7 @@ impl<S: Serve> LoopTurns<S> {
     /// What a turn leaves behind.
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
-        let more =
-            scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() || !self.looped().unsent.is_empty();
+        let more = scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
         if more { Turned::More } else { Turned::Wait }
     }
 
@@ -163,9 +129,6 @@ impl<S: Serve> LoopTurns<S> {
                 }
             }
             self.send_unsent();
-            if scheduler.pool.queued() > 0 {
-                continue;
-            }
             if *looks == MAX_LOOKS {
                 return None;
             }
@@ -183,28 +146,11 @@ impl<S: Serve> LoopTurns<S> {
         }
     }
 
-    fn send_unsent_in_time(&mut self) {
-        let waiting = self.looped().unsent.len();
-        if waiting == 0 {
-            self.unsent_since = None;
-            return;
-        }
-        let now = clock::monotonic();
-        let since = *self.unsent_since.get_or_insert(now);
-        if waiting >= MAX_UNSENT || now.saturating_sub(since) >= MAX_UNSENT_AGE {
-            self.send_unsent();
-        }
-    }
-
-    /// Sends what waits. A request that was read behind a response goes to the queue.
     fn send_unsent(&mut self) {
-        let server = Arc::clone(&self.server);
-        let scheduler = server.scheduler();
-        self.unsent_since = None;
-        while let Some((token, signals)) = self.looped().unsent.pop() {
-            if let Some(job) = serve(&server, token, signals, &mut self.scratch) {
-                scheduler.submit(job, &server);
-            }
+        let scheduler = self.server.scheduler();
+        self.age = Age::default();
+        if !scheduler.unsent.is_empty() {
+            scheduler.send_unsent(&self.server, clock::monotonic());
         }
     }
 
@@ -214,7 +160,7 @@ impl<S: Serve> LoopTurns<S> {
         // What the driver looks for.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.driver.dismiss();
-        ON_LOOP.with(|on_loop| on_loop.set(true));
+        set_defers(true);
         SERVING.with(|serving| serving.set(true));
         let result = act(self);
         SERVING.with(|serving| serving.set(false));

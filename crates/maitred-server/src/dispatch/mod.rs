@@ -21,6 +21,7 @@ mod pool;
 mod ready;
 mod runner;
 mod standstill;
+mod unsent;
 mod worker;
 
 use std::cell::Cell;
@@ -55,6 +56,9 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
 
     /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Self::Job>;
+
+    /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
+    fn send(self: &Arc<Self>, token: u64, now: u64);
 
     /// Loads what serving `token` will touch; it is served soon.
     fn prefetch(&self, token: u64);
@@ -95,6 +99,8 @@ pub(crate) struct Scheduler<J> {
     stop: Waker,
     stopping: AtomicBool,
     ready: Ready,
+    /// Connections whose complete response has not been sent: see [`unsent`].
+    unsent: Ready,
     pool: Pool<J>,
     /// Application threads that wait on the poller.
     pollers: AtomicUsize,
@@ -127,10 +133,11 @@ impl<J: Send> Scheduler<J> {
             stop: Waker::new()?,
             stopping: AtomicBool::new(false),
             ready: Ready::default(),
+            unsent: Ready::default(),
             pool: Pool::new(min, max),
             pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
-            max_pollers: max_pollers.max(if gated { 2 } else { 1 }),
+            max_pollers: max_pollers.max(if gated { 2 } else { 1 }).min(max.max(1)),
             gated,
             inside: AtomicUsize::new(0),
             progress: AtomicU64::new(0),

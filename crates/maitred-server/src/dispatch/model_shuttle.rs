@@ -26,6 +26,8 @@ enum Kind {
     Page,
     /// The application answers it after every file has been answered.
     PageAfterFiles,
+    /// The application answers it after every page has been answered.
+    PageAfterPages,
     /// The application may run on any thread.
     NonBlocking,
 }
@@ -72,6 +74,10 @@ impl Serve for Model {
         Some(event)
     }
 
+    fn send(self: &std::sync::Arc<Self>, token: u64, _: u64) {
+        self.answer(token as usize);
+    }
+
     fn prefetch(&self, _: u64) {}
 
     fn is_non_blocking(&self, event: &usize) -> bool {
@@ -83,17 +89,26 @@ impl Serve for Model {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }
         let interpreter = self.interpreter.lock();
-        if self.kinds[event] == Kind::PageAfterFiles {
+        let awaited = match self.kinds[event] {
+            Kind::PageAfterFiles => Some(Kind::File),
+            Kind::PageAfterPages => Some(Kind::Page),
+            _ => None,
+        };
+        if let Some(awaited) = awaited {
             drop(interpreter);
             let kinds = &self.kinds;
             self.wait_until(|answered| {
-                answered.iter().zip(kinds).all(|(count, kind)| *kind != Kind::File || *count > 0)
+                answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
             });
         }
         if self.kinds[event] != Kind::NonBlocking {
             self.running.fetch_sub(1, SeqCst);
         }
-        self.answer(event);
+        if self.scheduler.defers() {
+            self.scheduler.send_later(event as u64);
+        } else {
+            self.answer(event);
+        }
     }
 
     fn spawn(self: &std::sync::Arc<Self>, _: usize) -> io::Result<()> {
@@ -259,7 +274,7 @@ fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
     }
 }
 
-use Kind::{File, NonBlocking, Page, PageAfterFiles};
+use Kind::{File, NonBlocking, Page, PageAfterFiles, PageAfterPages};
 
 #[test]
 fn files_are_served_while_the_only_thread_is_in_application_code() {
@@ -286,6 +301,15 @@ fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
             SCHEDULES,
             changes,
         );
+    }
+}
+
+/// Responses that wait for others, and a handler that stands still behind them.
+#[test]
+fn what_is_unsent_leaves_although_a_handler_stands_still() {
+    for pollers in [1, 2] {
+        check(&[Page, PageAfterPages, Page], 3, pollers, Source::Poller);
+        check(&[Page, Page, PageAfterPages, PageAfterPages], 3, pollers, Source::Poller);
     }
 }
 

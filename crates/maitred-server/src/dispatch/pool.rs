@@ -236,6 +236,11 @@ impl<J> Pool<J> {
         self.lock().threads
     }
 
+    /// Whether there is never more than one thread.
+    pub(super) fn is_single(&self) -> bool {
+        self.max == 1
+    }
+
     /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)

@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
+use maitred_io::sync::thread;
 
 use super::Serve;
 use super::gate::{Arrival, Left, Watched};
+use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
+
+/// After so many requests without a pause the runner wants a watcher: with one it may fetch several events at
+/// once, and send several responses together.
+const BUSY: u32 = 32;
 
 /// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
 /// of more is 2 to 3 %.
@@ -47,9 +53,16 @@ impl<S: Serve> Worker<'_, S> {
         loop {
             if scheduler.is_stopping() {
                 scheduler.pool.end_watch();
+                scheduler.send_unsent(self.server, clock::monotonic());
                 return;
             }
-            match scheduler.pool.watch(clock::monotonic(), &mut entries) {
+            let now = clock::monotonic();
+            let watched = scheduler.pool.watch(now, &mut entries);
+            if !matches!(watched, Watched::Sleep(_)) && !scheduler.unsent.is_empty() {
+                scheduler.pool.gate.be_prompt(now);
+                scheduler.send_unsent(self.server, now);
+            }
+            match watched {
                 Watched::Run(job, entry) => return self.run(job, entry),
                 Watched::Idle => return,
                 Watched::Sleep(pause) => {
@@ -64,7 +77,7 @@ impl<S: Serve> Worker<'_, S> {
     fn run(&mut self, job: S::Job, entry: u64) {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
-        let mut run = Run { mine: entry, next: Some(job), ended: false };
+        let mut run = Run { mine: entry, next: Some(job), ended: false, count: 0 };
         while !run.ended {
             // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
@@ -79,6 +92,8 @@ impl<S: Serve> Worker<'_, S> {
                 self.step(&mut run);
             }
         }
+        // What this thread has left, and nobody watches any more.
+        scheduler.send_unsent(self.server, run.mine);
         if let Some(job) = run.next {
             // Taken over while this thread was looking for work: it is a second comer now.
             self.arrive(job);
@@ -89,6 +104,7 @@ impl<S: Serve> Worker<'_, S> {
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let Some(job) = run.next.take() else {
+            scheduler.send_unsent(self.server, run.mine);
             match scheduler.pool.leave(run.mine) {
                 Left::Next(job) => run.next = Some(job),
                 Left::Gone => run.ended = true,
@@ -100,7 +116,8 @@ impl<S: Serve> Worker<'_, S> {
             drop(job);
             return;
         }
-        self.before_entry();
+        run.count = run.count.wrapping_add(1);
+        self.before_entry(run.mine, run.count.is_multiple_of(BUSY));
         // What came from the poller has just been read. Entries are told from others by their time.
         let entry = self.scratch.last_now().max(run.mine + 1);
         if !scheduler.pool.gate.renew(run.mine, entry) {
@@ -108,22 +125,35 @@ impl<S: Serve> Worker<'_, S> {
             return;
         }
         scheduler.pool.gate.count_entry();
+        let gate = &scheduler.pool.gate;
+        set_defers(gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
         scheduler.run(job, &**self.server);
+        set_defers(false);
         run.mine = clock::monotonic().max(entry + 1);
         self.scratch.set_now(Some(run.mine));
         if !scheduler.pool.gate.renew(entry, run.mine) {
             run.ended = true;
             return;
         }
+        scheduler.send_unsent_in_time(self.server, run.mine, &mut self.age);
         run.next = self.next_job();
+        if run.next.is_none() && !scheduler.unsent.is_empty() {
+            scheduler.send_unsent(self.server, run.mine);
+            // Whoever is answered sends the next request within microseconds.
+            run.next = self.next_job();
+        }
     }
 
     /// Nobody enters application code unless somebody watches, or the queue is empty and somebody
-    /// polls, or no thread is left: then the driver does both.
-    fn before_entry(&self) {
+    /// polls, or no thread is left: then the driver does both. And nothing is unsent but with a watcher, or with
+    /// the driver where there is no other thread.
+    fn before_entry(&self, now: u64, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.gate.is_watched() {
             return;
+        }
+        if !scheduler.pool.is_single() {
+            scheduler.send_unsent(self.server, now);
         }
         let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
         if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
@@ -131,7 +161,15 @@ impl<S: Serve> Worker<'_, S> {
                 scheduler.waker.wake();
             }
         } else if !polled {
-            scheduler.pool.call_idle();
+            if !scheduler.pool.call_idle() && busy {
+                let call = scheduler.pool.call_poller();
+                scheduler.answer_call(&call, self.server);
+            }
+        } else if busy && !scheduler.pool.call_watcher() {
+            scheduler.pool.gate.want_watcher();
+            scheduler.waker.wake();
+            // On the same processor it would come too late: the next look at the poller takes the call away.
+            thread::yield_now();
         }
     }
 
@@ -147,7 +185,8 @@ impl<S: Serve> Worker<'_, S> {
             }
         }
         self.turns = scheduler.ready.len().clamp(1, BATCH);
-        let events = if scheduler.pool.gate.is_watched() { &mut self.more } else { &mut self.events };
+        let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
+        let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
@@ -161,4 +200,6 @@ struct Run<J> {
     mine: u64,
     next: Option<J>,
     ended: bool,
+    /// Requests so far.
+    count: u32,
 }

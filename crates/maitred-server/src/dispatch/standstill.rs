@@ -36,7 +36,7 @@ const IDLE_LOOKS: u32 = 1;
 /// Rests until something comes, and looks until nothing has come for a while.
 pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut Scratch) {
     let scheduler = server.scheduler();
-    if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler, looped)) {
+    if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler)) {
         server.report(format_args!("watching for events: {error}"));
     }
     let mut idle_looks = 0;
@@ -49,7 +49,7 @@ pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut
         if progress != before {
             since = None;
         }
-        if !is_pending(scheduler, looped) {
+        if !is_pending(scheduler) {
             since = None;
             // A handler that has been called and does not come back may leave something at any time.
             idle_looks = if scheduler.inside.load(Ordering::SeqCst) > 0 { 0 } else { idle_looks + 1 };
@@ -65,17 +65,15 @@ pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut
 }
 
 /// Something waits for the loop.
-fn is_pending<J: Send>(scheduler: &Scheduler<J>, looped: &Looped) -> bool {
-    !scheduler.ready.is_empty() || !looped.unsent.is_empty() || scheduler.poller.is_readable()
+fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
+    !scheduler.ready.is_empty() || !scheduler.unsent.is_empty() || scheduler.poller.is_readable()
 }
 
 /// Serves what needs no application until the loop has made a step.
 fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, scratch: &mut Scratch) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
-    while let Some((token, signals)) = looped.unsent.pop() {
-        scheduler.ready.push(token, signals);
-    }
+    scheduler.send_unsent(server, clock::monotonic());
     sit(server, scratch, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });

@@ -4,11 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
 use super::pool::{Parked, Place};
 use super::ready::Ready;
+use super::unsent::Age;
 use super::{SERVING, Scheduler, Serve, panic_text, runner};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
@@ -32,6 +34,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
+    pub(super) age: Age,
     /// Somebody watches the runner: this thread has nothing to do, polling included.
     pub(super) away: bool,
 }
@@ -48,6 +51,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         events: Events::with_capacity(batch(scheduler.max_pollers)),
         more: Events::with_capacity(runner::BATCH),
         turns: 1,
+        age: Age::default(),
         away: false,
     };
     while !scheduler.is_stopping() {
@@ -80,6 +84,10 @@ impl<'a, S: Serve> Worker<'a, S> {
     fn round(&mut self) -> Parked {
         let scheduler = self.scheduler();
         self.scratch.set_now(None);
+        if !scheduler.unsent.is_empty() && !scheduler.pool.gate.is_watched() {
+            // The runner has ended in a panic.
+            scheduler.send_unsent(self.server, clock::monotonic());
+        }
         if self.away {
             self.away = false;
             return self.park(|_| scheduler.pool.gate.is_watched());
@@ -114,8 +122,11 @@ impl<'a, S: Serve> Worker<'a, S> {
         if let Err(error) = waited {
             self.server.report(format_args!("waiting for events: {error}"));
         }
+        let wanted = scheduler.pool.gate.take_wanted();
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
             self.take(job);
+        } else if wanted && scheduler.pool.begin_watch() {
+            self.watch();
         }
         Parked::Called
     }

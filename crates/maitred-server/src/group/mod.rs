@@ -258,6 +258,16 @@ impl Serve for Group {
         self.turn(token, signals, scratch)
     }
 
+    fn send(self: &Arc<Self>, token: u64, now: u64) {
+        let token = Token::from_u64(token);
+        if let Some(slot) = self.slots.find(token.slot) {
+            let mut place = slot.lock();
+            if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
+                connection.send_last(self, token, now);
+            }
+        }
+    }
+
     fn prefetch(&self, token: u64) {
         let slot = Token::from_u64(token).slot;
         if let Some(found) = self.slots.find(slot) {
