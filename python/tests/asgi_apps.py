@@ -103,6 +103,17 @@ async def body_as_task(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @one
+async def reads_beside_others(scope: Scope, receive: Receive, send: Send) -> None:
+    """How many others had their turn while a body was read."""
+    parts, others, more = 0, [], True
+    while more:
+        more = (await receive())["more_body"]
+        parts += 1
+        asyncio.get_running_loop().call_soon(others.append, parts)
+    await answer(send, [parts, len(others)])
+
+
+@one
 async def reads_while_it_answers(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200})
     more = True
@@ -212,6 +223,17 @@ async def waits_for_disconnect(scope: Scope, receive: Receive, send: Send) -> No
     await asyncio.sleep(0)
     NOTES["waits"].append("waiting")
     NOTES["disconnected"].append([(await one)["type"] for one in waiting])
+
+
+@one
+async def ends_at_disconnect(scope: Scope, receive: Receive, send: Send) -> None:
+    await read(receive)
+    if argument(scope, "when") == "streaming":
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"part", "more_body": True})
+    NOTES["ends"].append("waiting")
+    assert (await receive())["type"] == "http.disconnect"
+    NOTES["ends"].append("ended")
 
 
 @one

@@ -89,11 +89,6 @@ impl Responder {
         self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
     }
 
-    /// Whether nothing can be sent any more.
-    fn is_dead(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.lock().as_ref().is_none_or(Connection::is_dead))
-    }
-
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let Some(slot) = self.group.slots.find(self.token.slot) else { return Err(SendError::Closed) };
         let mut place = slot.lock();
@@ -224,7 +219,7 @@ impl Respond for Responder {
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
         let on = On(self.peer, &request);
         let log = &self.group.site.log;
-        if self.is_dead() {
+        if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
         } else {
             log.error(format_args!("{on}: the response was cut: {reason}"));

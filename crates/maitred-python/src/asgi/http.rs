@@ -43,6 +43,8 @@ struct State {
     phase: Phase,
     reading: Reading,
     watch: Option<Arc<Watch>>,
+    /// `receive` has said that the peer has left.
+    told: bool,
 }
 
 enum Phase {
@@ -98,7 +100,7 @@ impl Http {
             method: scope.method.clone().unbind(),
             raw_path: scope.raw_path.clone().unbind(),
             is_head,
-            state: Mutex::new(State { phase, reading, watch: None }),
+            state: Mutex::new(State { phase, reading, watch: None, told: false }),
         }
     }
 
@@ -201,9 +203,14 @@ impl Http {
         }
     }
 
+    /// Whether the next message is a part of a file, and not the first one.
+    pub(super) fn is_within_file(&self) -> bool {
+        matches!(self.state().reading, Reading::File { position: 1.., .. })
+    }
+
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
-        let State { phase, reading, .. } = &mut *state;
+        let State { phase, reading, told, .. } = &mut *state;
         let (request, has_ended) = match phase {
             Phase::Waiting { exchange, .. } => (exchange.request(), exchange.has_peer_ended()),
             Phase::Streaming { stream } => (stream.request(), stream.has_peer_ended()),
@@ -215,7 +222,10 @@ impl Http {
                 Next::Whole(PyBytes::new(py, request.body.as_bytes().unwrap_or_default()))
             }
             Reading::File { body, position } => Next::Part(body.take(), *position),
-            Reading::Ended if has_ended => Next::Disconnect,
+            Reading::Ended if has_ended => {
+                *told = true;
+                Next::Disconnect
+            }
             Reading::Ended => Next::Nothing,
         }
     }
@@ -293,12 +303,18 @@ impl Http {
                     .with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond(head, FAILURE_TEXT);
-                if declared.is_some() { Ended::Unfinished } else { Ended::Unanswered }
+                if state.told {
+                    Ended::PeerGone
+                } else if declared.is_some() {
+                    Ended::Unfinished
+                } else {
+                    Ended::Unanswered
+                }
             }
             Phase::Streaming { stream } => {
-                let closed = stream.is_closed();
+                let gone = state.told || stream.is_closed();
                 stream.abort(&reason());
-                if closed { Ended::PeerGone } else { Ended::Unfinished }
+                if gone { Ended::PeerGone } else { Ended::Unfinished }
             }
         };
         self.settle(py, state);

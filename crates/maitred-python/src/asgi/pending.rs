@@ -35,6 +35,8 @@ pub(super) enum What {
 
 enum Life {
     Fresh,
+    /// Lets the loop's other tasks run first.
+    Paused,
     Waiting(Py<PyAny>),
     Over,
 }
@@ -42,6 +44,12 @@ enum Life {
 impl Pending {
     pub(super) fn new(http: Object<Http>, what: What) -> Self {
         Self { http, what, life: Mutex::new(Life::Fresh) }
+    }
+
+    /// Whether others come first: parts of a file are always there, and who reads a large one shall not keep the
+    /// loop until its end.
+    fn is_to_pause(&self) -> bool {
+        matches!(self.what, What::Message) && self.http.is_within_file()
     }
 
     /// What it is awaited for, if that is there.
@@ -92,7 +100,12 @@ impl Steps for Pending {
         match before {
             Life::Over => return Err(PyRuntimeError::new_err("cannot reuse what was already awaited")),
             Life::Waiting(future) => self.forget(&future),
-            Life::Fresh => {}
+            Life::Fresh if self.is_to_pause() => {
+                *self.life() = Life::Paused;
+                // A Task goes on in the loop's next iteration.
+                return Ok(Step::Yield(py.None()));
+            }
+            Life::Fresh | Life::Paused => {}
         }
         match self.poll(py)? {
             Some(value) => Ok(Step::Return(value)),
