@@ -237,6 +237,29 @@ async def ends_at_disconnect(scope: Scope, receive: Receive, send: Send) -> None
 
 
 @one
+async def large_head(scope: Scope, receive: Receive, send: Send) -> None:
+    """More than a connection takes, and someone waits for a message already."""
+    await read(receive)
+    waiting = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"y" * 1000)] * 20_000})
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    NOTES["large head"].append("sent")
+    NOTES["large head"].append((await waiting)["type"])
+
+
+@one
+async def sends_beside_others(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says at the end whether others had their turn meanwhile."""
+    others: list[bytes] = []
+    asyncio.get_running_loop().call_soon(others.append, b"others")
+    await send({"type": "http.response.start", "status": 200})
+    for _ in range(1000):
+        await send({"type": "http.response.body", "body": b".", "more_body": True})
+    await send({"type": "http.response.body", "body": b"".join(others)})
+
+
+@one
 async def gives_up_receiving(scope: Scope, receive: Receive, send: Send) -> None:
     """A thousand times, as ``Request.is_disconnected`` of Starlette does."""
     await read(receive)

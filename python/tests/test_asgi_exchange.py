@@ -179,6 +179,16 @@ def test_a_slow_reader_stops_the_application_and_is_told_when_it_leaves(asgi: Se
     assert "ClientDisconnected" not in asgi.said, "nobody's fault"
 
 
+def test_who_sends_many_parts_lets_others_run(asgi: Server) -> None:
+    assert asgi.fetch("/sends_beside_others").body == b"." * 1000 + b"others"
+
+
+def test_a_peer_that_leaves_a_large_head_is_told_to_who_waits(asgi: Server) -> None:
+    with open_request(asgi, "/large_head"):
+        assert note(asgi, "large head") == "sent"
+    assert note(asgi, "large head") == "http.disconnect"
+
+
 def test_a_peer_that_leaves_is_told_to_all_who_wait(asgi: Server) -> None:
     with open_request(asgi, "/waits_for_disconnect"):
         assert note(asgi, "waits") == "waiting"

@@ -235,11 +235,13 @@ impl Respond for Responder {
         let until = Instant::now() + limit;
         let room = Arc::new(Room::default());
         loop {
+            let left = until.saturating_duration_since(Instant::now());
             let full = self.with_connection(|connection| {
                 if connection.is_dead() {
                     return Err(SendError::Closed);
                 }
-                if connection.is_full() {
+                // Who does not wait leaves whoever observes.
+                if connection.is_full() && !left.is_zero() {
                     connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
                 }
                 Ok(connection.is_full())
@@ -247,7 +249,6 @@ impl Respond for Responder {
             if !full.ok_or(SendError::Closed)?? {
                 return Ok(Flow::Ready);
             }
-            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Flow::Full);
             }

@@ -31,6 +31,8 @@ pub(super) enum What {
     Message,
     /// That there is room for more of the response.
     Room,
+    /// Nothing: others come first.
+    Turn,
 }
 
 enum Life {
@@ -49,7 +51,11 @@ impl Pending {
     /// Whether others come first: parts of a file are always there, and who reads a large one shall not keep the
     /// loop until its end.
     fn is_to_pause(&self) -> bool {
-        matches!(self.what, What::Message) && self.http.is_within_file()
+        match self.what {
+            What::Message => self.http.is_within_file(),
+            What::Room => false,
+            What::Turn => true,
+        }
     }
 
     /// What it is awaited for, if that is there.
@@ -57,6 +63,7 @@ impl Pending {
         match self.what {
             What::Message => Ok(self.http.next_message(py)?.map(Py::into_any)),
             What::Room => Ok(self.http.has_room(py)?.then(|| py.None())),
+            What::Turn => Ok(Some(py.None())),
         }
     }
 

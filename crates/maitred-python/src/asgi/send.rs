@@ -68,8 +68,12 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 Some(body) => content(&body)?,
                 None => Content::Static(b""),
             };
-            if http.send(py, body, more)? == Flow::Full {
-                let pending = Pending::new(http.clone_ref(py), What::Room);
+            let what = match http.send(py, body, more)? {
+                Flow::Full => Some(What::Room),
+                Flow::Ready => (more && http.has_sent_much()).then_some(What::Turn),
+            };
+            if let Some(what) = what {
+                let pending = Pending::new(http.clone_ref(py), what);
                 return Ok(adapter.classes.pending.make(py, pending)?.into_object());
             }
         }
