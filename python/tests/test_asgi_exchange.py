@@ -102,7 +102,7 @@ TYPE, VALUE, RUNTIME = "TypeError", "ValueError", "RuntimeError"
         ([START | {"headers": [("a", b"b")]}], TYPE, "a header's name must be bytes, not str; encode it"),
         ([START | {"headers": [(b"a", "b")]}], TYPE, "a header's value must be bytes, not str"),
         ([START | {"headers": [(b"a b", b"c")]}], VALUE, 'invalid header name "a b"'),
-        ([START | {"headers": [(b"a", b"b\r\nc: d")]}], VALUE, "has a CR, LF or NUL in it"),
+        ([START | {"headers": [(b"a", b"b\r\nc: d")]}], VALUE, "has a CR, LF, NUL or another control character in it"),
         ([START | {"headers": [(b"content-length", b"x")]}], VALUE, 'invalid Content-Length "x"'),
         ([START, {"type": "http.response.body", "body": "text"}], TYPE, "the body must be bytes, not str; encode it"),
         ([START, {"type": "http.response.body", "body": None}], TYPE, "the body must be bytes, not NoneType"),

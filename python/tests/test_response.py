@@ -85,7 +85,7 @@ def test_a_body_shorter_than_declared_closes_the_connection(apps: Server, kind: 
         ("never called, no body", r"start_response\(\) must be called before"),
         ("called twice", "a second time without exc_info"),
         ("status without digits", "the status must be like '200 OK'"),
-        ("header injection", "has a CR, LF or NUL in it"),
+        ("header injection", "has a CR, LF, NUL or another control character in it"),
         ("name injection", "invalid header name"),
         ("status injection", "the status must be like '200 OK'"),
         ("no list", "the headers must be a list of tuples, not dict"),

@@ -1,6 +1,7 @@
 //! The application's own part of a response head: checked, and rid of what is decided elsewhere.
 
 use maitred_http::ResponseHead;
+use maitred_http::fields::{is_token, is_value};
 
 use crate::error::HeadError;
 use crate::framing::parse_decimal;
@@ -23,16 +24,17 @@ pub(crate) struct Found {
 /// The head cannot be sent; what was appended is to be taken back.
 pub(crate) fn write_head(head: &ResponseHead, out: &mut Vec<u8>) -> Result<Found, HeadError> {
     let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
-    if !write::is_field_value(reason) {
+    if head.reason.is_some() && !is_value(reason) {
         return Err(HeadError::InvalidReason);
     }
     write::status_line(head.status, reason, out);
     let mut found = Found::default();
+    let checked = head.fields.is_checked();
     for (name, value) in head.fields.iter() {
-        if !write::is_token(name) {
+        if !checked && !is_token(name) {
             return Err(HeadError::InvalidName(name.escape_ascii().to_string()));
         }
-        if !write::is_field_value(value) {
+        if !checked && !is_value(value) {
             return Err(HeadError::InvalidValue(name.escape_ascii().to_string()));
         }
         if found.note(name, value)? {

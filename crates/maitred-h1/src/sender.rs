@@ -6,6 +6,7 @@
 //!    `--send_switching--> Switched          finish without a head: Done, not reusable
 //! ```
 
+use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 use crate::error::HeadError;
@@ -274,6 +275,18 @@ impl Sender {
         }
     }
 
+    /// As [`send_data`](Self::send_data) for the last part of a body without trailers, and [`finish`](Self::finish).
+    pub fn send_last(&mut self, length: u64, out: &mut Vec<u8>) -> (DataPlan, Finish) {
+        let chunked = self.state == State::Chunked && length > 0;
+        let plan = self.send_data(length, out);
+        if !chunked {
+            return (plan, self.finish(None, out));
+        }
+        let reusable = self.keep_alive;
+        self.state = State::Done { reusable };
+        (DataPlan { suffix: b"\r\n0\r\n\r\n", ..plan }, Finish { reusable, short_by: 0 })
+    }
+
     /// Ends the body: appends the last chunk with `trailers`, which only a chunked body can have;
     /// those that are invalid or forbidden (RFC 9110 §6.5.1) are left out. A second call changes nothing.
     pub fn finish(&mut self, trailers: Option<&FieldSet>, out: &mut Vec<u8>) -> Finish {
@@ -315,7 +328,7 @@ fn write_length(length: u64, out: &mut Vec<u8>) {
 fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers.into_iter().flat_map(FieldSet::iter) {
-        if write::is_token(name) && write::is_field_value(value) && !is_forbidden_trailer(name) {
+        if is_token(name) && is_value(value) && !is_forbidden_trailer(name) {
             write::field(name, value, out);
         }
     }

@@ -36,17 +36,30 @@ pub struct Span {
 pub struct FieldSet {
     buffer: Vec<u8>,
     entries: Vec<Entry>,
+    /// A field came otherwise than by `push_checked`.
+    unchecked: bool,
+}
+
+/// Why a field is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidField {
+    /// The name is not a token (RFC 9110 §5.6.2).
+    Name,
+    /// The value has a control character other than the tab (RFC 9110 §5.5).
+    Value,
+    /// The set would pass [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET).
+    Size,
 }
 
 impl FieldSet {
     /// An empty set that owns no memory yet.
     pub const fn new() -> Self {
-        Self { buffer: Vec::new(), entries: Vec::new() }
+        Self { buffer: Vec::new(), entries: Vec::new(), unchecked: false }
     }
 
     /// An empty set with room for `fields` fields of `bytes` bytes together, names and values.
     pub fn with_capacity(fields: usize, bytes: usize) -> Self {
-        Self { buffer: Vec::with_capacity(bytes), entries: Vec::with_capacity(fields) }
+        Self { buffer: Vec::with_capacity(bytes), entries: Vec::with_capacity(fields), unchecked: false }
     }
 
     /// Makes room for `fields` more fields of `bytes` bytes together.
@@ -59,6 +72,7 @@ impl FieldSet {
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.entries.clear();
+        self.unchecked = false;
     }
 
     /// Keeps the first `fields` fields. Adopted bytes stay, and so does the memory.
@@ -91,7 +105,30 @@ impl FieldSet {
     /// buffer past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is
     /// returned.
     pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> bool {
-        let (name, value) = (name.as_ref(), value.as_ref());
+        self.unchecked = true;
+        self.append(name.as_ref(), value.as_ref())
+    }
+
+    /// Appends a field that can be sent as it is.
+    ///
+    /// # Errors
+    /// It cannot; nothing was appended.
+    pub fn push_checked(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
+        if !is_token(name) {
+            return Err(InvalidField::Name);
+        }
+        if !is_value(value) {
+            return Err(InvalidField::Value);
+        }
+        if self.append(name, value) { Ok(()) } else { Err(InvalidField::Size) }
+    }
+
+    /// Whether every field came by [`push_checked`](Self::push_checked).
+    pub fn is_checked(&self) -> bool {
+        !self.unchecked
+    }
+
+    fn append(&mut self, name: &[u8], value: &[u8]) -> bool {
         let Some((name_span, value_span)) = Span::pair(self.buffer.len(), name.len(), value.len()) else {
             return false;
         };
@@ -110,6 +147,7 @@ impl FieldSet {
         let Some(place) = self.entries.iter().position(|entry| self.is_named(entry, name)) else {
             return self.push(name, value);
         };
+        self.unchecked = true;
         // Always at the end: the old value's bytes may be those of another span, too.
         let Some(span) = self.adopt(value) else { return false };
         let mut index = 0;
@@ -154,6 +192,7 @@ impl FieldSet {
     /// Appends a field whose name and value stand in adopted bytes already. A span that is not of
     /// this set reads as empty.
     pub fn push_spans(&mut self, name: Span, value: Span) {
+        self.unchecked = true;
         self.entries.push(Entry { name, value });
     }
 
@@ -238,6 +277,24 @@ impl Span {
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
+}
+
+/// Whether `name` is a token (RFC 9110 §5.6.2).
+pub fn is_token(name: &[u8]) -> bool {
+    let is_usual = |byte: u8| (byte | 0x20).is_ascii_lowercase() | (byte == b'-');
+    // Without a way out in the middle the compiler takes many bytes at a time.
+    let usual = name.iter().fold(true, |all, byte| all & is_usual(*byte));
+    !name.is_empty() && (usual || name.iter().all(|byte| is_token_byte(*byte)))
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Whether `value` has no control character but the tab (RFC 9110 §5.5).
+pub fn is_value(value: &[u8]) -> bool {
+    let is_control = |byte: u8| ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f);
+    !value.iter().fold(false, |any, byte| any | is_control(*byte))
 }
 
 impl fmt::Debug for FieldSet {

@@ -1,6 +1,6 @@
 //! Blocks of a body as the engine takes them.
 
-use maitred_runtime::{Content, Owner};
+use maitred_runtime::{Content, Lend, Owner};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -16,6 +16,19 @@ pub(crate) fn content(block: &Bound<'_, PyBytes>) -> Content {
     }
     let (start, length) = (bytes.as_ptr(), bytes.len());
     Content::Owned(Owner::new(Shared { start, length, _object: block.clone().unbind() }))
+}
+
+/// A block that is there while it is being sent.
+pub(crate) struct Lent<'a, 'py>(pub(crate) &'a Bound<'py, PyBytes>);
+
+impl Lend for Lent<'_, '_> {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    fn keep(&self) -> Content {
+        content(self.0)
+    }
 }
 
 /// A bytes object that the engine holds. Where the engine drops it without the interpreter, PyO3 keeps

@@ -1,6 +1,9 @@
 //! The head of a response as an application declares it, checked.
 
-use maitred_http::ResponseHead;
+use std::cell::Cell;
+
+use maitred_http::fields::InvalidField;
+use maitred_http::{FieldSet, ResponseHead, Status};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -11,43 +14,53 @@ pub(crate) struct Declared {
     pub(crate) length: Option<u64>,
 }
 
+/// A set whose memory is kept for the next response of the thread holds at most this much.
+const MAX_KEPT: usize = 16 * 1024;
+
+thread_local! {
+    static SPARE: Cell<FieldSet> = const { Cell::new(FieldSet::new()) };
+}
+
 impl Declared {
-    /// Without fields.
-    pub(crate) fn new(head: ResponseHead) -> Self {
-        Self { head, length: None }
+    /// Without fields. `reason` is one other than the standard one.
+    pub(crate) fn new(status: Status, reason: Option<Box<[u8]>>) -> Self {
+        Self { head: ResponseHead { status, reason, fields: SPARE.take() }, length: None }
+    }
+
+    /// Keeps the memory for the next response.
+    pub(crate) fn recycle(mut head: ResponseHead) {
+        if head.fields.memory() <= MAX_KEPT {
+            head.fields.clear();
+            SPARE.set(head.fields);
+        }
     }
 
     /// Appends a field.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
-        check_field(name, value)?;
-        if name.eq_ignore_ascii_case(b"content-length") {
+        if name.len() == CONTENT_LENGTH.len() && name.eq_ignore_ascii_case(CONTENT_LENGTH) {
             let declared = parse_length(value)?;
             if self.length.is_some_and(|earlier| earlier != declared) {
                 return Err(PyValueError::new_err("two different Content-Length headers"));
             }
             self.length = Some(declared);
-        } else if !self.head.fields.push(name, value) {
-            return Err(PyValueError::new_err("the headers are longer than 4 GiB"));
+            return Ok(());
         }
-        Ok(())
+        self.head.fields.push_checked(name, value).map_err(|invalid| {
+            let name = String::from_utf8_lossy(name);
+            PyValueError::new_err(match invalid {
+                InvalidField::Name => format!("invalid header name {name:?}"),
+                InvalidField::Value => {
+                    format!(
+                        "the value of header {name:?} has a CR, LF, NUL or another control character in it"
+                    )
+                }
+                InvalidField::Size => "the headers are longer than 4 GiB".to_owned(),
+            })
+        })
     }
 }
 
-/// RFC 9110 §5.1 and §5.5: a name is a token, and three characters in a value could split or cut a
-/// field on the wire.
-fn check_field(name: &[u8], value: &[u8]) -> PyResult<()> {
-    if name.is_empty() || !name.iter().fold(true, |all, byte| all & IS_TOKEN[usize::from(*byte)]) {
-        let text = format!("invalid header name {:?}", String::from_utf8_lossy(name));
-        return Err(PyValueError::new_err(text));
-    }
-    let is_bad = |byte: u8| (byte == b'\r') | (byte == b'\n') | (byte == 0);
-    // Without a way out in the middle the compiler takes many bytes at a time.
-    if value.iter().fold(false, |any, byte| any | is_bad(*byte)) {
-        let name = String::from_utf8_lossy(name);
-        return Err(PyValueError::new_err(format!("the value of header {name:?} has a CR, LF or NUL in it")));
-    }
-    Ok(())
-}
+const CONTENT_LENGTH: &[u8] = b"content-length";
 
 /// RFC 9110 §8.6: digits only.
 fn parse_length(value: &[u8]) -> PyResult<u64> {
@@ -56,20 +69,3 @@ fn parse_length(value: &[u8]) -> PyResult<u64> {
         PyValueError::new_err(format!("invalid Content-Length {:?}", String::from_utf8_lossy(value)))
     })
 }
-
-/// RFC 9110 §5.6.2.
-const IS_TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let others = b"!#$%&'*+-.^_`|~";
-    let mut index = 0;
-    while index < others.len() {
-        table[others[index] as usize] = true;
-        index += 1;
-    }
-    table
-};

@@ -217,7 +217,10 @@ fn misuse_is_a_500_with_a_clear_entry() {
         ("start_response('200 OK', [('a', '\u{20ac}')])", "outside Latin-1"),
         ("start_response('200 OK', [('a b', 'c')])", "invalid header name \"a b\""),
         ("start_response('200 OK', [('', 'c')])", "invalid header name \"\""),
-        ("start_response('200 OK', [('X-A', 'b\\r\\nSet-Cookie: c')])", "has a CR, LF or NUL in it"),
+        (
+            "start_response('200 OK', [('X-A', 'b\\r\\nSet-Cookie: c')])",
+            "has a CR, LF, NUL or another control character in it",
+        ),
         ("start_response('200 OK', [('Content-Length', '+1')])", "invalid Content-Length \"+1\""),
         (
             "start_response('200 OK', [('Content-Length', '1'), ('content-length', '2')])",

@@ -71,6 +71,50 @@ impl Content {
     }
 }
 
+/// Bytes that are there for the duration of a call. What does not leave within it is kept.
+pub trait Lend {
+    /// The bytes: the same ones whenever it is asked.
+    fn bytes(&self) -> &[u8];
+
+    /// The same bytes as content that stays when the call is over.
+    fn keep(&self) -> Content;
+}
+
+/// The last part of a body, or all of it.
+#[derive(Clone)]
+pub enum Last<'a> {
+    /// Handed over.
+    Given(Content),
+    /// There for the duration of the call: most responses leave within it, and then nobody has to keep anything.
+    Lent(&'a dyn Lend),
+}
+
+impl Last<'_> {
+    /// No bytes.
+    pub const NOTHING: Self = Self::Given(Content::Static(b""));
+
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Given(content) => content.len(),
+            Self::Lent(lender) => lender.bytes().len() as u64,
+        }
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Content that stays.
+    pub fn keep(self) -> Content {
+        match self {
+            Self::Given(content) => content,
+            Self::Lent(lender) => lender.keep(),
+        }
+    }
+}
+
 impl From<Vec<u8>> for Content {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)

@@ -9,19 +9,20 @@
 //! Each state is a type and each step takes the old one, so that an answer after the end does not
 //! compile. All steps can be taken on any thread.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_http::{ResponseHead, Status};
 
-use crate::content::Content;
+use crate::content::{Content, Last};
 use crate::request::Request;
 
 /// What the server offers to an exchange. Not called by handlers.
 ///
-/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of `send_data`, perhaps `send_last`, then one of `finish` or
-/// `abort`. No call ever waits for the peer except [`wait`](Self::wait).
+/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of
+/// `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer except [`wait`](Self::wait).
 pub trait Respond: Send {
     /// Starts the response. `length` is the body's length where it is known.
     ///
@@ -30,7 +31,7 @@ pub trait Respond: Send {
     fn send_head(
         &mut self,
         request: &Request,
-        head: ResponseHead,
+        head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
@@ -40,17 +41,18 @@ pub trait Respond: Send {
     /// The peer is gone, or the body is longer than declared (the surplus is not sent).
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError>;
 
-    /// As [`send_data`](Self::send_data), and nothing follows: the caller calls `finish` next. The server may
-    /// send it together with what ends the response, and with other responses.
-    ///
-    /// # Errors
-    /// As [`send_data`](Self::send_data), as far as it is known by then.
-    fn send_last(&mut self, request: &Request, content: Content) -> Result<(), SendError> {
-        self.send_data(request, content).map(drop)
-    }
-
     /// Ends the response. The request comes back so that its memory can be used again.
     fn finish(self: Box<Self>, request: Box<Request>);
+
+    /// Ends the response with the last part of its body. The server may send it together with other responses.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data), as far as it is known by then. The response has ended all the same.
+    fn finish_with(mut self: Box<Self>, request: Box<Request>, last: Last<'_>) -> Result<(), SendError> {
+        let sent = if last.is_empty() { Ok(Flow::Ready) } else { self.send_data(&request, last.keep()) };
+        self.finish(request);
+        sent.map(drop)
+    }
 
     /// Ends the response in the middle: the connection closes so that the peer can see it.
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str);
@@ -161,8 +163,15 @@ impl Exchange {
     ///
     /// # Errors
     /// As [`Respond::send_head`] (a 500 was sent instead) and [`Respond::send_data`].
-    pub fn respond(self, head: ResponseHead, body: impl Into<Content>) -> Result<(), SendError> {
-        let body = body.into();
+    pub fn respond(self, head: impl Borrow<ResponseHead>, body: impl Into<Content>) -> Result<(), SendError> {
+        self.respond_with(head, Last::Given(body.into()))
+    }
+
+    /// As [`respond`](Self::respond), with a body that need not stay.
+    ///
+    /// # Errors
+    /// As [`respond`](Self::respond).
+    pub fn respond_with(self, head: impl Borrow<ResponseHead>, body: Last<'_>) -> Result<(), SendError> {
         self.start(head, Some(body.len()))?.finish_with(body)
     }
 
@@ -171,10 +180,14 @@ impl Exchange {
     ///
     /// # Errors
     /// As [`Respond::send_head`]; a 500 was sent instead.
-    pub fn start(mut self, head: ResponseHead, length: Option<u64>) -> Result<Stream, SendError> {
+    pub fn start(
+        mut self,
+        head: impl Borrow<ResponseHead>,
+        length: Option<u64>,
+    ) -> Result<Stream, SendError> {
         let mut responder = self.responder.take().expect("present until answered");
         let request = self.request.take().expect("present until answered");
-        match responder.send_head(&request, head, length) {
+        match responder.send_head(&request, head.borrow(), length) {
             Ok(()) => Ok(Stream { responder: Some(responder), request: Some(request) }),
             Err(error) => {
                 fail(responder, request);
@@ -187,7 +200,7 @@ impl Exchange {
 fn fail(mut responder: Box<dyn Respond>, request: Box<Request>) {
     const TEXT: &str = "The application failed to answer this request.\n";
     let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR).with("Content-Type", "text/plain");
-    if responder.send_head(&request, head, Some(TEXT.len() as u64)).is_ok() {
+    if responder.send_head(&request, &head, Some(TEXT.len() as u64)).is_ok() {
         // A peer that is gone needs no answer.
         let _ = responder.send_data(&request, Content::Static(TEXT.as_bytes()));
     }
@@ -257,13 +270,11 @@ impl Stream {
     ///
     /// # Errors
     /// As [`send`](Self::send).
-    pub fn finish_with(mut self, content: impl Into<Content>) -> Result<(), SendError> {
-        let content = content.into();
-        let request = self.request.as_ref().expect("present until finished");
-        let responder = self.responder.as_mut().expect("present until finished");
-        let sent = if content.is_empty() { Ok(()) } else { responder.send_last(request, content) };
-        self.finish();
-        sent
+    pub fn finish_with(mut self, last: Last<'_>) -> Result<(), SendError> {
+        let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) else {
+            return Err(SendError::Closed);
+        };
+        responder.finish_with(request, last)
     }
 
     /// Ends the response.

@@ -13,7 +13,7 @@ mod request;
 mod threads;
 
 pub use body::{Body, BodyReader, CloseFile, LiveBody};
-pub use content::{Content, FileRange, Owner};
+pub use content::{Content, FileRange, Last, Lend, Owner};
 pub use event_loop::{EventLoop, Turned, Turns};
 pub use exchange::{Exchange, Flow, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use maitred_h1::{HeadError, Sender};
+use maitred_h1::{Finish, HeadError, Sender};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::{Content, FileRange, Flow, Observe, Request, Respond, SendError};
+use maitred_runtime::{Content, FileRange, Flow, Last, Observe, Request, Respond, SendError};
 
 use crate::connection::Connection;
 use crate::group::Group;
@@ -47,10 +47,6 @@ pub(crate) struct Responder {
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
-    /// Nothing of the body follows.
-    last: bool,
-    /// The last part waits for the end of the turn.
-    deferred: bool,
     /// The request's body is still on its way.
     live: bool,
 }
@@ -74,8 +70,6 @@ impl Responder {
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
-            last: false,
-            deferred: false,
             live: false,
         }
     }
@@ -89,19 +83,14 @@ impl Responder {
         self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
     }
 
+    /// Has the connection send a part of the response.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
-        let Some(slot) = self.group.slots.find(self.token.slot) else { return Err(SendError::Closed) };
-        let mut place = slot.lock();
-        match place.as_mut().filter(|_| slot.generation() == self.token.generation) {
-            Some(connection) if self.last && self.group.scheduler.defers() => {
-                self.deferred = true;
-                connection.keep_last(&mut self.buffer, content, behind)
-            }
-            Some(connection) => {
-                connection.deliver(&self.group, self.token, &mut self.buffer, content, behind)
-            }
-            None => Err(SendError::Closed),
-        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let sent = self.with_connection(|connection| {
+            connection.deliver(&self.group, self.token, &mut buffer, Last::Given(content), behind)
+        });
+        self.buffer = buffer;
+        sent.unwrap_or(Err(SendError::Closed))
     }
 
     /// Calls `act` with the connection, if it is still there. Slot and generation are looked at under
@@ -112,28 +101,74 @@ impl Responder {
         place.as_mut().filter(|_| slot.generation() == self.token.generation).map(act)
     }
 
-    /// Ends the exchange on its connection and writes down what became of it.
-    fn end(mut self, request: Box<Request>, reusable: bool, end: End) {
-        self.last = true;
-        let sent =
-            if self.buffer.is_empty() { Ok(Flow::Ready) } else { self.deliver(Content::Static(b""), b"") };
-        let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
-        self.with_connection(|connection| connection.end_exchange(&self.group, self.token, reusable));
-        if self.deferred {
+    /// Ends the exchange on its connection, with the last part of the response and what stands behind it, and
+    /// writes down what became of it.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn end(
+        mut self,
+        request: Box<Request>,
+        reusable: bool,
+        end: End,
+        last: Last<'_>,
+        behind: &'static [u8],
+    ) -> Result<(), SendError> {
+        let defers = self.group.scheduler.defers();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let rest = !buffer.is_empty() || !last.is_empty();
+        let ended = self.with_connection(|connection| {
+            let sent = match rest {
+                true if defers => connection.keep_last(&mut buffer, last, behind),
+                true => connection.deliver(&self.group, self.token, &mut buffer, last, behind),
+                false => Ok(Flow::Ready),
+            };
+            let now = clock::monotonic();
+            connection.end_exchange(&self.group, self.token, reusable, now);
+            (sent.map(drop), now)
+        });
+        let (sent, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), clock::monotonic()));
+        if defers && rest {
             self.group.scheduler.send_later(self.token.to_u64());
         }
+        let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
         let outcome = Outcome {
             head: &request.head,
             peer: self.peer,
             status: self.status,
             body_bytes: self.body_bytes,
             began: self.began,
-            ended: clock::monotonic(),
+            ended,
             end,
         };
         self.group.site.counters.count(&outcome);
         self.group.site.log.access(&outcome);
-        recycle(request, self.buffer);
+        recycle(request, buffer);
+        sent
+    }
+
+    fn report_surplus(&mut self, request: &Request, surplus: u64) -> SendError {
+        if !std::mem::replace(&mut self.surplus_reported, true) {
+            self.group.site.log.error(format_args!(
+                "{}: the application sent {surplus} body bytes more than its response may have; they were dropped",
+                On(self.peer, request)
+            ));
+        }
+        SendError::TooLong { declared: self.body_bytes }
+    }
+
+    /// How a response ends that has been sent as `finish` says.
+    fn end_of(&self, request: &Request, finish: Finish) -> End {
+        if finish.short_by == 0 {
+            return End::Complete;
+        }
+        self.group.site.log.error(format_args!(
+            "{}: the application sent {} body bytes fewer than it declared; the connection is closed so \
+             that the peer can see it",
+            On(self.peer, request),
+            finish.short_by
+        ));
+        End::Cut
     }
 }
 
@@ -141,14 +176,14 @@ impl Respond for Responder {
     fn send_head(
         &mut self,
         request: &Request,
-        head: ResponseHead,
+        head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
         let ends = self.live && self.with_connection(Connection::begin_answer).unwrap_or(true);
         if ends || self.group.is_draining() {
             self.sender.close_after();
         }
-        let sent = with_date(|date| self.sender.send_head(&head, length, date, &mut self.buffer));
+        let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
         let log = &self.group.site.log;
         let on = On(self.peer, request);
         match sent {
@@ -183,37 +218,29 @@ impl Respond for Responder {
         } else {
             Flow::Ready
         };
-        if plan.surplus > 0 {
-            if !self.surplus_reported {
-                self.surplus_reported = true;
-                self.group.site.log.error(format_args!(
-                    "{}: the application sent {} body bytes more than its response may have; they were dropped",
-                    On(self.peer, request),
-                    plan.surplus
-                ));
-            }
-            return Err(SendError::TooLong { declared: self.body_bytes });
-        }
-        Ok(flow)
-    }
-
-    fn send_last(&mut self, request: &Request, content: Content) -> Result<(), SendError> {
-        self.last = true;
-        self.send_data(request, content).map(drop)
+        if plan.surplus > 0 { Err(self.report_surplus(request, plan.surplus)) } else { Ok(flow) }
     }
 
     fn finish(mut self: Box<Self>, request: Box<Request>) {
         let finish = self.sender.finish(None, &mut self.buffer);
-        if finish.short_by > 0 {
-            self.group.site.log.error(format_args!(
-                "{}: the application sent {} body bytes fewer than it declared; the connection is closed so \
-                 that the peer can see it",
-                On(self.peer, &request),
-                finish.short_by
-            ));
-        }
-        let end = if finish.short_by > 0 { End::Cut } else { End::Complete };
-        (*self).end(request, finish.reusable, end);
+        let end = self.end_of(&request, finish);
+        // A peer that is gone has been noted.
+        let _ = (*self).end(request, finish.reusable, end, Last::NOTHING, b"");
+    }
+
+    fn finish_with(mut self: Box<Self>, request: Box<Request>, last: Last<'_>) -> Result<(), SendError> {
+        let length = last.len();
+        let (plan, finish) = self.sender.send_last(length, &mut self.buffer);
+        self.body_bytes += plan.allowed;
+        let last = match plan.allowed {
+            0 => Last::NOTHING,
+            allowed if allowed < length => Last::Given(cut(last.keep(), allowed)),
+            _ => last,
+        };
+        let surplus = (plan.surplus > 0).then(|| self.report_surplus(&request, plan.surplus));
+        let end = self.end_of(&request, finish);
+        let sent = (*self).end(request, finish.reusable, end, last, plan.suffix);
+        surplus.map_or(sent, Err)
     }
 
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
@@ -225,7 +252,7 @@ impl Respond for Responder {
             log.error(format_args!("{on}: the response was cut: {reason}"));
         }
         // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
-        (*self).end(request, false, End::Cut);
+        let _ = (*self).end(request, false, End::Cut, Last::NOTHING, b"");
     }
 
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {

@@ -33,9 +33,30 @@ pub(crate) struct Scratch {
     /// Slots whose deadline is due.
     pub(crate) due: Vec<u32>,
     date: Date,
+    /// The time now, if this thread has just looked at the clock, in monotonic nanoseconds.
+    fresh: Option<u64>,
+    /// The last [`now`](Self::now).
+    last: u64,
 }
 
 impl Scratch {
+    /// The time now, in monotonic nanoseconds.
+    pub(crate) fn now(&mut self) -> u64 {
+        self.last = self.fresh.take().unwrap_or_else(clock::monotonic);
+        self.last
+    }
+
+    /// The thread has just looked at the clock, or may have waited since it did: a look costs as much as
+    /// twenty bytes of a head.
+    pub(crate) fn set_now(&mut self, now: Option<u64>) {
+        self.fresh = now;
+    }
+
+    /// When the present turn began.
+    pub(crate) fn last_now(&self) -> u64 {
+        self.last
+    }
+
     /// The receive buffer; give it back with [`return_receive`](Self::return_receive).
     pub(crate) fn take_receive(&mut self) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.receive);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use maitred_io::socket::{Moved, Socket};
-use maitred_runtime::Content;
+use maitred_runtime::{Content, Last};
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).
@@ -159,6 +159,14 @@ impl Segment {
     /// The bytes that have not left; `None` for a file.
     fn rest(&self) -> Option<&[u8]> {
         bytes_of(&self.content).map(|bytes| &bytes[self.done as usize..])
+    }
+}
+
+/// The bytes of what is in memory; `None` for a file.
+pub(crate) fn last_bytes<'a>(last: &'a Last<'_>) -> Option<&'a [u8]> {
+    match last {
+        Last::Given(content) => bytes_of(content),
+        Last::Lent(lender) => Some(lender.bytes()),
     }
 }
 

@@ -13,7 +13,9 @@ use harness::{
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Events, Interest, Poller, Waker};
-use maitred_runtime::{EventLoop, Exchange, Flow, Handler, Observe, ThreadBody, ThreadHost, Turned, Turns};
+use maitred_runtime::{
+    EventLoop, Exchange, Flow, Handler, Last, Observe, ThreadBody, ThreadHost, Turned, Turns,
+};
 use maitred_server::Routes;
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 
@@ -272,7 +274,7 @@ fn room_is_told() {
     while stream.is_full() {
         hear.recv_timeout(PATIENCE).unwrap();
     }
-    stream.finish_with("the end").unwrap();
+    stream.finish_with(Last::Given("the end".into())).unwrap();
     let answer = reader.join().unwrap();
     assert!(answer.ends_with("7\r\nthe end\r\n0\r\n\r\n"));
     assert_eq!(answer.matches('x').count(), sent);

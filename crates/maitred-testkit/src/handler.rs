@@ -79,7 +79,7 @@ mod tests {
     struct Keep(Answers);
 
     impl Respond for Keep {
-        fn send_head(&mut self, _: &Request, head: ResponseHead, _: Option<u64>) -> Result<(), SendError> {
+        fn send_head(&mut self, _: &Request, head: &ResponseHead, _: Option<u64>) -> Result<(), SendError> {
             lock(&self.0).push((head.status.code(), Vec::new()));
             Ok(())
         }

@@ -186,3 +186,50 @@ fn a_span_of_another_set_reads_as_empty() {
     let furthest = Span { start: u32::MAX, length: u32::MAX };
     assert_eq!(other.bytes(furthest), b"");
 }
+
+#[test]
+fn tokens_and_values() {
+    for good in ["A", "Content-Type", "x_y", "a.b", "0", "!#$%&'*+-.^_`|~"] {
+        assert!(is_token(good.as_bytes()), "{good}");
+    }
+    for bad in ["", "a b", "a:", "a\r", "\n", "ä", "a\0", "(a)", "a/b", "@", "[", "{"] {
+        assert!(!is_token(bad.as_bytes()), "{bad}");
+    }
+    for byte in 0..=255u8 {
+        let is_bad = byte != b'\t' && byte.is_ascii_control();
+        assert_eq!(is_value(&[b'a', byte, b'b']), !is_bad, "{byte}");
+    }
+}
+
+#[test]
+fn a_set_knows_whether_all_its_fields_were_checked() {
+    let mut set = FieldSet::new();
+    assert_eq!(set.push_checked(b"A", b"b\tc \xe9"), Ok(()));
+    for (name, value, error) in [
+        (&b"a b"[..], &b"c"[..], InvalidField::Name),
+        (b"", b"c", InvalidField::Name),
+        (b"a", b"c\r\nd: e", InvalidField::Value),
+        (b"a", b"\0", InvalidField::Value),
+        (b"a", b"\x7f", InvalidField::Value),
+    ] {
+        assert_eq!(set.push_checked(name, value), Err(error));
+    }
+    assert!(set.is_checked() && set.len() == 1);
+    let kept = set.clone();
+    let ways: [fn(&mut FieldSet); 4] = [
+        |set| assert!(set.push("b", "c")),
+        |set| assert!(set.set("A", "\r\n")),
+        |set| assert!(set.push_missing("b", "c")),
+        |set| {
+            let span = set.adopt(b"a: b").unwrap_or_default();
+            set.push_spans(span.part(0, 1), span.part(3, 1));
+        },
+    ];
+    for add in ways {
+        let mut set = kept.clone();
+        add(&mut set);
+        assert!(!set.is_checked());
+        set.clear();
+        assert!(set.is_checked());
+    }
+}

@@ -1,6 +1,6 @@
 //! `http.response.start`, checked and turned into a response head.
 
-use maitred_http::{ResponseHead, Status};
+use maitred_http::Status;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {
     let Some(status) = message.get(intern!(py, "status"))? else {
         return Err(PyValueError::new_err("http.response.start has no 'status'; it is an int such as 200"));
     };
-    let mut declared = Declared::new(ResponseHead::new(parse_status(&status)?));
+    let mut declared = Declared::new(parse_status(&status)?, None);
     match message.get(intern!(py, "headers"))? {
         Some(headers) if !headers.is_none() => push_all(&mut declared, &headers)?,
         _ => {}

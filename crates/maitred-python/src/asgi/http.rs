@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maitred_http::{Method, ResponseHead, Status};
-use maitred_runtime::{Body, Content, Exchange, Flow, SendError, Stream};
+use maitred_runtime::{Body, Exchange, Flow, Last, SendError, Stream};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -150,16 +150,16 @@ impl Http {
     }
 
     /// Sends a part of the body, the last one unless there is `more`.
-    pub(super) fn send(&self, py: Python<'_>, content: Content, more: bool) -> PyResult<Flow> {
+    pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
         let mut state = self.state();
         let sent = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
             Phase::Waiting { exchange, declared: Some(declared) } if more => {
-                start(&mut state, exchange, declared, content)
+                start(&mut state, exchange, declared, body)
             }
             Phase::Waiting { exchange, declared: Some(declared) } => {
-                whole(exchange, declared, content, self.is_head).map(|()| Flow::Ready)
+                whole(exchange, declared, body, self.is_head).map(|()| Flow::Ready)
             }
-            Phase::Streaming { stream } => go_on(&mut state, stream, content, more),
+            Phase::Streaming { stream } => go_on(&mut state, stream, body, more),
             unchanged => {
                 let error = match &unchanged {
                     Phase::Over { peer_gone: true } => self.adapter().disconnected(py),
@@ -338,48 +338,42 @@ fn start(
     state: &mut State,
     exchange: Exchange,
     declared: Declared,
-    content: Content,
+    body: Last<'_>,
 ) -> Result<Flow, SendError> {
-    let mut stream = exchange.start(declared.head, declared.length)?;
-    if content.is_empty() {
+    let started = exchange.start(&declared.head, declared.length);
+    Declared::recycle(declared.head);
+    let mut stream = started?;
+    if body.is_empty() {
         // Nothing but the head is to be sent now; it would wait for the body otherwise.
         stream.wait(Duration::ZERO)?;
     }
-    go_on(state, stream, content, true)
+    go_on(state, stream, body, true)
 }
 
-fn go_on(state: &mut State, mut stream: Stream, content: Content, more: bool) -> Result<Flow, SendError> {
-    let sent = if content.is_empty() { Ok(Flow::Ready) } else { stream.send(content) };
+fn go_on(state: &mut State, mut stream: Stream, body: Last<'_>, more: bool) -> Result<Flow, SendError> {
+    if !more {
+        // The engine delivers it; nobody has to wait.
+        return stream.finish_with(body).map(|()| Flow::Ready);
+    }
+    let sent = if body.is_empty() { Ok(Flow::Ready) } else { stream.send(body.keep()) };
     match sent {
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
         // What was declared has been sent, so the response is whole.
         Err(_) => stream.finish(),
-        Ok(_) if more => state.phase = Phase::Streaming { stream },
-        Ok(_) => {
-            stream.finish();
-            // The engine delivers it; nobody has to wait.
-            return Ok(Flow::Ready);
-        }
+        Ok(_) => state.phase = Phase::Streaming { stream },
     }
     sent
 }
 
 /// A body that is complete: one write where the declared length does not speak against it.
-fn whole(exchange: Exchange, declared: Declared, content: Content, is_head: bool) -> Result<(), SendError> {
+fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) -> Result<(), SendError> {
     let Declared { head, length } = declared;
-    if content.is_empty() {
-        // Without a body by nature, "nothing" says nothing about the length a GET would have.
-        let bodyless = is_head || head.status.forbids_body();
-        exchange.start(head, length.or((!bodyless).then_some(0)))?.finish();
-        return Ok(());
-    }
-    if length.is_none_or(|length| length == content.len()) {
-        return exchange.respond(head, content);
-    }
-    let mut stream = exchange.start(head, length)?;
-    let sent = stream.send(content);
-    stream.finish();
-    sent.map(drop)
+    // Without a body by nature, "nothing" says nothing about the length a GET would have.
+    let bodyless = is_head || head.status.forbids_body();
+    let length = length.or_else(|| (!body.is_empty() || !bodyless).then(|| body.len()));
+    let started = exchange.start(&head, length);
+    Declared::recycle(head);
+    started?.finish_with(body)
 }
 
 fn after_the_end(kind: &str) -> PyErr {

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use maitred_runtime::{Content, Flow};
+use maitred_runtime::{Content, Flow, Last};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use super::http::Http;
 use super::message::Message;
 use super::native::{Native, Object, answer, object_at};
 use super::pending::{Pending, What};
-use crate::block;
+use crate::block::Lent;
 use crate::report::type_name;
 use crate::text::latin1_of;
 
@@ -64,11 +64,14 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 Some(more) => more.is_truthy()?,
                 None => false,
             };
-            let body = match message.get(intern!(py, "body"))? {
-                Some(body) => content(&body)?,
-                None => Content::Static(b""),
+            let body = message.get(intern!(py, "body"))?;
+            let lent = body.as_ref().and_then(|body| body.cast::<PyBytes>().ok()).map(Lent);
+            let last = match (&lent, &body) {
+                (Some(lent), _) => Last::Lent(lent),
+                (None, Some(body)) => Last::Given(copied(body)?),
+                (None, None) => Last::NOTHING,
             };
-            let what = match http.send(py, body, more)? {
+            let what = match http.send(py, last, more)? {
                 Flow::Full => Some(What::Room),
                 Flow::Ready => (more && http.has_sent_much()).then_some(What::Turn),
             };
@@ -107,10 +110,8 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
     }
 }
 
-fn content(body: &Bound<'_, PyAny>) -> PyResult<Content> {
-    if let Ok(bytes) = body.cast::<PyBytes>() {
-        return Ok(block::content(bytes));
-    }
+/// What is like bytes, as it is now.
+fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
     if let Ok(bytes) = body.cast::<PyByteArray>() {
         return Ok(Content::Bytes(bytes.to_vec()));
     }

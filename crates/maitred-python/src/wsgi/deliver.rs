@@ -54,7 +54,7 @@ pub(super) fn deliver(py: Python<'_>, result: &Bound<'_, PyAny>, start: &Respons
         if let Ok(only) = list.get_item(0)
             && list.len() == 1
         {
-            return deliver_one(py, &only, start);
+            return deliver_one(&only, start);
         }
         // A copy: the list could change while a block is being sent.
         deliver_all(py, &list.to_tuple(), start)
@@ -69,12 +69,12 @@ pub(super) fn deliver(py: Python<'_>, result: &Bound<'_, PyAny>, start: &Respons
     }
 }
 
-fn deliver_one(py: Python<'_>, block: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
+fn deliver_one(block: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
     let block = bytes_of(block)?;
     if block.as_bytes().is_empty() {
         return Ok(start.finish()?);
     }
-    Ok(start.send_whole(py, block::content(block))?)
+    Ok(start.send_only(block)?)
 }
 
 fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &Response) -> Result<(), Trouble> {

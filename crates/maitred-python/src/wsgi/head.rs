@@ -1,6 +1,6 @@
 //! What an application passes to `start_response`, checked and turned into a response head.
 
-use maitred_http::{ResponseHead, Status};
+use maitred_http::Status;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -11,7 +11,8 @@ use crate::text::latin1_of;
 
 /// Checks `status` and `headers` as PEP 3333 demands of them.
 pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
-    let mut declared = Declared::new(parse_status(status)?);
+    let (status, reason) = parse_status(status)?;
+    let mut declared = Declared::new(status, reason);
     let Ok(headers) = headers.cast::<PyList>() else {
         let given = type_name(headers);
         return Err(PyTypeError::new_err(format!("the headers must be a list of tuples, not {given}")));
@@ -31,7 +32,7 @@ pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Py
 }
 
 /// `"404 Not Found"`: three digits, a space and the reason. The reason may be missing.
-fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<ResponseHead> {
+fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<(Status, Option<Box<[u8]>>)> {
     let Ok(text) = status.cast::<PyString>() else {
         let given = type_name(status);
         return Err(PyTypeError::new_err(format!("the status must be a str like '200 OK', not {given}")));
@@ -55,14 +56,13 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<ResponseHead> {
             format!("{:?} is an interim status; start_response takes the final one", text.to_string_lossy());
         return Err(PyValueError::new_err(text));
     }
-    let mut head = ResponseHead::new(status);
-    if !reason.is_empty() && reason != status.reason().as_bytes() {
-        if reason.iter().any(u8::is_ascii_control) {
-            return Err(invalid());
-        }
-        head.reason = Some(reason.into());
+    if reason.is_empty() || reason == status.reason().as_bytes() {
+        return Ok((status, None));
     }
-    Ok(head)
+    if reason.iter().any(u8::is_ascii_control) {
+        return Err(invalid());
+    }
+    Ok((status, Some(reason.into())))
 }
 
 /// The bytes of a "bytes-as-unicode" string, the only text PEP 3333 allows in a head.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Content, Exchange, FileRange, Flow, SendError, Stream};
+use maitred_runtime::{Content, Exchange, FileRange, Flow, Last, SendError, Stream};
 use pyo3::exceptions::{
     PyAssertionError, PyBrokenPipeError, PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::head;
-use crate::block;
+use crate::block::{self, Lent};
 use crate::declared::Declared;
 use crate::report::type_name;
 
@@ -156,21 +156,32 @@ impl Response {
                 });
             }
         };
-        let started = exchange.start(head, length.or(whole)).map_err(|error| {
+        let started = exchange.start(&head, length.or(whole)).map_err(|error| {
             *phase = Phase::Over { peer_gone: error == SendError::Closed };
             Unsent::Refused(error)
         });
+        Declared::recycle(head);
         Ok((started?, false))
     }
 
-    /// Sends the whole body and ends the response: one write where nothing was sent before.
+    /// Sends the only block of a body and ends the response: one write where nothing was sent before.
+    pub(super) fn send_only(&self, block: &Bound<'_, PyBytes>) -> Result<(), Unsent> {
+        self.send_last(block.py(), Last::Lent(&Lent(block)))
+    }
+
+    /// The same for content that the engine may keep.
     pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
+        self.send_last(py, Last::Given(body))
+    }
+
+    fn send_last(&self, py: Python<'_>, body: Last<'_>) -> Result<(), Unsent> {
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Busy) {
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
                 if length.is_none_or(|length| length == body.len()) =>
             {
-                let answered = exchange.respond(head, body);
+                let answered = exchange.respond_with(&head, body);
+                Declared::recycle(head);
                 *phase = Phase::Over { peer_gone: answered == Err(SendError::Closed) };
                 answered.map_err(Unsent::Refused)
             }
@@ -178,7 +189,7 @@ impl Response {
                 *phase = unchanged;
                 drop(phase);
                 let length = body.len();
-                self.send(py, body, Some(length))?;
+                self.send(py, body.keep(), Some(length))?;
                 self.finish()
             }
         }

@@ -55,7 +55,7 @@ struct Responder {
 }
 
 impl Respond for Responder {
-    fn send_head(&mut self, _: &Request, head: ResponseHead, length: Option<u64>) -> Result<(), SendError> {
+    fn send_head(&mut self, _: &Request, head: &ResponseHead, length: Option<u64>) -> Result<(), SendError> {
         let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
         let fields = head.fields.iter().map(|(name, value)| (text(name), text(value))).collect();
         let reason = text(head.reason.as_deref().unwrap_or(head.status.reason().as_bytes()));

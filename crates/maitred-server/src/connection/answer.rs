@@ -19,7 +19,7 @@ use crate::writer::bytes_of;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.
-pub(super) const MAX_COPIED: u64 = 16 * 1024;
+const MAX_COPIED: u64 = 16 * 1024;
 
 /// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
 const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";

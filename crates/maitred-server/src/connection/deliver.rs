@@ -1,18 +1,22 @@
 //! Delivering: what a handler sends through its responder, from whatever thread, under the slot's
 //! lock. What the socket does not take stays with the writer, and turns send it on.
 
+use std::io::IoSlice;
+
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::{Content, Flow, SendError};
+use maitred_runtime::{Content, Flow, Last, SendError};
 
-use super::answer::MAX_COPIED;
 use super::{Connection, DRAIN_GRACE, Phase, has_made_room, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::responder::MAX_HELD;
-use crate::writer::{Sent, Writer, bytes_of};
+use crate::writer::{Sent, Writer, last_bytes};
+
+/// Content up to this size is copied behind its head: a call with several buffers costs more than the copy.
+const MAX_COPIED: usize = 4096;
 
 impl Connection {
     /// Sends a part of a handler's response: `head` and what stands before the content, the content,
@@ -25,26 +29,44 @@ impl Connection {
         group: &Group,
         token: Token,
         before: &mut Vec<u8>,
-        content: Content,
+        content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
         if self.dead {
             return Err(SendError::Closed);
         }
-        if let Some(bytes) = bytes_of(&content)
-            && content.len() <= MAX_COPIED
-        {
-            before.extend_from_slice(bytes);
-            before.extend_from_slice(behind);
-            if self.writer.is_none() {
-                return self.send_or_keep(group, token, before);
+        match last_bytes(&content) {
+            Some(bytes) if bytes.len() <= MAX_COPIED => {
+                before.extend_from_slice(bytes);
+                before.extend_from_slice(behind);
+                if self.writer.is_none() {
+                    return self.send_or_keep(group, token, before);
+                }
+                self.writer_push(before);
             }
-            self.writer_push(before);
-        } else {
-            self.writer_push(before);
-            let writer = self.writer.get_or_insert_default();
-            writer.push(content, 0);
-            writer.push(Content::Static(behind), 0);
+            Some(bytes) if self.writer.is_none() => {
+                let parts = [IoSlice::new(before), IoSlice::new(bytes), IoSlice::new(behind)];
+                let done = match self.socket.send_all(&parts) {
+                    Moved::Bytes(count) => count,
+                    Moved::Blocked => 0,
+                    Moved::End | Moved::Failed(_) => return self.fail_sending(group, token),
+                };
+                let (before_length, length) = (before.len(), bytes.len());
+                if done == before_length + length + behind.len() {
+                    before.clear();
+                    return Ok(Flow::Ready);
+                }
+                let left = |earlier: usize| done.saturating_sub(earlier) as u64;
+                let writer = self.writer.get_or_insert_default();
+                writer.push(std::mem::take(before).into(), left(0).min(before_length as u64));
+                writer.push(content.keep(), left(before_length).min(length as u64));
+                writer.push(Content::Static(behind), left(before_length + length));
+                if done == 0 {
+                    self.put_off(group, token);
+                    return Ok(self.flow());
+                }
+            }
+            _ => self.queue(before, content, behind),
         }
         self.send_kept(group, token)
     }
@@ -56,24 +78,32 @@ impl Connection {
     pub(crate) fn keep_last(
         &mut self,
         before: &mut Vec<u8>,
-        content: Content,
+        content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
         if self.dead {
             return Err(SendError::Closed);
         }
-        let bytes = bytes_of(&content).filter(|bytes| bytes.len() as u64 <= MAX_COPIED);
-        if let Some(bytes) = bytes {
-            before.extend_from_slice(bytes);
-            before.extend_from_slice(behind);
-            self.writer_push(before);
-        } else {
-            self.writer_push(before);
-            let writer = self.writer.get_or_insert_default();
-            writer.push(content, 0);
-            writer.push(Content::Static(behind), 0);
+        match last_bytes(&content) {
+            Some(bytes) if bytes.len() <= MAX_COPIED => {
+                before.extend_from_slice(bytes);
+                before.extend_from_slice(behind);
+                self.writer_push(before);
+            }
+            _ => self.queue(before, content, behind),
         }
         Ok(Flow::Ready)
+    }
+
+    fn queue(&mut self, before: &mut Vec<u8>, content: Last<'_>, behind: &'static [u8]) {
+        self.writer_push(before);
+        let writer = self.writer.get_or_insert_default();
+        writer.push(content.keep(), 0);
+        writer.push(Content::Static(behind), 0);
+    }
+
+    fn flow(&self) -> Flow {
+        if self.is_full() { Flow::Full } else { Flow::Ready }
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
@@ -117,15 +147,13 @@ impl Connection {
                 Ok(Flow::Ready)
             }
             Sent::Blocked => {
-                let full = now > MAX_HELD;
                 self.put_off(group, token);
-                Ok(if full { Flow::Full } else { Flow::Ready })
+                Ok(self.flow())
             }
             Sent::Budget => {
-                let full = now > MAX_HELD;
                 self.put_off(group, token);
                 group.resume(token);
-                Ok(if full { Flow::Full } else { Flow::Ready })
+                Ok(self.flow())
             }
             Sent::Broken(error) => {
                 group.site.log.info(format_args!("{}: sending: {error}", self.peer));
@@ -163,8 +191,8 @@ impl Connection {
         self.dead
     }
 
-    /// The handler has finished its response; `reusable` says whether another one may follow.
-    pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool) {
+    /// The handler has finished its response at `now`; `reusable` says whether another one may follow.
+    pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool, now: u64) {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
         self.observer = None;
@@ -185,7 +213,7 @@ impl Connection {
             self.unread = self.watched == Interest::Write;
         }
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
-        self.deadline = clock::monotonic() + wait;
+        self.deadline = now + wait;
         group.set_deadline(token.slot, self.deadline);
         if self.unread || !self.input.is_empty() || self.incoming.is_some() {
             group.resume(token);

@@ -18,7 +18,7 @@ use std::time::Instant;
 use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
 use maitred_http::{BodyLength, RequestHead};
 use maitred_io::socket::Moved;
-use maitred_runtime::{Content, LiveBody, Observe};
+use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
 use super::body::Keeping;
@@ -264,7 +264,7 @@ impl Connection {
             && let Some(mut interim) = live.interim.take()
         {
             // Whether the peer is gone is seen below.
-            let _ = self.deliver(group, reader.token, &mut interim, Content::Static(b""), b"");
+            let _ = self.deliver(group, reader.token, &mut interim, Last::NOTHING, b"");
         }
         loop {
             if let Some(end) = live.end {

@@ -101,14 +101,16 @@ impl<S: Serve> Worker<'_, S> {
             return;
         }
         self.before_entry();
-        let entry = later(run.mine);
+        // What came from the poller has just been read. Entries are told from others by their time.
+        let entry = self.scratch.last_now().max(run.mine + 1);
         if !scheduler.pool.gate.renew(run.mine, entry) {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
         scheduler.pool.gate.count_entry();
         scheduler.run(job, &**self.server);
-        run.mine = later(entry);
+        run.mine = clock::monotonic().max(entry + 1);
+        self.scratch.set_now(Some(run.mine));
         if !scheduler.pool.gate.renew(entry, run.mine) {
             run.ended = true;
             return;
@@ -159,9 +161,4 @@ struct Run<J> {
     mine: u64,
     next: Option<J>,
     ended: bool,
-}
-
-/// The time now, but after `before`: an entry is told from others by its time.
-fn later(before: u64) -> u64 {
-    clock::monotonic().max(before + 1)
 }

@@ -79,6 +79,7 @@ impl<'a, S: Serve> Worker<'a, S> {
     /// connections that always have more to do leave room for those that have something new.
     fn round(&mut self) -> Parked {
         let scheduler = self.scheduler();
+        self.scratch.set_now(None);
         if self.away {
             self.away = false;
             return self.park(|_| scheduler.pool.gate.is_watched());

@@ -88,7 +88,7 @@ impl Group {
         }
         let mut job = None;
         let mut ended = false;
-        let now = clock::monotonic();
+        let now = scratch.now();
         loop {
             let signals = slot.claim.take();
             let mut place = slot.lock();
