@@ -109,6 +109,7 @@ class Runner:
             limit = await self._finish
             await self._end(loop, lifespan, loop.time() + limit)
         await self._cancel(self._others(), "cancelled at the end")
+        await self._close_generators()
         await loop.shutdown_asyncgens()
         await loop.shutdown_default_executor()
 
@@ -117,9 +118,20 @@ class Runner:
         requests = {task for task in self._others() if isinstance(task.get_coro(), self._engine.request_type)}
         left = deadline - loop.time() - KEPT_FOR_SHUTDOWN
         if requests and left > 0:
-            _, requests = await asyncio.wait(requests, timeout=left)
+            requests = (await asyncio.wait(requests, timeout=left))[1]
         await self._cancel(requests, "requests cancelled at the end")
+        requests.clear()
+        await self._close_generators()
         await lifespan.shut_down(deadline - loop.time())
+
+    async def _close_generators(self) -> None:
+        """Lets asynchronous generators end that were left in the middle. Once nobody refers to such a one, the loop
+        closes it by a task, which begins an iteration later."""
+        for _ in range(2):
+            await asyncio.sleep(0)
+        closing = {task for task in self._others() if type(task.get_coro()).__name__ == "async_generator_athrow"}
+        if closing:
+            await asyncio.wait(closing, timeout=CANCEL_LIMIT)
 
     def _others(self) -> set[asyncio.Task[Any]]:
         return asyncio.all_tasks() - {asyncio.current_task()}

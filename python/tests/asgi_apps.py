@@ -103,6 +103,17 @@ async def body_as_task(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @one
+async def reads_beside_others(scope: Scope, receive: Receive, send: Send) -> None:
+    """How many others had their turn while a body was read."""
+    parts, others, more = 0, [], True
+    while more:
+        more = (await receive())["more_body"]
+        parts += 1
+        asyncio.get_running_loop().call_soon(others.append, parts)
+    await answer(send, [parts, len(others)])
+
+
+@one
 async def reads_while_it_answers(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200})
     more = True
@@ -212,6 +223,40 @@ async def waits_for_disconnect(scope: Scope, receive: Receive, send: Send) -> No
     await asyncio.sleep(0)
     NOTES["waits"].append("waiting")
     NOTES["disconnected"].append([(await one)["type"] for one in waiting])
+
+
+@one
+async def ends_at_disconnect(scope: Scope, receive: Receive, send: Send) -> None:
+    await read(receive)
+    if argument(scope, "when") == "streaming":
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"part", "more_body": True})
+    NOTES["ends"].append("waiting")
+    assert (await receive())["type"] == "http.disconnect"
+    NOTES["ends"].append("ended")
+
+
+@one
+async def large_head(scope: Scope, receive: Receive, send: Send) -> None:
+    """More than a connection takes, and someone waits for a message already."""
+    await read(receive)
+    waiting = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"y" * 1000)] * 20_000})
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    NOTES["large head"].append("sent")
+    NOTES["large head"].append((await waiting)["type"])
+
+
+@one
+async def sends_beside_others(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says at the end whether others had their turn meanwhile."""
+    others: list[bytes] = []
+    asyncio.get_running_loop().call_soon(others.append, b"others")
+    await send({"type": "http.response.start", "status": 200})
+    for _ in range(1000):
+        await send({"type": "http.response.body", "body": b".", "more_body": True})
+    await send({"type": "http.response.body", "body": b"".join(others)})
 
 
 @one

@@ -55,6 +55,11 @@ def test_a_body_can_be_sent_back_while_it_is_read(asgi: Server, body: bytes) -> 
     assert asgi.fetch("/reads_while_it_answers", "POST", body).body == body
 
 
+def test_who_reads_a_large_body_lets_others_run(asgi: Server) -> None:
+    parts, others = json.loads(asgi.fetch("/reads_beside_others", "POST", LARGE).body)
+    assert (parts, others) == (4, 3)
+
+
 def test_receive_can_be_awaited_in_every_way(asgi: Server) -> None:
     assert asgi.fetch("/body_as_task", "POST", b"by a task").body == b"by a task"
     assert asgi.fetch("/gives_up_receiving").body == b"given up"
@@ -174,10 +179,33 @@ def test_a_slow_reader_stops_the_application_and_is_told_when_it_leaves(asgi: Se
     assert "ClientDisconnected" not in asgi.said, "nobody's fault"
 
 
+def test_who_sends_many_parts_lets_others_run(asgi: Server) -> None:
+    assert asgi.fetch("/sends_beside_others").body == b"." * 1000 + b"others"
+
+
+def test_a_peer_that_leaves_a_large_head_is_told_to_who_waits(asgi: Server) -> None:
+    with open_request(asgi, "/large_head"):
+        assert note(asgi, "large head") == "sent"
+    assert note(asgi, "large head") == "http.disconnect"
+
+
 def test_a_peer_that_leaves_is_told_to_all_who_wait(asgi: Server) -> None:
     with open_request(asgi, "/waits_for_disconnect"):
         assert note(asgi, "waits") == "waiting"
     assert note(asgi, "disconnected") == ["http.disconnect"] * 3
+
+
+@pytest.mark.parametrize("when", ["waiting", "streaming"])
+def test_an_application_that_ends_because_its_peer_has_left_is_no_error(asgi: Server, when: str) -> None:
+    start = len(asgi.said)
+    with open_request(asgi, f"/ends_at_disconnect?when={when}") as peer:
+        if when == "streaming":
+            read_until(peer, b"part\r\n")
+        assert note(asgi, "ends") == "waiting"
+    assert note(asgi, "ends") == "ended"
+    assert asgi.fetch("/returns?when=at+once").status == 500
+    asgi.wait_for("GET /returns: the application returned without a response", start)
+    assert "/ends_at_disconnect" not in "".join(re.findall(".* error .*\n", asgi.said[start:]))
 
 
 @pytest.mark.parametrize(

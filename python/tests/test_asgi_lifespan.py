@@ -191,6 +191,46 @@ def test_what_does_not_end_is_cancelled_and_named(serve_asgi: Serve) -> None:
     assert server.said.index("background ended") < server.said.index("stopping")
 
 
+STREAM = """
+import asyncio
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        for _ in range(2):
+            message = await receive()
+            print(message["type"], flush=True)
+            await send({"type": message["type"] + ".complete"})
+        return
+
+    async def parts():
+        try:
+            while True:
+                yield b"x" * 65536
+        finally:
+            await asyncio.sleep(0)
+            print("generator closed", flush=True)
+
+    await send({"type": "http.response.start", "status": 200})
+    stream = parts()  # The traceback of what ends this function refers to it.
+    async for part in stream:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_generators_of_streams_that_are_cut_end_before_the_shutdown(serve_asgi: Serve, loop: str) -> None:
+    server = serve_asgi("--loop", loop, "--drain-timeout", "0.001", source=STREAM)
+    peers = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(3)]
+    for peer in peers:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert peer.recv(1) == b"H"
+    assert server.stop() == 1
+    for peer in peers:
+        peer.close()
+    assert server.said.count("generator closed") == 3, server.said
+    assert "generator closed" not in server.said.split("lifespan.shutdown")[1]
+
+
 def test_requests_that_run_at_the_end_are_answered_first(serve_asgi: Serve) -> None:
     source = APP + ORDERLY.replace(
         "async def lifespan", "gate = asyncio.Event()\n\nasync def lifespan"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import threading
 from pathlib import Path
 
@@ -63,6 +64,23 @@ def test_a_loop_that_stands_still_is_told_of(
         each.join(PATIENCE)
     assert replies == [b"through"] * 2
     assert server.stop() == 0
+
+
+def test_a_loop_that_stands_still_at_the_end_is_not_said_to_be_back(serve_asgi: Serve, tmp_path: Path) -> None:
+    server = serve_asgi("--drain-timeout", "0.001", source=SOURCE)
+    asking = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(2)]
+    asking[0].sendall(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
+    server.wait_for("at the door")
+    asking[1].sendall(b"GET /other HTTP/1.1\r\nHost: a\r\n\r\n")
+    server.wait_for("has been standing still")
+    server.process.terminate()
+    assert [peer.recv(1) for peer in asking] == [b"", b"H"], "one is cut, the other refused"
+    for peer in asking:
+        peer.close()
+    with open(tmp_path / "door", "wb", buffering=0) as door:
+        door.write(b"x")
+    assert server.process.wait(PATIENCE) == 1
+    assert "is back" not in server.said
 
 
 def test_it_can_be_switched_off(serve_asgi: Serve, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from conftest import Server
+from conftest import Serve, Server
 
 NEW = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio has it from 3.11 on")
 
@@ -52,3 +52,23 @@ def test_many_requests_wait_at_the_same_time(asgi: Server) -> None:
     for thread in threads:
         thread.join(30)
     assert bodies == [b"manyend"] * 50
+
+
+NESTED = """
+import asyncio
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    # Whatever the loop watches for the server. nest_asyncio comes here, too, when something is there to be read.
+    for key in list(asyncio.get_running_loop()._selector.get_map().values()):
+        reader = key.data[0]
+        if "maitred" in repr(reader):
+            reader._callback()
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": b"answered"})
+"""
+
+
+def test_a_handler_may_run_the_loop_itself(serve_asgi: Serve) -> None:
+    server = serve_asgi("--loop", "asyncio", source=NESTED)
+    assert [server.fetch("/").body for _ in range(2)] == [b"answered"] * 2

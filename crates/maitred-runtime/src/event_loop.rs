@@ -21,7 +21,7 @@ pub trait EventLoop: Send + Sync + 'static {
 
     /// The loop has not come back to the server although something waits. Called by the driver, which has
     /// no interpreter and must not wait: once when it takes over, with `true`, and once when the loop is
-    /// back, with `false`.
+    /// back, with `false`, unless the server ends before.
     fn stands_still(&self, still: bool);
 }
 

@@ -83,11 +83,6 @@ impl Responder {
         self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
     }
 
-    /// Whether nothing can be sent any more.
-    fn is_dead(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.lock().as_ref().is_none_or(Connection::is_dead))
-    }
-
     /// Has the connection send a part of the response.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -252,7 +247,7 @@ impl Respond for Responder {
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
         let on = On(self.peer, &request);
         let log = &self.group.site.log;
-        if self.is_dead() {
+        if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
         } else {
             log.error(format_args!("{on}: the response was cut: {reason}"));
@@ -268,11 +263,13 @@ impl Respond for Responder {
         let until = Instant::now() + limit;
         let room = Arc::new(Room::default());
         loop {
+            let left = until.saturating_duration_since(Instant::now());
             let full = self.with_connection(|connection| {
                 if connection.is_dead() {
                     return Err(SendError::Closed);
                 }
-                if connection.is_full() {
+                // Who does not wait leaves whoever observes.
+                if connection.is_full() && !left.is_zero() {
                     connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
                 }
                 Ok(connection.is_full())
@@ -280,7 +277,6 @@ impl Respond for Responder {
             if !full.ok_or(SendError::Closed)?? {
                 return Ok(Flow::Ready);
             }
-            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Flow::Full);
             }

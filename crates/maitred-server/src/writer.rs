@@ -23,6 +23,10 @@ const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 /// A writer that is kept for the next response has room for at most so many segments.
 const MAX_KEPT_SEGMENTS: usize = 64;
 
+/// A segment that small parts are appended to grows up to this size. A stream of short messages to a slow reader would
+/// otherwise take many times their length in memory, and a segment of the call above for each.
+const MAX_JOINED: usize = 16 * 1024;
+
 /// How a turn of sending ended.
 #[derive(Debug)]
 pub(crate) enum Sent {
@@ -77,6 +81,18 @@ impl Writer {
                 self.held += content.len() - done;
             }
             self.segments.push_back(Segment { content, done });
+        }
+    }
+
+    /// Appends `bytes` and leaves them empty.
+    pub(crate) fn push_all(&mut self, bytes: &mut Vec<u8>) {
+        if let Some(Segment { content: Content::Bytes(last), .. }) = self.segments.back_mut()
+            && last.len() + bytes.len() <= MAX_JOINED
+        {
+            self.held += bytes.len() as u64;
+            last.append(bytes);
+        } else {
+            self.push(std::mem::take(bytes).into(), 0);
         }
     }
 
@@ -182,5 +198,34 @@ pub(crate) fn bytes_of(content: &Content) -> Option<&[u8]> {
         Content::Shared(bytes) => Some(bytes),
         Content::Owned(owner) => Some(owner.bytes()),
         Content::File(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_small_parts_cost_no_more_than_twice_their_bytes() {
+        let (mut writer, mut expected) = (Writer::default(), Vec::new());
+        for number in 0..100_000_u32 {
+            let mut part = number.to_le_bytes().to_vec();
+            expected.extend_from_slice(&part);
+            writer.push_all(&mut part);
+            assert!(part.is_empty());
+            if number % 10_000 == 0 {
+                writer.push(Content::Static(b"between"), 0);
+                expected.extend_from_slice(b"between");
+            }
+        }
+        assert_eq!(writer.held(), expected.len() as u64);
+        let kept: Vec<u8> = writer.segments.iter().filter_map(Segment::rest).flatten().copied().collect();
+        assert!(kept == expected, "in their order");
+        let memory = |segment: &Segment| match &segment.content {
+            Content::Bytes(bytes) => bytes.capacity(),
+            _ => 0,
+        };
+        let memory: usize = writer.segments.iter().map(memory).sum();
+        assert!(memory + size_of_val(writer.segments.as_slices().0) < 2 * expected.len(), "{memory}");
     }
 }

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use maitred_runtime::{EventLoop, Turned, Turns};
 use pyo3::prelude::*;
@@ -115,12 +115,11 @@ impl Polling {
     }
 
     fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        let turned = match self.turns().as_mut() {
-            Some(turns) => {
-                let _inside = InTurn::enter();
-                turns.turn()
-            }
-            None => return Ok(()),
+        let turned = {
+            let Some(mut turns) = self.free_turns() else { return Ok(()) };
+            let Some(turns) = turns.as_mut() else { return Ok(()) };
+            let _inside = InTurn::enter();
+            turns.turn()
         };
         match turned {
             Turned::Wait => Ok(()),
@@ -142,7 +141,7 @@ impl Polling {
                 ended = ended.and(removed.map(drop));
             }
         }
-        let turns = self.turns().take();
+        let turns = self.free_turns().and_then(|mut turns| turns.take());
         drop(turns);
         ended
     }
@@ -150,8 +149,18 @@ impl Polling {
     fn flush(&self) {
         // Before the flush: what is completed from now on is for the next one.
         self.flush_is_due.store(false, Ordering::Release);
-        if let Some(turns) = self.turns().as_mut() {
+        if let Some(turns) = self.free_turns().as_deref_mut().and_then(Option::as_mut) {
             turns.flush();
+        }
+    }
+
+    /// The turns, unless one is being taken: an application may run the loop within its handler (nest_asyncio), and the
+    /// turn around it goes on afterwards.
+    fn free_turns(&self) -> Option<MutexGuard<'_, Option<Box<dyn Turns>>>> {
+        match self.turns.try_lock() {
+            Ok(turns) => Some(turns),
+            Err(TryLockError::Poisoned(turns)) => Some(turns.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 

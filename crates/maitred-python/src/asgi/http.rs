@@ -9,6 +9,7 @@
 //! a collection runs Python code.
 
 use std::mem;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ use crate::declared::Declared;
 /// beside reading, small enough that many uploads at a time need little memory.
 const PART: u64 = 256 * 1024;
 
+/// After so many parts of a body that a reader takes at once, the loop's other tasks get their turn: a fifth of a
+/// millisecond, of which an iteration of the loop is a tenth.
+const PARTS_A_TURN: u32 = 64;
+
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 /// One exchange. As a Python object it is the callable `send`.
@@ -36,6 +41,7 @@ pub(super) struct Http {
     method: Py<PyString>,
     raw_path: Py<PyBytes>,
     is_head: bool,
+    parts: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -43,6 +49,8 @@ struct State {
     phase: Phase,
     reading: Reading,
     watch: Option<Arc<Watch>>,
+    /// `receive` has said that the peer has left.
+    told: bool,
 }
 
 enum Phase {
@@ -98,7 +106,8 @@ impl Http {
             method: scope.method.clone().unbind(),
             raw_path: scope.raw_path.clone().unbind(),
             is_head,
-            state: Mutex::new(State { phase, reading, watch: None }),
+            parts: AtomicU32::new(0),
+            state: Mutex::new(State { phase, reading, watch: None, told: false }),
         }
     }
 
@@ -179,6 +188,11 @@ impl Http {
         })
     }
 
+    /// Counts a part that was sent; whether others come before the next one.
+    pub(super) fn has_sent_much(&self) -> bool {
+        self.parts.fetch_add(1, Ordering::Relaxed) % PARTS_A_TURN == PARTS_A_TURN - 1
+    }
+
     /// The response is over: whoever waits hears of it, and what was left to be sent leaves.
     fn settle(&self, py: Python<'_>, mut state: MutexGuard<'_, State>) {
         state.reading = Reading::Ended;
@@ -201,9 +215,14 @@ impl Http {
         }
     }
 
+    /// Whether the next message is a part of a file, and not the first one.
+    pub(super) fn is_within_file(&self) -> bool {
+        matches!(self.state().reading, Reading::File { position: 1.., .. })
+    }
+
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
-        let State { phase, reading, .. } = &mut *state;
+        let State { phase, reading, told, .. } = &mut *state;
         let (request, has_ended) = match phase {
             Phase::Waiting { exchange, .. } => (exchange.request(), exchange.has_peer_ended()),
             Phase::Streaming { stream } => (stream.request(), stream.has_peer_ended()),
@@ -215,7 +234,10 @@ impl Http {
                 Next::Whole(PyBytes::new(py, request.body.as_bytes().unwrap_or_default()))
             }
             Reading::File { body, position } => Next::Part(body.take(), *position),
-            Reading::Ended if has_ended => Next::Disconnect,
+            Reading::Ended if has_ended => {
+                *told = true;
+                Next::Disconnect
+            }
             Reading::Ended => Next::Nothing,
         }
     }
@@ -293,12 +315,18 @@ impl Http {
                     .with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond(head, FAILURE_TEXT);
-                if declared.is_some() { Ended::Unfinished } else { Ended::Unanswered }
+                if state.told {
+                    Ended::PeerGone
+                } else if declared.is_some() {
+                    Ended::Unfinished
+                } else {
+                    Ended::Unanswered
+                }
             }
             Phase::Streaming { stream } => {
-                let closed = stream.is_closed();
+                let gone = state.told || stream.is_closed();
                 stream.abort(&reason());
-                if closed { Ended::PeerGone } else { Ended::Unfinished }
+                if gone { Ended::PeerGone } else { Ended::Unfinished }
             }
         };
         self.settle(py, state);

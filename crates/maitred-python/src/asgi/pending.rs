@@ -31,10 +31,14 @@ pub(super) enum What {
     Message,
     /// That there is room for more of the response.
     Room,
+    /// Nothing: others come first.
+    Turn,
 }
 
 enum Life {
     Fresh,
+    /// Lets the loop's other tasks run first.
+    Paused,
     Waiting(Py<PyAny>),
     Over,
 }
@@ -44,11 +48,22 @@ impl Pending {
         Self { http, what, life: Mutex::new(Life::Fresh) }
     }
 
+    /// Whether others come first: parts of a file are always there, and who reads a large one shall not keep the
+    /// loop until its end.
+    fn is_to_pause(&self) -> bool {
+        match self.what {
+            What::Message => self.http.is_within_file(),
+            What::Room => false,
+            What::Turn => true,
+        }
+    }
+
     /// What it is awaited for, if that is there.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.what {
             What::Message => Ok(self.http.next_message(py)?.map(Py::into_any)),
             What::Room => Ok(self.http.has_room(py)?.then(|| py.None())),
+            What::Turn => Ok(Some(py.None())),
         }
     }
 
@@ -92,7 +107,12 @@ impl Steps for Pending {
         match before {
             Life::Over => return Err(PyRuntimeError::new_err("cannot reuse what was already awaited")),
             Life::Waiting(future) => self.forget(&future),
-            Life::Fresh => {}
+            Life::Fresh if self.is_to_pause() => {
+                *self.life() = Life::Paused;
+                // A Task goes on in the loop's next iteration.
+                return Ok(Step::Yield(py.None()));
+            }
+            Life::Fresh | Life::Paused => {}
         }
         match self.poll(py)? {
             Some(value) => Ok(Step::Return(value)),

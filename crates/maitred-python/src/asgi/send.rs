@@ -71,8 +71,12 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 (None, Some(body)) => Last::Given(copied(body)?),
                 (None, None) => Last::NOTHING,
             };
-            if http.send(py, last, more)? == Flow::Full {
-                let pending = Pending::new(http.clone_ref(py), What::Room);
+            let what = match http.send(py, last, more)? {
+                Flow::Full => Some(What::Room),
+                Flow::Ready => (more && http.has_sent_much()).then_some(What::Turn),
+            };
+            if let Some(what) = what {
+                let pending = Pending::new(http.clone_ref(py), what);
                 return Ok(adapter.classes.pending.make(py, pending)?.into_object());
             }
         }

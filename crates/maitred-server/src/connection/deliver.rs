@@ -115,7 +115,7 @@ impl Connection {
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
-        self.writer.get_or_insert_with(scratch::writer).push(std::mem::take(bytes).into(), 0);
+        self.writer.get_or_insert_with(scratch::writer).push_all(bytes);
     }
 
     fn send_or_keep(&mut self, group: &Group, token: Token, bytes: &mut Vec<u8>) -> Result<Flow, SendError> {

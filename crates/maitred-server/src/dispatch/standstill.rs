@@ -77,5 +77,8 @@ fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, scratch:
     sit(server, scratch, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });
-    looped.event_loop.stands_still(false);
+    // At the end of the server it may stand still yet.
+    if !scheduler.is_stopping() {
+        looped.event_loop.stands_still(false);
+    }
 }
