@@ -150,7 +150,7 @@ async def misuses(scope: Scope, receive: Receive, send: Send) -> None:
 async def notes(scope: Scope, receive: Receive, send: Send) -> None:
     """Waits for a note and takes it."""
     name = argument(scope, "of")
-    async with asyncio.timeout(30) if hasattr(asyncio, "timeout") else anyio.fail_after(30):
+    with anyio.fail_after(30):
         while not NOTES[name]:
             await asyncio.sleep(0.005)
     await answer(send, NOTES[name][0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import threading
 from pathlib import Path
@@ -88,3 +89,43 @@ def test_it_can_be_switched_off(serve_asgi: Serve, tmp_path: Path) -> None:
     tasks = os.listdir(f"/proc/{server.process.pid}/task")
     names = {Path(f"/proc/{server.process.pid}/task/{task}/comm").read_text().strip() for task in tasks}
     assert "maitred-still" not in names
+
+
+def test_the_end_waits_for_who_asks_for_a_stack(serve_asgi: Serve, tmp_path: Path) -> None:
+    """A thread that comes for the interpreter while that ends would kill the process."""
+    late = """
+import traceback
+os.mkfifo("answer")
+answer = os.open("answer", os.O_RDWR)
+format_stack = traceback.format_stack
+
+def late(frame):
+    print("asked", flush=True)
+    os.read(answer, 1)
+    print("answered", flush=True)
+    return format_stack(frame)
+
+traceback.format_stack = late
+"""
+    server = serve_asgi(source=SOURCE + late)
+    replies: list[bytes] = []
+    asking = [threading.Thread(target=ask, args=(server, each, replies)) for each in ("/waits", "/other")]
+    asking[0].start()
+    server.wait_for("at the door")
+    asking[1].start()
+    server.wait_for("asked")
+    with open(tmp_path / "door", "wb", buffering=0) as door:
+        door.write(b"x")
+    for each in asking:
+        each.join(PATIENCE)
+    assert replies == [b"through"] * 2
+    # Read and write: nobody reads any more if the process has ended.
+    answer = os.open(tmp_path / "answer", os.O_RDWR)
+    try:
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("drained")
+        os.write(answer, b"x")
+        assert server.process.wait(PATIENCE) == 0, server.said
+    finally:
+        os.close(answer)
+    server.wait_for("answered")

@@ -9,7 +9,7 @@ use maitred_cli::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadE
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::asgi::{self, AsgiSettings, LoopThread, StartError};
+use crate::asgi::{self, AsgiSettings, LoopThread, StartError, StillThread};
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch};
@@ -26,6 +26,7 @@ pub(crate) struct PythonHost {
     watch: Mutex<Option<Watch>>,
     /// The event loop of an ASGI application.
     event_loop: OnceLock<LoopThread>,
+    still: Mutex<Option<StillThread>>,
 }
 
 impl PythonHost {
@@ -45,6 +46,7 @@ impl PythonHost {
             error_log,
             watch: Mutex::default(),
             event_loop: OnceLock::new(),
+            still: Mutex::default(),
         })
     }
 
@@ -91,6 +93,7 @@ impl PythonHost {
             thread: &self.event_loop,
         };
         let started = asgi::start(py, settings)?;
+        *self.still.lock().unwrap_or_else(PoisonError::into_inner) = started.still;
         Ok(Application {
             handler: started.handler,
             threads: started.threads,
@@ -120,6 +123,10 @@ impl PythonHost {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(watch) = watch {
             watch.stop(py);
+        }
+        let still = self.still.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(still) = still {
+            still.stop(py);
         }
     }
 

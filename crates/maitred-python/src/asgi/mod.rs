@@ -47,6 +47,7 @@ use still::StillWatch;
 
 pub(crate) use current::with_name as with_current_name;
 pub(crate) use runner::LoopThread;
+pub(crate) use still::StillThread;
 
 /// What an application is served with.
 pub(crate) struct AsgiSettings<'a> {
@@ -68,6 +69,8 @@ pub(crate) struct AsgiApplication {
     pub(crate) threads: Arc<dyn ThreadHost>,
     /// The kind of its loop, for people.
     pub(crate) event_loop: String,
+    /// To be stopped before the interpreter ends.
+    pub(crate) still: Option<StillThread>,
 }
 
 /// Why an application cannot be served.
@@ -98,10 +101,10 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
         NotStarted::Raised(error) => StartError::Raised(error),
         NotStarted::Failed(error) => StartError::Failed(error),
     })?;
-    let mut still = StillWatch::off();
+    let (mut still, mut still_thread) = (StillWatch::off(), None);
     if watch {
         match StillWatch::start(py, &adapter, whereabouts, Arc::clone(&log)) {
-            Ok(watch) => still = watch,
+            Ok((watch, thread)) => (still, still_thread) = (watch, Some(thread)),
             Err(error) => {
                 let text = report::summary(py, &error);
                 let text = format!("a loop that stands still cannot be told of: {text}");
@@ -114,6 +117,7 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
         handler: Arc::new(AsgiHandler { adapter }),
         threads: Arc::new(LoopHost { event_loop: Arc::new(python_loop) }),
         event_loop: kind,
+        still: still_thread,
     })
 }
 

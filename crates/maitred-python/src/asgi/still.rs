@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use maitred_cli::LogLevel;
@@ -27,12 +27,20 @@ const BETWEEN_STACKS: Duration = Duration::from_secs(10);
 
 /// Where the driver tells it.
 pub(super) struct StillWatch {
-    tell: Option<Sender<Change>>,
+    tell: Option<Sender<Told>>,
 }
 
-struct Change {
-    still: bool,
-    at: Instant,
+/// The thread that tells people.
+pub(crate) struct StillThread {
+    thread: JoinHandle<()>,
+    tell: Sender<Told>,
+}
+
+enum Told {
+    Still(Instant),
+    Back(Instant),
+    /// Nothing more is to be told.
+    End,
 }
 
 impl StillWatch {
@@ -41,7 +49,7 @@ impl StillWatch {
         Self { tell: None }
     }
 
-    /// Starts the thread that tells. It ends with the value.
+    /// Starts the thread that tells.
     ///
     /// # Errors
     /// The process has no descriptor or no thread left, or another program's handlers took all signals.
@@ -50,22 +58,35 @@ impl StillWatch {
         adapter: &Py<Adapter>,
         thread: Whereabouts,
         log: LeveledSink,
-    ) -> PyResult<Self> {
+    ) -> PyResult<(Self, StillThread)> {
         let dumper = Dumper::install(py)?;
         let interpreter = Interpreter::new(py)?;
         let (tell, changes) = mpsc::channel();
         let adapter = Arc::new(adapter.clone_ref(py));
         let teller = Teller { adapter, thread, log, dumper, interpreter, last_stack: None, untold: 0 };
-        thread::Builder::new().name("maitred-still".to_owned()).spawn(move || teller.run(&changes))?;
-        Ok(Self { tell: Some(tell) })
+        let thread = thread::Builder::new().name("maitred-still".to_owned());
+        let thread = thread.spawn(move || teller.run(&changes))?;
+        Ok((Self { tell: Some(tell.clone()) }, StillThread { thread, tell }))
     }
 
     /// The loop stands still, or is back. Never waits.
     pub(super) fn tell(&self, still: bool) {
         if let Some(tell) = &self.tell {
-            // The thread has ended only if it panicked, which was reported.
-            let _ = tell.send(Change { still, at: Instant::now() });
+            let now = Instant::now();
+            // The thread has ended if it panicked, which was reported, or if everything ends.
+            let _ = tell.send(if still { Told::Still(now) } else { Told::Back(now) });
         }
+    }
+}
+
+impl StillThread {
+    /// Ends the thread. Called before the interpreter ends: it, or who asks for a stack, may be using it.
+    pub(crate) fn stop(self, py: Python<'_>) {
+        py.detach(|| {
+            // It has ended if it panicked, which was reported by the panic hook.
+            let _ = self.tell.send(Told::End);
+            let _ = self.thread.join();
+        });
     }
 }
 
@@ -82,21 +103,23 @@ struct Teller {
 }
 
 impl Teller {
-    fn run(mut self, changes: &Receiver<Change>) {
-        while let Ok(change) = changes.recv() {
-            if change.still && !self.watch(changes, change.at) {
-                break;
+    fn run(mut self, changes: &Receiver<Told>) {
+        loop {
+            match changes.recv() {
+                Ok(Told::Still(since)) if !self.watch(changes, since) => break,
+                Ok(Told::Still(_) | Told::Back(_)) => {}
+                Ok(Told::End) | Err(_) => break,
             }
         }
         self.interpreter.finish();
     }
 
-    /// Until the loop is back; false if nobody can say so any more.
-    fn watch(&mut self, changes: &Receiver<Change>, since: Instant) -> bool {
+    /// Until the loop is back; false if nobody says so any more.
+    fn watch(&mut self, changes: &Receiver<Told>, since: Instant) -> bool {
         let left = TOLD_AFTER.saturating_sub(since.elapsed());
         match changes.recv_timeout(left) {
+            Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return false,
             Ok(_back) => return true,
-            Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let told = self.last_stack.is_none_or(|last| last.elapsed() >= BETWEEN_STACKS);
@@ -109,16 +132,16 @@ impl Teller {
         }
         loop {
             match changes.recv() {
-                Ok(change) if change.still => {}
-                Ok(change) => {
+                Ok(Told::Still(_)) => {}
+                Ok(Told::Back(at)) => {
                     if told {
-                        let stood = change.at.duration_since(since).as_secs_f64();
+                        let stood = at.duration_since(since).as_secs_f64();
                         let text = format!("the event loop is back after {stood:.2} s");
                         (self.log)(LogLevel::Warn, &text);
                     }
                     return true;
                 }
-                Err(_) => return false,
+                Ok(Told::End) | Err(_) => return false,
             }
         }
     }
