@@ -23,8 +23,11 @@ const RESPONSE: usize = 512;
 /// A kept request holds at most this much; a larger body's or head's memory is given back.
 const MAX_KEPT: usize = 64 * 1024;
 
-/// The same for the buffer of a response: it holds heads and small bodies.
-const MAX_KEPT_BUFFER: usize = 8 * 1024;
+/// The same for the buffer of a response: it holds a head and a body that is copied.
+const MAX_KEPT_BUFFER: usize = 20 * 1024;
+
+/// Buffers kept by one thread: as many as responses leave together, and some.
+const MAX_SPARE_BUFFERS: usize = 32;
 
 /// The buffers of a thread that serves.
 #[derive(Default)]
@@ -194,7 +197,7 @@ pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
     if (RESPONSE..=MAX_KEPT_BUFFER).contains(&buffer.capacity()) {
         buffer.clear();
         ANSWERED.with_borrow_mut(|answered| {
-            if answered.buffers.len() < MAX_SPARE {
+            if answered.buffers.len() < MAX_SPARE_BUFFERS {
                 answered.buffers.push(buffer);
             }
         });
