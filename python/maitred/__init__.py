@@ -1,6 +1,6 @@
 """maitred: an application server for Python.
 
-The command ``maitred`` (or ``python -m maitred``) serves a WSGI application::
+The command ``maitred`` (or ``python -m maitred``) serves a WSGI or ASGI application::
 
     maitred app:app
 

@@ -130,7 +130,8 @@ pub(crate) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, MAX_THREADS, |config| &mut config.max_threads),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "Application threads at most, that is, requests the application handles at the same time.",
+        summary: "Application threads at most, that is, requests the application handles at the same time. \
+                  An ASGI application has none, and no such limit.",
         cost: "a stack and what the application keeps per thread, only while they are needed",
         worst: "too few: requests queue behind slow ones; too many: they queue in the database instead",
     },
@@ -228,8 +229,9 @@ pub(crate) const OPTIONS: &[Definition] = &[
         default: &["/"],
         reach: Reach::Everywhere,
         summary: "The URL below which the application stands: SCRIPT_NAME for WSGI, and PATH_INFO is the path \
-                  without it. A request that is not below it reaches the application as if the option were \
-                  not set. Static folders are named by their full URL.",
+                  without it; root_path for ASGI, whose path stays whole. A request that is not below it \
+                  reaches the application as if the option were not set. Static folders are named by their \
+                  full URL.",
         cost: "a fraction of a microsecond for each request",
         worst: "behind a proxy that takes the prefix off it has no effect: let the proxy leave it",
     },
@@ -253,7 +255,8 @@ pub(crate) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "A request that has been in the application this long gets one entry in the error log, with \
                   its thread, its age and the Python stack of the thread; 0 switches it off. The request goes \
-                  on.",
+                  on. For ASGI the time is not used: unless it is 0, an event loop that stands still while \
+                  something waits is told after a tenth of a second, with its stack.",
         cost: "some nanoseconds for each request and a thread that sleeps",
         worst: "too short fills the log; a response that is streamed for longer is reported too, once",
     },
@@ -332,7 +335,7 @@ pub(crate) const OPTIONS: &[Definition] = &[
         default: &["30"],
         reach: Reach::Everywhere,
         summary: "Time for running requests to end after SIGTERM or SIGINT; then they are cut off.",
-        cost: "the process stays this much longer at most",
+        cost: "the process stays this much longer at most; for the end of an ASGI application some seconds more",
         worst: "longer than the supervisor's own limit: it kills the process first (systemd 90 s, \
                 Kubernetes 30 s)",
     },

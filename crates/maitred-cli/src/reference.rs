@@ -127,9 +127,9 @@ const INTRODUCTION: &str = "\
 
 # Configuration
 
-maitred needs no configuration: `maitred app:app` serves on 127.0.0.1:8000 with 1 to 10 threads. The
-value of an option comes from these places; a later one wins over an earlier one, and lists are replaced
-whole, never joined:
+maitred needs no configuration: `maitred app:app` serves on 127.0.0.1:8000 with 1 to 10 threads,
+or an event loop. The value of an option comes from these places; a later one wins over an earlier one,
+and lists are replaced whole, never joined:
 
 1. the default;
 2. `maitred.toml` in the current directory, or the file named by `--config` or `MAITRED_CONFIG`;

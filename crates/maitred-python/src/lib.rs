@@ -1,8 +1,8 @@
 //! The Python adapter: extension module `maitred._engine`.
 //!
-//! Promises: an application is called under the rules of PEP 3333, on threads that Python made, and
-//! the interpreter is released wherever the engine could wait. Leaves out: HTTP (no byte of the
-//! wire is parsed here), scheduling (the server decides which thread runs what) and the options of
+//! Promises: an application is called under the rules of PEP 3333 or ASGI 3, on threads that Python
+//! made, and the interpreter is released wherever the engine could wait. Leaves out: HTTP (no byte of
+//! the wire is parsed here), scheduling (the server decides which thread runs what) and the options of
 //! the command (`maitred-cli`).
 
 mod asgi;
