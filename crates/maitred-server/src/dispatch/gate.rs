@@ -32,6 +32,17 @@ const PROMPT: u64 = 100_000_000;
 /// The watcher's pause while the runner gets on; a look costs about 5 µs.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
+/// stops the whole processor for a while, as a hypervisor does, wakes the watcher first.
+const CONFIRM: Duration = Duration::from_micros(100);
+
+/// What a look of the watcher saw.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    since: u64,
+    entries: u64,
+}
+
 /// The words of the gate.
 #[derive(Default)]
 pub(super) struct Gate {
@@ -161,21 +172,28 @@ impl<J> Pool<J> {
         Some(job)
     }
 
-    /// One look of the watcher at `now`. `entries` is what it saw at the look before.
-    pub(super) fn watch(&self, now: u64, entries: &mut u64) -> Watched<J> {
-        let seen = self.gate.entries.load(Ordering::Relaxed);
-        if self.gate.is_stuck(now) {
-            let mut state = self.lock();
-            self.gate.watched.store(false, Ordering::SeqCst);
-            return match self.take_over(&mut state, now) {
-                Some(job) => Watched::Run(job, now),
-                None => Watched::Idle,
-            };
+    /// One look of the watcher at `now`. `seen` is what it saw at the look before.
+    pub(super) fn watch(&self, now: u64, seen: &mut Seen) -> Watched<J> {
+        let before = *seen;
+        *seen = Seen {
+            since: self.gate.since.load(Ordering::SeqCst),
+            entries: self.gate.entries.load(Ordering::Relaxed),
+        };
+        let age = now.saturating_sub(seen.since);
+        if seen.since != 0 && age < THRESHOLD {
+            let moved = seen.entries != before.entries;
+            return Watched::Sleep(if moved { LOOK } else { Duration::from_nanos(THRESHOLD - age) });
         }
-        let moved = std::mem::replace(entries, seen) != seen;
-        let since = self.gate.since.load(Ordering::SeqCst);
-        let rest = THRESHOLD.saturating_sub(now.saturating_sub(since)).max(1);
-        Watched::Sleep(if moved { LOOK } else { Duration::from_nanos(rest) })
+        if seen.since != 0 && seen.since != before.since {
+            // Where all threads were stopped for a while, the runner goes on now.
+            return Watched::Sleep(CONFIRM);
+        }
+        let mut state = self.lock();
+        self.gate.watched.store(false, Ordering::SeqCst);
+        match self.take_over(&mut state, now) {
+            Some(job) => Watched::Run(job, now),
+            None => Watched::Idle,
+        }
     }
 
     /// The watcher ends although something may wait: the server stops.

@@ -8,7 +8,7 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 
 use super::Serve;
-use super::gate::{Arrival, Left, Watched};
+use super::gate::{Arrival, Left, Seen, Watched};
 use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
 
@@ -49,7 +49,7 @@ impl<S: Serve> Worker<'_, S> {
     /// Watches the runner until it stands still or nobody runs.
     pub(super) fn watch(&mut self) {
         let scheduler = self.scheduler();
-        let mut entries = 0;
+        let mut seen = Seen::default();
         loop {
             if scheduler.is_stopping() {
                 scheduler.pool.end_watch();
@@ -57,7 +57,7 @@ impl<S: Serve> Worker<'_, S> {
                 return;
             }
             let now = clock::monotonic();
-            let watched = scheduler.pool.watch(now, &mut entries);
+            let watched = scheduler.pool.watch(now, &mut seen);
             if !matches!(watched, Watched::Sleep(_)) && !scheduler.unsent.is_empty() {
                 scheduler.pool.gate.be_prompt(now);
                 scheduler.send_unsent(self.server, now);
