@@ -186,6 +186,12 @@ impl Alarm {
         // Fails only for values out of range, which the conversion above excludes.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec);
     }
+
+    /// Waits until it rings, or a signal comes. Whoever sets it meanwhile puts the end of the wait off.
+    pub fn wait(&self) {
+        // Fails only when it is interrupted, or for lack of memory: then it is a wait that was too short.
+        let _ = rustix::event::poll(&mut [PollFd::new(&self.timer, PollFlags::IN)], None);
+    }
 }
 
 impl AsFd for Alarm {

@@ -222,6 +222,11 @@ impl Alarm {
 
     /// Timers are not simulated.
     pub fn set(&self, _deadline: u64) {}
+
+    /// Over whenever the scheduler comes back to this thread.
+    pub fn wait(&self) {
+        crate::sync::thread::yield_now();
+    }
 }
 
 impl AsFd for Poller {

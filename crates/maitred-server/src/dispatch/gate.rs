@@ -16,8 +16,9 @@
 //! runner is going to look at it; at most one watches; `since` becomes 0 only under the lock, with
 //! the queue empty, by the thread whose entry it is.
 
-use std::time::Duration;
+use std::io;
 
+use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::pool::{Pool, State};
@@ -29,12 +30,13 @@ const THRESHOLD: u64 = 300_000;
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
 const PROMPT: u64 = 100_000_000;
 
-/// The watcher's pause while the runner gets on; a look costs about 5 µs.
-const LOOK: Duration = Duration::from_millis(1);
+/// The watcher's pause while the runner gets on. A look costs two changes of the thread, so a runner that gets on
+/// puts it off when three quarters of the pause are over: that costs a tenth of it. In nanoseconds.
+const LOOK: u64 = 1_000_000;
 
 /// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
-/// stops the whole processor for a while, as a hypervisor does, wakes the watcher first.
-const CONFIRM: Duration = Duration::from_micros(100);
+/// stops the whole processor for a while, as a hypervisor does, wakes the watcher first. In nanoseconds.
+const CONFIRM: u64 = 100_000;
 
 /// What a look of the watcher saw.
 #[derive(Clone, Copy, Default)]
@@ -44,7 +46,6 @@ pub(super) struct Seen {
 }
 
 /// The words of the gate.
-#[derive(Default)]
 pub(super) struct Gate {
     /// When the runner entered application code last, in monotonic nanoseconds; 0: nobody runs.
     since: AtomicU64,
@@ -52,6 +53,10 @@ pub(super) struct Gate {
     entries: AtomicU64,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
+    /// Ends the watcher's pause.
+    alarm: Alarm,
+    /// When the runner puts the alarm off, if it gets there.
+    put_off_at: AtomicU64,
     /// The runner is busy and wants a watcher.
     wanted: AtomicBool,
     /// Until then responses leave at once: a handler has stood still while others waited.
@@ -75,8 +80,8 @@ pub(super) enum Watched<J> {
     Run(J, u64),
     /// Nothing waits: it does not watch any more.
     Idle,
-    /// Looks again after this time.
-    Sleep(Duration),
+    /// Looks again after so many nanoseconds.
+    Sleep(u64),
 }
 
 /// What a runner without another request does.
@@ -88,6 +93,38 @@ pub(super) enum Left<J> {
 }
 
 impl Gate {
+    /// # Errors
+    /// Out of descriptors.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            since: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            watched: AtomicBool::new(false),
+            alarm: Alarm::new()?,
+            put_off_at: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
+            prompt: AtomicU64::new(0),
+        })
+    }
+
+    /// The watcher's pause from `now` on.
+    pub(super) fn pause(&self, now: u64, nanos: u64) {
+        self.set_alarm(now, nanos);
+        self.alarm.wait();
+    }
+
+    /// The runner gets on at `now`, and somebody watches.
+    pub(super) fn get_on(&self, now: u64) {
+        if now >= self.put_off_at.load(Ordering::Relaxed) {
+            self.set_alarm(now, LOOK);
+        }
+    }
+
+    fn set_alarm(&self, now: u64, nanos: u64) {
+        self.put_off_at.store(now + nanos / 4 * 3, Ordering::Relaxed);
+        self.alarm.set(now + nanos);
+    }
+
     fn is_stuck(&self, now: u64) -> bool {
         let since = self.since.load(Ordering::SeqCst);
         since == 0 || now.saturating_sub(since) >= THRESHOLD
@@ -182,7 +219,7 @@ impl<J> Pool<J> {
         let age = now.saturating_sub(seen.since);
         if seen.since != 0 && age < THRESHOLD {
             let moved = seen.entries != before.entries;
-            return Watched::Sleep(if moved { LOOK } else { Duration::from_nanos(THRESHOLD - age) });
+            return Watched::Sleep(if moved { LOOK } else { THRESHOLD - age });
         }
         if seen.since != 0 && seen.since != before.since {
             // Where all threads were stopped for a while, the runner goes on now.

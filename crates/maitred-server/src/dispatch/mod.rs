@@ -134,7 +134,7 @@ impl<J: Send> Scheduler<J> {
             stopping: AtomicBool::new(false),
             ready: Ready::default(),
             unsent: Ready::default(),
-            pool: Pool::new(min, max),
+            pool: Pool::new(min, max)?,
             pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
             max_pollers: max_pollers.max(if gated { 2 } else { 1 }).min(max.max(1)),

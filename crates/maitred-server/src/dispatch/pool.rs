@@ -5,6 +5,7 @@
 //! last-in first-out, so that the ones at the bottom reach their idle timeout.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -82,7 +83,9 @@ pub(crate) enum Parked {
 }
 
 impl<J> Pool<J> {
-    pub(crate) fn new(min: usize, max: usize) -> Self {
+    /// # Errors
+    /// Out of descriptors.
+    pub(crate) fn new(min: usize, max: usize) -> io::Result<Self> {
         let state = State {
             queue: VecDeque::new(),
             parked: Vec::new(),
@@ -91,7 +94,7 @@ impl<J> Pool<J> {
             stopping: false,
             made: 0,
         };
-        Self { state: Mutex::new(state), gate: Gate::default(), queued: AtomicUsize::new(0), min, max }
+        Ok(Self { state: Mutex::new(state), gate: Gate::new()?, queued: AtomicUsize::new(0), min, max })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<J>> {

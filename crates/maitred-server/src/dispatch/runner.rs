@@ -65,9 +65,7 @@ impl<S: Serve> Worker<'_, S> {
             match watched {
                 Watched::Run(job, entry) => return self.run(job, entry),
                 Watched::Idle => return,
-                Watched::Sleep(pause) => {
-                    self.place.parker.park(Some(pause));
-                }
+                Watched::Sleep(nanos) => scheduler.pool.gate.pause(now, nanos),
             }
         }
     }
@@ -134,6 +132,9 @@ impl<S: Serve> Worker<'_, S> {
         if !scheduler.pool.gate.renew(entry, run.mine) {
             run.ended = true;
             return;
+        }
+        if scheduler.pool.gate.is_watched() {
+            scheduler.pool.gate.get_on(run.mine);
         }
         scheduler.send_unsent_in_time(self.server, run.mine, &mut self.age);
         run.next = self.next_job();
