@@ -3,6 +3,7 @@
 //! What does not change stands in a dictionary that is copied, one for each address the server is
 //! reached at; keys are interned. Nothing of the process's environment is in it.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
@@ -13,7 +14,7 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{ffi, intern};
 
 use super::errors::ErrorStream;
-use super::fields::{FieldNames, Key, Meaning};
+use super::fields::{FieldNames, Key, LastValues, Meaning};
 use super::file::FileWrapper;
 use super::input::Input;
 use crate::text::{self, from_latin1};
@@ -71,7 +72,7 @@ impl EnvironBuilder {
         // Not of the PEP: tells frameworks that reading to the end of wsgi.input is safe without a length.
         base.set_item(intern!(py, "wsgi.input_terminated"), true)?;
         let (always, names) = (base.len(), FieldNames::new(py));
-        let host = Key::new(intern!(py, "HTTP_HOST").clone(), false);
+        let host = Key::new(intern!(py, "HTTP_HOST").clone(), true);
         Ok(Self { base: base.unbind(), always, names, host, origins: Default::default() })
     }
 
@@ -79,10 +80,10 @@ impl EnvironBuilder {
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &mut Request) -> PyResult<Bound<'py, PyDict>> {
         let environ = self.start(py, &request.endpoint, request.head.fields.len())?;
         set_request_line(&environ, &request.head)?;
-        let peer = request.endpoint.peer;
-        environ.set_item(intern!(py, "REMOTE_ADDR"), text::address(py, peer.ip())?)?;
-        environ.set_item(intern!(py, "REMOTE_PORT"), text::decimal(py, peer.port().into())?)?;
-        self.set_fields(&environ, &request.head)?;
+        SEEN.with_borrow_mut(|seen| {
+            set_peer(&environ, request.endpoint.peer, seen)?;
+            self.set_fields(&environ, &request.head, &mut seen.values)
+        })?;
         let body = &request.body;
         if let Some(length) = body.length()
             && (!body.is_empty() || request.head.body != BodyLength::Empty)
@@ -117,29 +118,71 @@ impl EnvironBuilder {
         Ok(environ)
     }
 
-    fn set_fields(&self, environ: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
+    fn set_fields(
+        &self,
+        environ: &Bound<'_, PyDict>,
+        head: &RequestHead,
+        last: &mut LastValues,
+    ) -> PyResult<()> {
         let py = environ.py();
         for (name, value) in head.fields.iter() {
             self.names.with(py, name, |meaning| match meaning {
                 Meaning::Apart => Ok(()),
                 Meaning::List(key) => {
-                    let value = key.text(py, value)?;
+                    let value = last.text(py, key, value)?;
                     match set_missing(environ, key.name.bind(py), &value)? {
                         None => Ok(()),
                         Some(earlier) => extend(environ, key.name.bind(py), &earlier, &value),
                     }
                 }
                 Meaning::Single(key) => {
-                    set_missing(environ, key.name.bind(py), &key.text(py, value)?).map(drop)
+                    set_missing(environ, key.name.bind(py), &last.text(py, key, value)?).map(drop)
                 }
             })?;
         }
         // RFC 9112 §3.2.2: the authority of an absolute-form target replaces Host.
         match head.authority() {
             [] if !head.fields.contains("host") => Ok(()),
-            authority => environ.set_item(self.host.name.bind(py), self.host.text(py, authority)?),
+            authority => environ.set_item(self.host.name.bind(py), last.text(py, &self.host, authority)?),
         }
     }
+}
+
+/// Peers a thread remembers: those of the connections whose requests it runs in turn.
+const PEERS: usize = 64;
+
+thread_local! {
+    static SEEN: RefCell<Seen> = RefCell::default();
+}
+
+/// Texts that one thread has made, and may need again.
+#[derive(Default)]
+struct Seen {
+    values: LastValues,
+    /// By the low bits of the port.
+    peers: Vec<Option<Peer>>,
+}
+
+/// A peer, and the texts of its address and its port.
+type Peer = (SocketAddr, Py<PyString>, Py<PyString>);
+
+/// The address and the port the request came from.
+fn set_peer(environ: &Bound<'_, PyDict>, peer: SocketAddr, seen: &mut Seen) -> PyResult<()> {
+    let py = environ.py();
+    if seen.peers.is_empty() {
+        seen.peers.resize_with(PEERS, || None);
+    }
+    let place = &mut seen.peers[usize::from(peer.port()) % PEERS];
+    let (_, address, port) = match place {
+        Some(known) if known.0 == peer => known,
+        other => {
+            let address = text::address(py, peer.ip())?.unbind();
+            let port = text::decimal(py, peer.port().into())?.unbind();
+            other.insert((peer, address, port))
+        }
+    };
+    environ.set_item(intern!(py, "REMOTE_ADDR"), address.bind(py))?;
+    environ.set_item(intern!(py, "REMOTE_PORT"), port.bind(py))
 }
 
 impl Origin {

@@ -4,7 +4,8 @@
 //! and only ever grows, up to its size: names that find no place (a peer can send any) cost what they
 //! would without a table.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -93,35 +94,48 @@ pub(super) enum Meaning {
     Apart,
 }
 
-/// A key of the environ, and the text of the last value that came under it: the same client sends the same
-/// again, and comparing costs a quarter of making a text.
+/// A key of the environ.
 pub(super) struct Key {
     pub(super) name: Py<PyString>,
-    /// Not of fields that hold secrets.
-    last: Option<Mutex<Option<Py<PyString>>>>,
+    /// Where a thread keeps the text of the last value: the same client sends the same again, and comparing costs a
+    /// quarter of making a text. Not of fields that hold secrets, and not of names that peers have chosen.
+    place: Option<usize>,
 }
 
 impl Key {
-    pub(super) fn new(name: Bound<'_, PyString>, is_secret: bool) -> Self {
-        Self { name: name.unbind(), last: (!is_secret).then(Mutex::default) }
+    pub(super) fn new(name: Bound<'_, PyString>, keeps: bool) -> Self {
+        static PLACES_GIVEN: AtomicUsize = AtomicUsize::new(0);
+        let place = keeps.then(|| PLACES_GIVEN.fetch_add(1, Ordering::Relaxed));
+        Self { name: name.unbind(), place }
     }
+}
 
+/// The texts of the last values that came under the keys, as one thread has seen them.
+#[derive(Default)]
+pub(super) struct LastValues(Vec<Option<Py<PyString>>>);
+
+impl LastValues {
     /// A value as text.
-    pub(super) fn text<'py>(&self, py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyString>> {
-        // Whoever finds it locked makes a text of its own.
-        let place = self.last.as_ref().filter(|_| value.len() <= MAX_KEPT_VALUE);
-        let Some(mut last) = place.and_then(|place| place.try_lock().ok()) else {
+    pub(super) fn text<'py>(
+        &mut self,
+        py: Python<'py>,
+        key: &Key,
+        value: &[u8],
+    ) -> PyResult<Bound<'py, PyString>> {
+        let Some(place) = key.place.filter(|_| value.len() <= MAX_KEPT_VALUE) else {
             return from_latin1(py, value);
         };
-        if let Some(last) = &*last
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, || None);
+        }
+        let last = &mut self.0[place];
+        if let Some(last) = last
             && latin1_of(last.bind(py))? == Some(value)
         {
             return Ok(last.bind(py).clone());
         }
         let text = from_latin1(py, value)?;
-        let before = last.replace(text.clone().unbind());
-        drop(last);
-        drop(before);
+        *last = Some(text.clone().unbind());
         Ok(text)
     }
 }
@@ -140,14 +154,19 @@ impl FieldNames {
     pub(super) fn new(py: Python<'_>) -> Self {
         let names = Self { places: (0..PLACES).map(|_| OnceLock::new()).collect() };
         for name in COMMON {
-            names.with(py, name.as_bytes(), |_| ());
-            names.with(py, name.to_ascii_lowercase().as_bytes(), |_| ());
+            names.find(py, name.as_bytes(), true, |_| ());
+            names.find(py, name.to_ascii_lowercase().as_bytes(), true, |_| ());
         }
         names
     }
 
     /// Calls `act` with what the field of this name means.
     pub(super) fn with<T>(&self, py: Python<'_>, name: &[u8], act: impl FnOnce(&Meaning) -> T) -> T {
+        self.find(py, name, false, act)
+    }
+
+    /// `keeps`: threads keep the last value of a field of this name, if it gets a place in the table.
+    fn find<T>(&self, py: Python<'_>, name: &[u8], keeps: bool, act: impl FnOnce(&Meaning) -> T) -> T {
         let first = hash(name);
         for place in (first..first + PROBES).map(|place| &self.places[place % PLACES]) {
             match place.get() {
@@ -159,18 +178,18 @@ impl FieldNames {
                     }
                     let known = Known {
                         name: name.into(),
-                        meaning: meaning_of(name, |key| PyString::intern(py, key)),
+                        meaning: meaning_of(name, keeps, |key| PyString::intern(py, key)),
                     };
                     // Whoever comes second has made it in vain.
                     return match place.set(known) {
-                        Ok(()) => self.with(py, name, act),
+                        Ok(()) => self.find(py, name, keeps, act),
                         Err(known) => act(&known.meaning),
                     };
                 }
             }
         }
         // Not interned: in Python 3.12 what is interned stays for ever, and peers choose names.
-        act(&meaning_of(name, |key| PyString::new(py, key)))
+        act(&meaning_of(name, false, |key| PyString::new(py, key)))
     }
 }
 
@@ -188,14 +207,14 @@ fn hash(name: &[u8]) -> usize {
 /// from the body, so naming it would be wrong (RFC 9112 §7.1.3). An underscore could not be told from
 /// a hyphen afterwards, and `Proxy` would be taken for the environment variable HTTP_PROXY
 /// (CVE-2016-5385).
-fn meaning_of<'py>(name: &[u8], text: impl FnOnce(&str) -> Bound<'py, PyString>) -> Meaning {
+fn meaning_of<'py>(name: &[u8], keeps: bool, text: impl FnOnce(&str) -> Bound<'py, PyString>) -> Meaning {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     let apart = ["content-length", "host", "transfer-encoding", "proxy"];
     if apart.into_iter().any(is) || name.contains(&b'_') {
         return Meaning::Apart;
     }
     if is("content-type") {
-        return Meaning::Single(Key::new(text("CONTENT_TYPE"), false));
+        return Meaning::Single(Key::new(text("CONTENT_TYPE"), keeps));
     }
     let mut key = String::with_capacity("HTTP_".len() + name.len());
     key.push_str("HTTP_");
@@ -205,5 +224,5 @@ fn meaning_of<'py>(name: &[u8], text: impl FnOnce(&str) -> Bound<'py, PyString>)
         other => char::from(other.to_ascii_uppercase()),
     }));
     let is_secret = ["authorization", "cookie", "proxy-authorization"].into_iter().any(is);
-    Meaning::List(Key::new(text(&key), is_secret))
+    Meaning::List(Key::new(text(&key), keeps && !is_secret))
 }

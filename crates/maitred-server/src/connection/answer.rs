@@ -30,7 +30,7 @@ const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 impl Connection {
     /// Answers a complete request, or makes a job of it.
     pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
-        let group = Arc::clone(context.group);
+        let group = context.group;
         let head = &incoming.request.head;
         let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);

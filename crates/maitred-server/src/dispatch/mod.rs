@@ -202,11 +202,18 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
+    /// A thread gets on. Where two do so at once one of the steps may be lost, which nobody misses: what is looked
+    /// for is that there are none.
+    fn note_progress(&self) {
+        let steps = self.progress.load(Ordering::Relaxed);
+        self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
+    }
+
     /// Runs application code on this thread. What claims not to block is watched like the rest: it
     /// would stop everything if the claim were wrong.
     fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
         self.inside.fetch_add(1, Ordering::SeqCst);
-        self.progress.fetch_add(1, Ordering::Relaxed);
+        self.note_progress();
         if self.looped.is_some() {
             // What this thread has fetched is on the ready list, and the poller does not know of it.
             self.driver.rouse();
@@ -219,7 +226,7 @@ impl<J: Send> Scheduler<J> {
             self.waker.wake();
         }
         server.run(job);
-        self.progress.fetch_add(1, Ordering::Relaxed);
+        self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 

@@ -207,6 +207,6 @@ pub(super) fn serve<S: Serve>(
     signals: Signals,
     scratch: &mut Scratch,
 ) -> Option<S::Job> {
-    server.scheduler().progress.fetch_add(1, Ordering::Relaxed);
+    server.scheduler().note_progress();
     server.serve(token, signals, scratch)
 }
