@@ -4,9 +4,11 @@
 //! [takes live bodies](crate::Handler::takes_live_bodies) gets one that is not there yet. A handler that takes all kinds
 //! alike reads with [`Body::reader`]; one that knows its bodies are small asks for [`Body::as_bytes`].
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,9 +41,48 @@ pub struct Body(Kept);
 
 #[derive(Debug)]
 enum Kept {
-    Memory(Vec<u8>),
+    Memory(Memory),
     File(Box<Spilled>),
     Live(Box<Live>),
+}
+
+/// Bytes whose memory the thread that drops them uses for the next body.
+#[derive(Debug, Default)]
+struct Memory(Vec<u8>);
+
+/// The memory of a body that is used again: below it is not worth it, above it is given back.
+const USED_AGAIN: RangeInclusive<usize> = 1024..=64 * 1024;
+
+/// Bodies whose memory a thread keeps.
+const MAX_SPARE: usize = 8;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Memory {
+    fn reserve(&mut self, length: usize) {
+        if self.0.capacity() == 0 && USED_AGAIN.contains(&length) {
+            self.0 = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        }
+        self.0.reserve(length);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if USED_AGAIN.contains(&self.0.capacity()) {
+            let mut bytes = std::mem::take(&mut self.0);
+            bytes.clear();
+            // Not where the thread is at its end.
+            let _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < MAX_SPARE {
+                    spare.push(bytes);
+                }
+            });
+        }
+    }
 }
 
 struct Live {
@@ -86,13 +127,13 @@ impl fmt::Debug for Spilled {
 impl Default for Body {
     /// Empty.
     fn default() -> Self {
-        Self(Kept::Memory(Vec::new()))
+        Self(Kept::Memory(Memory::default()))
     }
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Kept::Memory(bytes))
+        Self(Kept::Memory(Memory(bytes)))
     }
 }
 
@@ -123,7 +164,7 @@ impl Body {
     /// The number of bytes that are here: none of a live body.
     pub fn len(&self) -> u64 {
         match &self.0 {
-            Kept::Memory(bytes) => bytes.len() as u64,
+            Kept::Memory(memory) => memory.0.len() as u64,
             Kept::File(spilled) => spilled.length,
             Kept::Live(_) => 0,
         }
@@ -145,15 +186,22 @@ impl Body {
     /// The bytes, if they are in memory.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.0 {
-            Kept::Memory(bytes) => Some(bytes),
+            Kept::Memory(memory) => Some(&memory.0),
             Kept::File(_) | Kept::Live(_) => None,
+        }
+    }
+
+    /// Makes room for `length` bytes in memory, unless the body is elsewhere.
+    pub fn reserve(&mut self, length: usize) {
+        if let Kept::Memory(memory) = &mut self.0 {
+            memory.reserve(length);
         }
     }
 
     /// The bytes to change or to add to, if they are in memory.
     pub fn memory_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.0 {
-            Kept::Memory(bytes) => Some(bytes),
+            Kept::Memory(memory) => Some(&mut memory.0),
             Kept::File(_) | Kept::Live(_) => None,
         }
     }
@@ -181,7 +229,9 @@ impl Body {
         }
         match &self.0 {
             // Not longer than usize: it is in memory.
-            Kept::Memory(bytes) => buffer.copy_from_slice(&bytes[offset as usize..offset as usize + count]),
+            Kept::Memory(memory) => {
+                buffer.copy_from_slice(&memory.0[offset as usize..offset as usize + count])
+            }
             Kept::File(spilled) => {
                 let file = spilled.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
                 file.read_exact_at(buffer, offset)?;
@@ -209,9 +259,9 @@ impl Body {
     /// Makes it empty. At most `keep` bytes of its memory are kept for the next one.
     pub fn clear(&mut self, keep: usize) {
         match &mut self.0 {
-            Kept::Memory(bytes) => {
-                bytes.clear();
-                bytes.shrink_to(keep);
+            Kept::Memory(memory) => {
+                memory.0.clear();
+                memory.0.shrink_to(keep);
             }
             Kept::File(_) | Kept::Live(_) => *self = Self::default(),
         }
@@ -319,6 +369,24 @@ mod tests {
         assert_eq!(body.to_vec().expect_err("cut").kind(), io::ErrorKind::TimedOut);
         body.clear(0);
         assert!(body.is_empty());
+    }
+
+    #[test]
+    fn the_memory_of_a_body_is_used_for_the_next_one() {
+        let mut first = Body::default();
+        first.reserve(10_000);
+        let place = first.memory_mut().expect("in memory").as_ptr();
+        first.memory_mut().expect("in memory").extend_from_slice(b"of the first");
+        drop(first);
+        let mut next = Body::default();
+        next.reserve(2_000);
+        assert_eq!(next.as_bytes(), Some(&b""[..]));
+        assert_eq!(next.memory_mut().expect("in memory").as_ptr(), place);
+        let large = Body::from(vec![b'x'; 100_000]);
+        drop(large);
+        let mut after = Body::default();
+        after.reserve(10_000);
+        assert!(after.memory_mut().expect("in memory").capacity() < 100_000);
     }
 
     #[test]

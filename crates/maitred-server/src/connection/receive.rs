@@ -250,10 +250,8 @@ impl Connection {
     fn prepare_body(&mut self, context: &mut Context<'_>, incoming: &mut Incoming, facts: HeadFacts) {
         /// Memory set aside before the first byte of a body has come.
         const MAX_RESERVED: u64 = 64 * 1024;
-        if let BodyLength::Fixed(length) = incoming.request.head.body
-            && let Some(memory) = incoming.request.body.memory_mut()
-        {
-            memory.reserve(length.min(MAX_RESERVED) as usize);
+        if let BodyLength::Fixed(length) = incoming.request.head.body {
+            incoming.request.body.reserve(length.min(MAX_RESERVED) as usize);
         }
         if facts.expect_continue {
             let version = incoming.request.head.version;
