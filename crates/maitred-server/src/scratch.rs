@@ -53,8 +53,7 @@ impl Scratch {
         self.last
     }
 
-    /// The thread has just looked at the clock, or may have waited since it did: a look costs as much as
-    /// twenty bytes of a head.
+    /// The thread has just looked at the clock, or (`None`) may have waited since it did.
     pub(crate) fn set_now(&mut self, now: Option<u64>) {
         self.fresh = now;
     }

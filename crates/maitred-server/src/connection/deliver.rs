@@ -16,9 +16,19 @@ use crate::responder::MAX_HELD;
 use crate::scratch;
 use crate::writer::{Sent, Writer, last_bytes};
 
-/// Content up to this size is copied behind its head: a call with several buffers costs more than the copy
-/// (10 KiB: a tenth of the whole request).
+/// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
+/// 10 KiB by some per cent of the whole request.
 const MAX_COPIED: usize = 16 * 1024;
+
+/// Appends content to what stands before it, if it is small; whether it was.
+fn copy_small(before: &mut Vec<u8>, content: &Last<'_>, behind: &[u8]) -> bool {
+    let small = last_bytes(content).filter(|bytes| bytes.len() <= MAX_COPIED);
+    if let Some(bytes) = small {
+        before.extend_from_slice(bytes);
+        before.extend_from_slice(behind);
+    }
+    small.is_some()
+}
 
 impl Connection {
     /// Sends a part of a handler's response: `head` and what stands before the content, the content,
@@ -37,15 +47,10 @@ impl Connection {
         if self.dead {
             return Err(SendError::Closed);
         }
+        if self.writer.is_none() && copy_small(before, &content, behind) {
+            return self.send_or_keep(group, token, before);
+        }
         match last_bytes(&content) {
-            Some(bytes) if bytes.len() <= MAX_COPIED => {
-                before.extend_from_slice(bytes);
-                before.extend_from_slice(behind);
-                if self.writer.is_none() {
-                    return self.send_or_keep(group, token, before);
-                }
-                self.writer_push(before);
-            }
             Some(bytes) if self.writer.is_none() => {
                 let parts = [IoSlice::new(before), IoSlice::new(bytes), IoSlice::new(behind)];
                 let done = match self.socket.send_all(&parts) {
@@ -86,18 +91,15 @@ impl Connection {
         if self.dead {
             return Err(SendError::Closed);
         }
-        match last_bytes(&content) {
-            Some(bytes) if bytes.len() <= MAX_COPIED => {
-                before.extend_from_slice(bytes);
-                before.extend_from_slice(behind);
-                self.writer_push(before);
-            }
-            _ => self.queue(before, content, behind),
-        }
+        self.queue(before, content, behind);
         Ok(Flow::Ready)
     }
 
+    /// Leaves it all to the writer.
     fn queue(&mut self, before: &mut Vec<u8>, content: Last<'_>, behind: &'static [u8]) {
+        if copy_small(before, &content, behind) {
+            return self.writer_push(before);
+        }
         self.writer_push(before);
         let writer = self.writer.get_or_insert_with(scratch::writer);
         writer.push(content.keep(), 0);

@@ -12,11 +12,11 @@ use super::*;
 
 const SECRET: &str = "outside";
 
-/// `outer/secret` beside `outer/root`, with links of every kind in the root.
+/// `outer/secret` beside `outer/site`, with links of every kind in the root.
 fn folders() -> (TempDir, PathBuf) {
     let outer = TempDir::new().unwrap();
     fs::write(outer.path().join("secret"), SECRET).unwrap();
-    let path = outer.path().join("root");
+    let path = outer.path().join("site");
     fs::create_dir_all(path.join("a/b")).unwrap();
     fs::write(path.join("a/b/file"), "inside").unwrap();
     fs::write(path.join("file"), "inside").unwrap();
@@ -24,7 +24,7 @@ fn folders() -> (TempDir, PathBuf) {
     symlink("..", path.join("up")).unwrap();
     symlink("../../..", path.join("a/b/far")).unwrap();
     symlink(outer.path().join("secret"), path.join("absolute")).unwrap();
-    symlink("../root/file", path.join("detour")).unwrap();
+    symlink("../site/file", path.join("detour")).unwrap();
     symlink("/proc/self/root", path.join("magic")).unwrap();
     symlink("a/b/file", path.join("in")).unwrap();
     symlink("b", path.join("a/folder")).unwrap();
@@ -76,7 +76,7 @@ fn links_that_stay_inside_are_followed_by_the_kernel_and_refused_by_the_walk() {
 fn no_path_of_any_segments_reads_what_is_outside() {
     let (_outer, path) = folders();
     let names =
-        ["a", "b", "..", ".", "far", "up", "out", "absolute", "magic", "secret", "file", "root", "loop", ""];
+        ["a", "b", "..", ".", "far", "up", "out", "absolute", "magic", "secret", "file", "site", "loop", ""];
     let mut paths = vec![String::new()];
     let mut start = 0;
     for _ in 0..4 {
