@@ -198,7 +198,7 @@ class Uvicorn(Server):
         for option in {"--static", "--listen"} & set(arguments):
             at = arguments.index(option)
             arguments = arguments[:at] + arguments[at + 2 :]
-        return [sys.executable, "-m", "uvicorn", *arguments, "--port", "0", "--no-access-log"]
+        return [sys.executable, "-m", "uvicorn", *arguments, "--port", "0", "--http", "h11", "--no-access-log"]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ends by the signal itself after its shutdown."""
