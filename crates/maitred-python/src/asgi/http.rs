@@ -130,12 +130,12 @@ impl Http {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `http.response.start` may come now.
+    /// Whether `http.response.start` may come now. After the end of the response it does nothing: "any further messages
+    /// on the channel will be ignored" (ASGI HTTP, response body).
     pub(super) fn check_start(&self, py: Python<'_>) -> PyResult<()> {
         match &self.state().phase {
-            Phase::Waiting { declared: None, .. } => Ok(()),
+            Phase::Waiting { declared: None, .. } | Phase::Over { peer_gone: false } => Ok(()),
             Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
-            Phase::Over { peer_gone: false } => Err(after_the_end("http.response.start")),
             _ => Err(PyRuntimeError::new_err(
                 "http.response.start was sent a second time; after it comes http.response.body",
             )),
@@ -149,7 +149,7 @@ impl Http {
         }
     }
 
-    /// Sends a part of the body, the last one unless there is `more`.
+    /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
         let mut state = self.state();
         let sent = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
@@ -160,10 +160,10 @@ impl Http {
                 whole(exchange, declared, body, self.is_head).map(|()| Flow::Ready)
             }
             Phase::Streaming { stream } => go_on(&mut state, stream, body, more),
+            Phase::Over { peer_gone: false } => return Ok(Flow::Ready),
             unchanged => {
                 let error = match &unchanged {
-                    Phase::Over { peer_gone: true } => self.adapter().disconnected(py),
-                    Phase::Over { peer_gone: false } => after_the_end("http.response.body"),
+                    Phase::Over { .. } => self.adapter().disconnected(py),
                     _ => PyRuntimeError::new_err(
                         "http.response.body was sent before http.response.start; start comes first, with \
                          the status",
@@ -374,13 +374,6 @@ fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) 
     let started = exchange.start(&head, length);
     Declared::recycle(head);
     started?.finish_with(body)
-}
-
-fn after_the_end(kind: &str) -> PyErr {
-    PyRuntimeError::new_err(format!(
-        "{kind} was sent after the end of the response; the last http.response.body is the one without \
-         more_body"
-    ))
 }
 
 fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {
