@@ -117,8 +117,8 @@ fn serve_loaded(
     let server = match Server::start(settings) {
         Ok(server) => server,
         Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),
-        Err(StartError::System(error)) => {
-            log.error(format_args!("the server cannot start: {error}"));
+        Err(error) => {
+            log.error(format_args!("the server {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
@@ -218,8 +218,8 @@ fn settings(
         .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
         .collect();
     settings.health_path = config.health_path.clone();
-    settings.min_threads = config.min_threads;
-    settings.max_threads = config.max_threads;
+    settings.pool.limits.min_threads = config.min_threads;
+    settings.pool.limits.max_threads = config.max_threads;
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();

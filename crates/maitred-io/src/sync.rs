@@ -17,3 +17,10 @@ pub use shuttle::{
     sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
     thread, thread_local,
 };
+
+#[cfg(shuttle)]
+mod named;
+#[cfg(not(shuttle))]
+pub use maitred_stats::NamedLock;
+#[cfg(shuttle)]
+pub use named::NamedLock;

@@ -14,7 +14,8 @@ use crate::group::Group;
 use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
-use crate::settings::Settings;
+use crate::pool_map::{PoolMap, UnknownPool};
+use crate::settings::{Settings, Strategy};
 use crate::site::Site;
 use crate::spool::{self, Medium, Open, Spooler};
 
@@ -29,6 +30,8 @@ pub struct Server {
 pub enum StartError {
     /// Listening failed on this address.
     Listen(SocketAddr, io::Error),
+    /// A rule leads to a pool that does not exist.
+    Pool(UnknownPool),
     /// The system refused something else.
     System(io::Error),
 }
@@ -37,6 +40,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Pool(error) => write!(f, "cannot start: {error}"),
             Self::System(error) => write!(f, "cannot start: {error}"),
         }
     }
@@ -109,15 +113,19 @@ impl Server {
             counters: Counters::default(),
         });
         let processors = machine::processors();
-        let max = settings.max_threads.max(1);
+        let mut first = settings.pool;
+        let limits = &mut first.limits;
+        limits.max_threads = if first.strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
         // Files alone never block a thread, so no further one would ever be called: one a processor.
         let least = if site.routes.has_application() { 1 } else { processors };
-        let min = settings.min_threads.max(least).min(max);
+        limits.min_threads = limits.min_threads.max(least).min(limits.max_threads);
+        let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
+        let pool_map = PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?;
         let scheduler = match settings.threads.event_loop() {
             Some(event_loop) => Scheduler::for_loop(event_loop)?,
-            None => Scheduler::new(min, max, processors, settings.threads.is_exclusive())?,
+            None => Scheduler::new(&first, &settings.pools, processors, settings.threads.is_exclusive())?,
         };
-        let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads)?);
+        let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads, pool_map)?);
         let own = Arc::clone(&group);
         let driver =
             std::thread::Builder::new().name("maitred-driver".to_owned()).spawn(move || run_driver(&own))?;

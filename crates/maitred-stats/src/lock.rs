@@ -1,5 +1,6 @@
 //! A mutex with a name that counts who waited for it, and how long.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 ///
 /// A `Condvar` works with the guard; the time in `wait` and the acquisition at its end are not counted.
 pub struct NamedLock<T> {
-    name: &'static str,
+    name: Cow<'static, str>,
     acquisitions: AtomicU64,
     contended: AtomicU64,
     wait_total: AtomicU64,
@@ -21,10 +22,10 @@ pub struct NamedLock<T> {
 }
 
 /// The counts of a [`NamedLock`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockSnapshot {
     /// The lock's name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// How often it was taken.
     pub acquisitions: u64,
     /// How often it was held by another thread when it was asked for, and then taken.
@@ -38,6 +39,11 @@ pub struct LockSnapshot {
 impl<T> NamedLock<T> {
     /// A free lock around `value`.
     pub const fn new(name: &'static str, value: T) -> Self {
+        Self::with_name(Cow::Borrowed(name), value)
+    }
+
+    /// The same with a name that is made at run time.
+    pub const fn with_name(name: Cow<'static, str>, value: T) -> Self {
         Self {
             name,
             acquisitions: AtomicU64::new(0),
@@ -67,7 +73,7 @@ impl<T> NamedLock<T> {
     /// The counts now.
     pub fn snapshot(&self) -> LockSnapshot {
         LockSnapshot {
-            name: self.name,
+            name: self.name.clone(),
             acquisitions: self.acquisitions.load(Relaxed),
             contended: self.contended.load(Relaxed),
             wait_total: Duration::from_nanos(self.wait_total.load(Relaxed)),
@@ -108,7 +114,7 @@ mod tests {
             *lock.lock() += 1;
         }
         let snapshot = lock.snapshot();
-        assert_eq!((snapshot.name, snapshot.acquisitions, snapshot.contended), ("queue", 10, 0));
+        assert_eq!((&*snapshot.name, snapshot.acquisitions, snapshot.contended), ("queue", 10, 0));
         assert_eq!((snapshot.wait_total, snapshot.wait_max), (Duration::ZERO, Duration::ZERO));
     }
 

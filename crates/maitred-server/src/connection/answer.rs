@@ -8,6 +8,7 @@ use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
+use crate::dispatch::{self, Target};
 use crate::group::{Group, Job};
 use crate::outcome::{End, Outcome};
 use crate::responder::Responder;
@@ -76,7 +77,10 @@ impl Connection {
                 }
                 self.answer_now(context, sender, incoming, &answer.head, answer.length, answer.body)
             }
-            Route::Application(handler) => Some(self.hand_over(context, sender, incoming, handler)),
+            Route::Application(handler) => {
+                let handler = Arc::clone(handler);
+                Some(self.hand_over(context, sender, incoming, handler, &mut path))
+            }
             Route::Slash => {
                 let mut location = head.path().to_vec();
                 location.push(b'/');
@@ -176,8 +180,10 @@ impl Connection {
         context: &mut Context<'_>,
         sender: Sender,
         mut incoming: Box<Incoming>,
-        handler: &Arc<dyn Handler>,
+        handler: Arc<dyn Handler>,
+        path: &mut Vec<u8>,
     ) -> Turn {
+        let (target, route) = self.target(context, &incoming.request.head, path);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
@@ -192,8 +198,25 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler: Arc::clone(handler), exchange });
+        context.job = Some(Job { handler, exchange, target, route });
         Turn::Run
+    }
+
+    /// Which threads run a request; `path` is room for its normalised path.
+    fn target(
+        &self,
+        context: &Context<'_>,
+        head: &RequestHead,
+        path: &mut Vec<u8>,
+    ) -> (Target, Option<dispatch::Route>) {
+        let group = context.group;
+        let pool = group.pool_of(|map| {
+            let normal = target::normalise(head.path(), path).is_ok();
+            map.find(head, if normal { path } else { head.path() }, self.peer.ip())
+        });
+        let looked_up = group.slowness.look_up(head, context.now, &group.site.log);
+        let slow = looked_up.is_some_and(|(_, slow)| slow);
+        (Target { pool, slow }, looked_up.map(|(route, _)| route))
     }
 
     /// Our own address: the listener's, unless it listens on all.

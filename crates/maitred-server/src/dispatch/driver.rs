@@ -116,7 +116,7 @@ impl Driver {
 }
 
 /// The life of the driver.
-pub(crate) fn run<S: Serve>(server: &Arc<S>) {
+pub(super) fn run<S: Serve>(server: &Arc<S>) {
     SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
     let mut scratch = Scratch::default();
@@ -232,7 +232,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         if !alone() {
             break;
         }
-        if scheduler.pool.queued() > 0 {
+        if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() {
             // The thread that was called has taken one request; the others wait for another thread.
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);

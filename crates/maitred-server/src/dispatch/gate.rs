@@ -13,15 +13,15 @@
 //! watcher: since old, or 0?   take the oldest request and run it, else poll
 //! ```
 //! Invariants, checked under shuttle: the queue is not empty only while somebody watches or the
-//! runner is going to look at it; at most one watches; `since` becomes 0 only under the lock, with
-//! the queue empty, by the thread whose entry it is.
+//! runner is going to look at it; at most one watches; `since` becomes 0 only under the lock, by the
+//! thread whose entry it is, and with the queue empty or before that thread has called another one.
 
 use std::io;
 
 use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::pool::{Pool, State};
+use super::pool::{Pool, Queue};
 
 /// A runner that stands still this long is waiting for something, not computing: a request of
 /// ordinary length takes 50 to 200 µs. In nanoseconds.
@@ -72,6 +72,8 @@ pub(super) enum Arrival<J> {
     Watch,
     /// Parks: somebody watches.
     Park,
+    /// The queue is full, and what is too much is refused.
+    Refuse(J),
 }
 
 /// What a look of the watcher led to.
@@ -172,30 +174,32 @@ impl Gate {
 impl<J> Pool<J> {
     /// A thread has a request to run at `now`.
     pub(super) fn arrive(&self, job: J, now: u64) -> Arrival<J> {
-        let mut state = self.lock();
+        let mut queue = self.lock();
         if self.gate.since.load(Ordering::SeqCst) == 0 {
             self.gate.since.store(now, Ordering::SeqCst);
             return Arrival::Run(job, now);
         }
-        self.push(&mut state, job);
+        if let Err(job) = self.push(&mut queue, job, now) {
+            return Arrival::Refuse(job);
+        }
         self.watch_or_park()
     }
 
     /// A thread without a request looks at the queue; `None` when it is empty.
     pub(super) fn look(&self, now: u64) -> Option<Arrival<J>> {
-        let mut state = self.lock();
-        if state.queue.is_empty() {
+        let mut queue = self.lock();
+        if queue.is_empty() {
             return None;
         }
         if self.gate.is_stuck(now) {
-            return self.take_over(&mut state, now).map(|job| Arrival::Run(job, now));
+            return self.take_over(&mut queue, now).map(|job| Arrival::Run(job, now));
         }
         Some(self.watch_or_park())
     }
 
     /// A thread that polls is to watch instead. False when nobody runs, or somebody watches.
     pub(super) fn begin_watch(&self) -> bool {
-        let _state = self.lock();
+        let _queue = self.lock();
         self.gate.since.load(Ordering::SeqCst) != 0 && !self.gate.watched.swap(true, Ordering::SeqCst)
     }
 
@@ -204,10 +208,13 @@ impl<J> Pool<J> {
         if self.gate.watched.swap(true, Ordering::SeqCst) { Arrival::Park } else { Arrival::Watch }
     }
 
-    fn take_over(&self, state: &mut State<J>, now: u64) -> Option<J> {
-        let job = self.pop_from(state)?;
-        self.gate.since.store(now, Ordering::SeqCst);
-        Some(job)
+    fn take_over(&self, queue: &mut Queue<J>, now: u64) -> Option<J> {
+        let waits = queue.oldest()?;
+        let entered = self.gate.since.swap(now, Ordering::SeqCst);
+        if entered != 0 {
+            self.audit.add(now.saturating_sub(waits.max(entered)));
+        }
+        self.pop_from(queue)
     }
 
     /// One look of the watcher at `now`. `seen` is what it saw at the look before.
@@ -226,9 +233,9 @@ impl<J> Pool<J> {
             // Where all threads were stopped for a while, the runner goes on now.
             return Watched::Sleep(CONFIRM);
         }
-        let mut state = self.lock();
+        let mut queue = self.lock();
         self.gate.watched.store(false, Ordering::SeqCst);
-        match self.take_over(&mut state, now) {
+        match self.take_over(&mut queue, now) {
             Some(job) => Watched::Run(job, now),
             None => Watched::Idle,
         }
@@ -236,41 +243,47 @@ impl<J> Pool<J> {
 
     /// The watcher ends although something may wait: the server stops.
     pub(super) fn end_watch(&self) {
-        let _state = self.lock();
+        let _queue = self.lock();
         self.gate.watched.store(false, Ordering::SeqCst);
     }
 
     /// The runner whose last return was `mine` has nothing to run.
     pub(super) fn leave(&self, mine: u64) -> Left<J> {
-        let mut state = self.lock();
+        let mut queue = self.lock();
         if self.gate.since.load(Ordering::SeqCst) != mine {
             return Left::Gone;
         }
-        if let Some(job) = self.pop_from(&mut state) {
+        if let Some(job) = self.pop_from(&mut queue) {
             return Left::Next(job);
         }
         self.gate.since.store(0, Ordering::SeqCst);
         Left::Gone
     }
 
+    /// The runner whose last return was `mine` has something to run beside the others. Whoever watches takes over
+    /// at once; false when nobody does and another thread is to be called.
+    pub(super) fn step_aside(&self, mine: u64, now: u64) -> bool {
+        let _queue = self.lock();
+        if self.gate.since.load(Ordering::SeqCst) != mine {
+            return true;
+        }
+        self.gate.since.store(0, Ordering::SeqCst);
+        let watched = self.gate.is_watched();
+        if watched {
+            self.gate.alarm.set(now);
+        }
+        watched
+    }
+
     /// Has a parked thread watch, if none does. False when nobody is parked.
     pub(super) fn call_watcher(&self) -> bool {
-        let mut state = self.lock();
+        let _queue = self.lock();
         if self.gate.is_watched() {
             return true;
         }
-        let Some(place) = state.parked.pop() else { return false };
+        let Some(place) = self.take_parked() else { return false };
         self.gate.watched.store(true, Ordering::SeqCst);
         place.watch();
         true
-    }
-
-    /// Has a parked thread poll. False when nobody is parked.
-    pub(super) fn call_idle(&self) -> bool {
-        let place = self.lock().parked.pop();
-        if let Some(place) = &place {
-            place.call();
-        }
-        place.is_some()
     }
 }

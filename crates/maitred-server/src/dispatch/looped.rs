@@ -98,7 +98,7 @@ impl<S: Serve> LoopTurns<S> {
         for _ in 0..MAX_JOBS {
             let Some(job) = self.next_job(&mut looks) else { return self.rest() };
             let server = Arc::clone(&self.server);
-            server.scheduler().run(job, &*server);
+            server.scheduler().run(job, 0, &*server);
             server.scheduler().send_unsent_in_time(&server, clock::monotonic(), &mut self.age);
         }
         self.send_unsent();

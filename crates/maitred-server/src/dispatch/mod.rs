@@ -12,14 +12,22 @@
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code the driver serves.
 
+mod assigned;
+mod audit;
 mod driver;
+mod epc;
 mod gate;
+pub(crate) mod learnt;
 mod looped;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
+mod pc;
+mod pec;
 mod pool;
 mod ready;
 mod runner;
+mod scaling;
+mod slow;
 mod standstill;
 mod unsent;
 mod worker;
@@ -29,18 +37,19 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use maitred_io::clock;
 use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::EventLoop;
 
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
+use crate::settings::{PoolLimits, PoolSettings, Strategy};
+pub(crate) use audit::Idleness;
 use driver::Driver;
 use looped::{LoopTurns, Looped};
-use pool::{Call, Pool};
+use pool::{Call, Pool, Slow};
 use ready::Ready;
-
-pub(crate) use driver::run as run_driver;
 
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;
@@ -66,22 +75,51 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// Whether `job` may run on the thread that polls, also on the last one.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
-    /// Runs application code.
-    fn run(&self, job: Self::Job);
+    /// Where `job` is to run.
+    fn target(&self, job: &Self::Job) -> Target;
+
+    /// Runs application code, and says which route it was.
+    fn run(&self, job: Self::Job) -> Option<Route>;
+
+    /// A request of `route` was in the application for `nanos`, until `now`, both in nanoseconds.
+    fn note_run(&self, route: Option<Route>, nanos: u64, now: u64);
+
+    /// Answers that there is no room for `job`.
+    fn refuse(&self, job: Self::Job);
 
     /// Calls `act` with whatever the language needs to run application code held all the time.
     fn attached(&self, act: &mut dyn FnMut()) {
         act();
     }
 
-    /// Has a thread made that calls [`work`].
+    /// Has a thread made, the `number`th of the pool called `name`, that calls [`work`] with `pool`.
     ///
     /// # Errors
     /// It cannot be made.
-    fn spawn(self: &Arc<Self>, number: usize) -> io::Result<()>;
+    fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
 
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);
+}
+
+/// Where a request runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The pool; 0 is the one whose threads poll.
+    pub(crate) pool: usize,
+    /// Its route is slow again and again.
+    pub(crate) slow: bool,
+}
+
+/// A route, as [`Serve::note_run`] knows it.
+pub(crate) type Route = learnt::Key;
+
+/// How the thread that has read a request goes on with it.
+enum Here<J> {
+    /// Runs it.
+    Run(J),
+    /// Runs it beside the others, after another thread has taken its place.
+    Beside(J),
 }
 
 maitred_io::sync::thread_local! {
@@ -101,14 +139,24 @@ pub(crate) struct Scheduler<J> {
     ready: Ready,
     /// Connections whose complete response has not been sent: see [`unsent`].
     unsent: Ready,
+    strategy: Strategy,
+    /// The pool whose threads poll.
     pool: Pool<J>,
+    /// The others: their threads run what they are given.
+    others: Vec<Pool<J>>,
     /// Application threads that wait on the poller.
     pollers: AtomicUsize,
     max_pollers: usize,
     /// One thread at a time can run application code: see [`gate`].
     gated: bool,
-    /// Threads in application code.
+    /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
+    /// Other threads there.
+    beside: AtomicUsize,
+    /// EPC: somebody is the producer.
+    producing: AtomicBool,
+    /// EPC: somebody has been called to become it.
+    followed: AtomicBool,
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
     progress: AtomicU64,
@@ -121,12 +169,19 @@ pub(crate) struct Scheduler<J> {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// A scheduler for `min` to `max` application threads, of which `max_pollers` poll at once. `gated`:
+    /// A scheduler for the threads of `first`, of which `max_pollers` poll at once, and of `others`. `exclusive`:
     /// the application's language runs one thread at a time.
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn new(min: usize, max: usize, max_pollers: usize, gated: bool) -> io::Result<Self> {
+    pub(crate) fn new(
+        first: &PoolSettings,
+        others: &[PoolSettings],
+        max_pollers: usize,
+        exclusive: bool,
+    ) -> io::Result<Self> {
+        let gated = exclusive && first.strategy == Strategy::Adaptive;
+        let max = first.limits.max_threads;
         let scheduler = Self {
             poller: Poller::new()?,
             waker: Waker::new()?,
@@ -134,12 +189,20 @@ impl<J: Send> Scheduler<J> {
             stopping: AtomicBool::new(false),
             ready: Ready::default(),
             unsent: Ready::default(),
-            pool: Pool::new(min, max)?,
+            strategy: first.strategy,
+            pool: Pool::new(&first.name, first.limits, gated)?,
+            others: others
+                .iter()
+                .map(|pool| Pool::new(&pool.name, pool.limits, false))
+                .collect::<io::Result<_>>()?,
             pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
             max_pollers: max_pollers.max(if gated { 2 } else { 1 }).min(max.max(1)),
             gated,
             inside: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
+            producing: AtomicBool::new(false),
+            followed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             driver: Driver::new()?,
             looped: None,
@@ -156,7 +219,9 @@ impl<J: Send> Scheduler<J> {
     /// # Errors
     /// Out of descriptors.
     pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
-        Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(0, 0, 1, false)? })
+        let limits = PoolLimits { min_threads: 0, max_threads: 0, ..PoolLimits::default() };
+        let none = PoolSettings { limits, ..PoolSettings::default() };
+        Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(&none, &[], 1, false)? })
     }
 
     /// Makes the threads there are from the start, or attaches the event loop.
@@ -167,31 +232,91 @@ impl<J: Send> Scheduler<J> {
         if let Some(looped) = &self.looped {
             looped.event_loop.attach(Box::new(LoopTurns::new(server)));
         }
-        while self.pool.claim_initial() {
-            self.spawn(server)?;
+        for index in 0..=self.others.len() {
+            while self.pool_at(index).claim_initial() {
+                self.spawn(index, server)?;
+            }
         }
         Ok(())
     }
 
-    fn spawn<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
-        server.spawn(self.pool.number()).inspect_err(|_| self.pool.not_started())
+    fn pool_at(&self, index: usize) -> &Pool<J> {
+        match index.checked_sub(1) {
+            None => &self.pool,
+            Some(index) => &self.others[index],
+        }
     }
 
+    fn pools(&self) -> impl Iterator<Item = &Pool<J>> {
+        std::iter::once(&self.pool).chain(&self.others)
+    }
+
+    fn spawn<S: Serve<Job = J>>(&self, index: usize, server: &Arc<S>) -> io::Result<()> {
+        let pool = self.pool_at(index);
+        server.spawn(index, &pool.name, pool.number()).inspect_err(|_| pool.not_started())
+    }
+
+    /// Does what a call asks for, in the pool that polls.
     fn answer_call<S: Serve<Job = J>>(&self, call: &Call, server: &Arc<S>) {
+        self.answer_call_of(0, call, server);
+    }
+
+    fn answer_call_of<S: Serve<Job = J>>(&self, index: usize, call: &Call, server: &Arc<S>) {
         if *call == Call::Spawn
-            && let Err(error) = self.spawn(server)
+            && let Err(error) = self.spawn(index, server)
         {
             server.report(format_args!("cannot make an application thread: {error}"));
         }
     }
 
-    /// Queues a request for the application threads; called by the driver, which may not run it.
-    fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
-        let call = self.pool.submit(job);
-        if call == Call::Nothing && (self.looped.is_some() || self.pollers.load(Ordering::SeqCst) > 0) {
-            self.call();
+    /// Finds out whether this thread, which polls or did, is to run a request it has read; else another one does.
+    fn assign<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) -> Option<Here<J>> {
+        let target = server.target(&job);
+        if target.pool > 0 {
+            let submitted = self.pool_at(target.pool).submit(job, clock::monotonic());
+            match submitted {
+                Ok(call) => self.answer_call_of(target.pool, &call, server),
+                Err(job) => server.refuse(job),
+            }
+            return None;
         }
-        self.answer_call(&call, server);
+        if !target.slow || self.pool.is_single() || self.strategy != Strategy::Adaptive {
+            return Some(Here::Run(job));
+        }
+        match self.pool.pass_slow(job, clock::monotonic()) {
+            Slow::Run(job) => return Some(Here::Beside(job)),
+            Slow::Passed(call) => self.answer_call(&call, server),
+            Slow::Refuse(job) => server.refuse(job),
+        }
+        None
+    }
+
+    /// Has a request run by application threads; called by a thread that may not run it.
+    fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
+        let job = match self.assign(job, server) {
+            None => return,
+            Some(Here::Run(job)) => job,
+            Some(Here::Beside(job)) => {
+                // No thread is idle: a thread that ends, or the one that is called, looks there.
+                self.pool.wait_slow(job, clock::monotonic());
+                if self.pollers.load(Ordering::SeqCst) > 0 {
+                    self.call();
+                }
+                return;
+            }
+        };
+        let now = clock::monotonic();
+        let submitted = if self.gated { self.pool.enqueue(job, now) } else { self.pool.submit(job, now) };
+        match submitted {
+            Err(job) => server.refuse(job),
+            Ok(call) => {
+                let looks = self.strategy != Strategy::Pec && self.pollers.load(Ordering::SeqCst) > 0;
+                if call == Call::Nothing && (self.looped.is_some() || looks) {
+                    self.call();
+                }
+                self.answer_call(&call, server);
+            }
+        }
     }
 
     /// Calls a thread that polls.
@@ -209,9 +334,10 @@ impl<J: Send> Scheduler<J> {
         self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Runs application code on this thread. What claims not to block is watched like the rest: it
-    /// would stop everything if the claim were wrong.
-    fn run<S: Serve<Job = J>>(&self, job: J, server: &S) {
+    /// Runs application code on this thread, which polls otherwise. What claims not to block is watched like the
+    /// rest: it would stop everything if the claim were wrong. `now` is a time before that, in monotonic
+    /// nanoseconds; the end is returned.
+    fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.note_progress();
         if self.looped.is_some() {
@@ -225,9 +351,29 @@ impl<J: Send> Scheduler<J> {
             // Left for this thread, which is away now; those that poll have looked already.
             self.waker.wake();
         }
-        server.run(job);
+        let ended = match self.looped {
+            None => run_timed(job, now, server),
+            Some(_) => {
+                // The request goes on in a task; how long the call took says nothing.
+                server.run(job);
+                now
+            }
+        };
         self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
+        ended
+    }
+
+    /// Runs application code on a thread that has no part in polling.
+    fn run_assigned<S: Serve<Job = J>>(&self, job: J, server: &S) {
+        self.beside.fetch_add(1, Ordering::SeqCst);
+        run_timed(job, clock::monotonic(), server);
+        self.beside.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether no thread is in application code.
+    fn is_outside(&self) -> bool {
+        self.inside.load(Ordering::SeqCst) == 0 && self.beside.load(Ordering::SeqCst) == 0
     }
 
     /// Puts something on the ready list, from a turn: this thread looks there next.
@@ -264,7 +410,7 @@ impl<J: Send> Scheduler<J> {
         if self.forgetful {
             return true;
         }
-        self.ready.is_empty() && self.pool.queued() == 0 && !self.is_stopping()
+        self.ready.is_empty() && self.pool.queued() == 0 && !self.pool.has_slow() && !self.is_stopping()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -275,7 +421,7 @@ impl<J: Send> Scheduler<J> {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.stop.wake();
-        self.pool.stop();
+        self.pools().for_each(Pool::stop);
         if let Some(looped) = &self.looped {
             looped.ring();
         }
@@ -284,18 +430,39 @@ impl<J: Send> Scheduler<J> {
 
     /// Drops the requests that wait for a thread, after the end.
     pub(crate) fn discard_queue(&self) {
-        self.pool.discard();
+        self.pools().for_each(Pool::discard);
     }
 
     /// Application threads that exist or have been asked for.
     pub(crate) fn threads(&self) -> usize {
-        if self.looped.is_some() { 1 } else { self.pool.threads() }
+        if self.looped.is_some() { 1 } else { self.pools().map(Pool::threads).sum() }
     }
 }
 
-/// The life of an application thread.
-pub(crate) fn work<S: Serve>(server: &Arc<S>) {
-    worker::run(server);
+fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
+    let route = server.run(job);
+    let ended = clock::monotonic();
+    server.note_run(route, ended.saturating_sub(now), ended);
+    ended
+}
+
+/// The life of an application thread of a pool.
+pub(crate) fn work<S: Serve>(server: &Arc<S>, pool: usize) {
+    match server.scheduler().strategy {
+        _ if pool > 0 => assigned::run(server, pool),
+        Strategy::Adaptive => worker::run(server),
+        Strategy::Pc => pc::run(server),
+        Strategy::Pec => assigned::run(server, pool),
+        Strategy::Epc => epc::run(server),
+    }
+}
+
+/// The life of the engine's own thread: it stands by where application threads poll, and polls where they do not.
+pub(crate) fn run_driver<S: Serve>(server: &Arc<S>) {
+    match server.scheduler().strategy {
+        Strategy::Pec if server.scheduler().looped.is_none() => pec::run(server),
+        _ => driver::run(server),
+    }
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

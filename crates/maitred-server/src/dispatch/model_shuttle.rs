@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use maitred_io::sync::{Condvar, Mutex, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 
-use super::{Scheduler, Serve, run_driver, work};
+use super::{Route, Scheduler, Serve, Target, run_driver, work};
+use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -30,6 +31,30 @@ enum Kind {
     PageAfterPages,
     /// The application may run on any thread.
     NonBlocking,
+    /// The application answers it, of a route that is slow, after every page has been answered.
+    SlowAfterPages,
+    /// The application answers it on a thread of the other pool, after every page has been answered.
+    OtherAfterPages,
+}
+
+impl Kind {
+    fn target(self) -> Target {
+        Target { pool: usize::from(self == Self::OtherAfterPages), slow: self == Self::SlowAfterPages }
+    }
+
+    /// What has to be answered before.
+    fn awaits(self) -> Option<Self> {
+        match self {
+            Self::PageAfterFiles => Some(Self::File),
+            Self::PageAfterPages | Self::SlowAfterPages | Self::OtherAfterPages => Some(Self::Page),
+            Self::File | Self::Page | Self::NonBlocking => None,
+        }
+    }
+
+    /// Whether it is run by one of the threads that poll.
+    fn is_counted(self) -> bool {
+        !matches!(self, Self::NonBlocking | Self::OtherAfterPages)
+    }
 }
 
 struct Model {
@@ -80,28 +105,33 @@ impl Serve for Model {
 
     fn prefetch(&self, _: u64) {}
 
+    fn target(&self, event: &usize) -> Target {
+        self.kinds[*event].target()
+    }
+
+    fn note_run(&self, _: Option<Route>, _: u64, _: u64) {}
+
+    fn refuse(&self, event: usize) {
+        panic!("nothing is refused: {event}");
+    }
+
     fn is_non_blocking(&self, event: &usize) -> bool {
         self.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize) {
-        if self.kinds[event] != Kind::NonBlocking {
+    fn run(&self, event: usize) -> Option<Route> {
+        if self.kinds[event].is_counted() {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }
         let interpreter = self.interpreter.lock();
-        let awaited = match self.kinds[event] {
-            Kind::PageAfterFiles => Some(Kind::File),
-            Kind::PageAfterPages => Some(Kind::Page),
-            _ => None,
-        };
-        if let Some(awaited) = awaited {
+        if let Some(awaited) = self.kinds[event].awaits() {
             drop(interpreter);
             let kinds = &self.kinds;
             self.wait_until(|answered| {
                 answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
             });
         }
-        if self.kinds[event] != Kind::NonBlocking {
+        if self.kinds[event].is_counted() {
             self.running.fetch_sub(1, SeqCst);
         }
         if self.scheduler.defers() {
@@ -109,11 +139,12 @@ impl Serve for Model {
         } else {
             self.answer(event);
         }
+        None
     }
 
-    fn spawn(self: &std::sync::Arc<Self>, _: usize) -> io::Result<()> {
+    fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, _: usize) -> io::Result<()> {
         let own = std::sync::Arc::clone(self);
-        self.threads.lock().expect("not poisoned").push(thread::spawn(move || work(&own)));
+        self.threads.lock().expect("not poisoned").push(thread::spawn(move || work(&own, pool)));
         Ok(())
     }
 
@@ -141,10 +172,18 @@ enum Threads {
 }
 
 fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source: Source, forgetful: bool) {
-    let gated = threads == Threads::Gated;
-    let mut scheduler = Scheduler::new(1, max, pollers, gated).expect("simulated");
+    let mut scheduler = scheduler(Strategy::Adaptive, max, pollers, threads);
     scheduler.forgetful = forgetful;
     play(scheduler, kinds, max, source, |_| None);
+}
+
+/// With a second pool of one thread.
+fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
+    let limits = PoolLimits { max_threads: max, low_mark: 0, ..PoolLimits::default() };
+    let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
+    let limits = PoolLimits { min_threads: 0, max_threads: 1, ..limits };
+    let other = PoolSettings { limits, ..PoolSettings::named("other") };
+    Scheduler::new(&first, &[other], pollers, threads == Threads::Gated).expect("simulated")
 }
 
 /// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
@@ -274,7 +313,7 @@ fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
     }
 }
 
-use Kind::{File, NonBlocking, Page, PageAfterFiles, PageAfterPages};
+use Kind::{File, NonBlocking, OtherAfterPages, Page, PageAfterFiles, PageAfterPages, SlowAfterPages};
 
 #[test]
 fn files_are_served_while_the_only_thread_is_in_application_code() {
@@ -322,6 +361,44 @@ fn several_pollers_forget_nothing() {
 fn what_is_made_ready_elsewhere_is_served() {
     check(&[File, Page], 1, 1, Source::Elsewhere);
     check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
+}
+
+/// Requests of slow routes stand still on all threads but one, and what comes behind them is answered.
+#[test]
+fn slow_routes_leave_a_thread_to_the_others() {
+    for pollers in [1, 2] {
+        check(&[SlowAfterPages, Page, Page], 2, pollers, Source::Poller);
+        check(&[SlowAfterPages, SlowAfterPages, SlowAfterPages, Page], 3, pollers, Source::Poller);
+        check(&[SlowAfterPages, PageAfterPages, SlowAfterPages, Page], 4, pollers, Source::Poller);
+    }
+}
+
+/// The only thread of the other pool stands still, and what comes behind its requests is answered.
+#[test]
+fn what_waits_for_another_pool_holds_nobody_up() {
+    for pollers in [1, 2] {
+        check(&[OtherAfterPages, OtherAfterPages, Page, File], 1, pollers, Source::Poller);
+        check(&[OtherAfterPages, SlowAfterPages, OtherAfterPages, Page], 3, pollers, Source::Poller);
+    }
+}
+
+fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
+    for source in [Source::Poller, Source::Elsewhere] {
+        let play_once = move || play(scheduler(strategy, max, 1, Threads::Free), kinds, max, source, |_| None);
+        shuttle::check_random(play_once, SCHEDULES);
+    }
+}
+
+#[test]
+fn every_strategy_forgets_nothing() {
+    for strategy in [Strategy::Pc, Strategy::Pec, Strategy::Epc] {
+        check_strategy(strategy, &[PageAfterFiles, File, Page, NonBlocking], 1);
+        check_strategy(strategy, &[OtherAfterPages, Page, OtherAfterPages, File], 1);
+    }
+    for strategy in [Strategy::Pec, Strategy::Epc] {
+        check_strategy(strategy, &[PageAfterPages, PageAfterPages, Page, File], 3);
+        check_strategy(strategy, &[PageAfterFiles, PageAfterPages, Page, SlowAfterPages, File], 4);
+    }
 }
 
 /// The mutation: a thread that does not look again after it has counted itself as a poller. The

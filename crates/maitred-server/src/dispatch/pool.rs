@@ -1,21 +1,28 @@
-//! The application threads of a group: who runs, who is parked, what waits.
+//! The application threads of a pool: who is idle, what waits, and when one is made.
 //!
-//! A request runs on the thread that read it. It is queued here only when that thread may not run
-//! it (the driver has no interpreter). Idle threads beyond the number that poll are parked,
-//! last-in first-out, so that the ones at the bottom reach their idle timeout.
+//! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
+//! none. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
+//!
+//! The queue and the idle threads have a lock each (D2); who takes both takes the queue's first. Nobody is missed:
+//! a request is in the queue before an idle thread is looked for, and a thread looks at the queue's length under the
+//! lock under which it becomes idle.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::parker::Parker;
-use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use maitred_io::sync::{Mutex, MutexGuard};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::{Mutex, MutexGuard, NamedLock};
 
+use super::audit::Audit;
 use super::gate::Gate;
+use super::scaling::{After, BudgetEnds, Load, Rule};
+use crate::settings::{Overflow, PoolLimits};
 
-/// What has to be done so that a queued request is run.
+/// What has to be done so that a waiting request is run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// An idle thread has been unparked.
@@ -28,18 +35,49 @@ pub(crate) enum Call {
 
 /// The queue and the threads.
 pub(crate) struct Pool<J> {
-    state: Mutex<State<J>>,
+    pub(crate) name: String,
+    queue: NamedLock<Queue<J>>,
+    idle: NamedLock<Idle<J>>,
     /// For a language with one interpreter; unused otherwise.
     pub(super) gate: Gate,
+    /// One thread at a time can run a request: idle ones could not.
+    exclusive: bool,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
-    min: usize,
-    max: usize,
+    /// Slow requests that wait, likewise.
+    slow_waiting: AtomicUsize,
+    /// Parked threads, likewise, and since when there are any, in monotonic nanoseconds.
+    parked: AtomicUsize,
+    parked_since: AtomicU64,
+    /// The most threads, likewise.
+    max: AtomicUsize,
+    /// Requests after which a thread asks whether it ends, likewise.
+    budget: AtomicU64,
+    /// There are more threads than there may be, likewise.
+    is_surplus: AtomicBool,
+    pub(super) audit: Audit,
 }
 
-pub(super) struct State<J> {
-    pub(super) queue: VecDeque<J>,
-    pub(super) parked: Vec<Arc<Place>>,
+/// What waits for a thread.
+pub(super) struct Queue<J> {
+    jobs: VecDeque<Waiting<J>>,
+    /// Requests of routes that are slow again and again, and wait for one of the threads that may run them.
+    pub(super) slow: VecDeque<Waiting<J>>,
+    /// Threads that run such requests.
+    pub(super) slow_inside: usize,
+    capacity: usize,
+    overflow: Overflow,
+}
+
+pub(super) struct Waiting<J> {
+    pub(super) job: J,
+    /// In monotonic nanoseconds.
+    pub(super) since: u64,
+}
+
+/// Who could run something.
+struct Idle<J> {
+    parked: Vec<Arc<Place<J>>>,
     /// Threads that run or have been asked for.
     threads: usize,
     /// Threads asked for that have not begun.
@@ -47,23 +85,39 @@ pub(super) struct State<J> {
     stopping: bool,
     /// Threads ever asked for, for their names.
     made: usize,
+    limits: PoolLimits,
+    rule: Rule,
+    budget_ends: BudgetEnds,
 }
 
 /// Where one thread sleeps.
-#[derive(Default)]
-pub(super) struct Place {
-    pub(super) parker: Parker,
+pub(super) struct Place<J> {
+    parker: Parker,
     /// It was called to watch.
     watch: AtomicBool,
+    /// What it was given.
+    given: Mutex<Option<J>>,
 }
 
-impl Place {
-    pub(super) fn call(&self) {
+impl<J> Default for Place<J> {
+    fn default() -> Self {
+        Self { parker: Parker::default(), watch: AtomicBool::new(false), given: Mutex::new(None) }
+    }
+}
+
+impl<J> Place<J> {
+    fn call(&self) {
         self.parker.unpark();
     }
 
+    /// Calls the thread to watch.
     pub(super) fn watch(&self) {
         self.watch.store(true, Ordering::SeqCst);
+        self.parker.unpark();
+    }
+
+    fn give(&self, job: J) {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
         self.parker.unpark();
     }
 
@@ -71,82 +125,187 @@ impl Place {
     pub(super) fn take_watch(&self) -> bool {
         self.watch.swap(false, Ordering::SeqCst)
     }
+
+    fn take_given(&self) -> Option<J> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Why a parked thread goes on.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parked {
-    /// There is something to do.
+pub(crate) enum Parked<J> {
+    /// There may be something to do.
     Called,
-    /// It has been idle long enough and may end; it is not counted any more.
+    /// It has been given this.
+    Given(J),
+    /// It may end; it is not counted any more.
     Superfluous,
+}
+
+/// What becomes of a request of a slow route.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Slow<J> {
+    /// The caller runs it; it holds one of the places for such requests, see [`Pool::end_slow`].
+    Run(J),
+    /// Another thread runs it, now or later; the call is to be answered.
+    Passed(Call),
+    /// As many wait as may, and what is too much is refused.
+    Refuse(J),
 }
 
 impl<J> Pool<J> {
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn new(min: usize, max: usize) -> io::Result<Self> {
-        let state = State {
-            queue: VecDeque::new(),
+    pub(crate) fn new(name: &str, limits: PoolLimits, exclusive: bool) -> io::Result<Self> {
+        let queue = Queue {
+            jobs: VecDeque::new(),
+            slow: VecDeque::new(),
+            slow_inside: 0,
+            capacity: limits.queue,
+            overflow: limits.overflow,
+        };
+        let idle = Idle {
             parked: Vec::new(),
             threads: 0,
             starting: 0,
             stopping: false,
             made: 0,
+            limits,
+            rule: Rule::of(&limits),
+            budget_ends: BudgetEnds::default(),
         };
-        Ok(Self { state: Mutex::new(state), gate: Gate::new()?, queued: AtomicUsize::new(0), min, max })
+        let pool = Self {
+            name: name.to_owned(),
+            queue: NamedLock::with_name(format!("{name}.queue").into(), queue),
+            idle: NamedLock::with_name(format!("{name}.idle").into(), idle),
+            gate: Gate::new()?,
+            exclusive,
+            queued: AtomicUsize::new(0),
+            slow_waiting: AtomicUsize::new(0),
+            parked: AtomicUsize::new(0),
+            parked_since: AtomicU64::new(0),
+            max: AtomicUsize::new(0),
+            budget: AtomicU64::new(0),
+            is_surplus: AtomicBool::new(false),
+            audit: Audit::default(),
+        };
+        pool.publish(&pool.idle.lock());
+        Ok(pool)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue<J>> {
+        self.queue.lock()
     }
 
-    /// Queues a request.
-    pub(crate) fn submit(&self, job: J) -> Call {
-        let mut state = self.lock();
-        self.push(&mut state, job);
-        let wanted = state.queue.len();
-        self.call(&mut state, wanted)
+    /// Has a request run: by the most recently idle thread, else by whoever looks at the queue first.
+    ///
+    /// # Errors
+    /// The queue is full and its overflow is refused: the request.
+    pub(crate) fn submit(&self, job: J, now: u64) -> Result<Call, J> {
+        match self.give(job) {
+            Ok(()) => Ok(Call::Unparked),
+            Err(job) => self.enqueue(job, now),
+        }
     }
 
-    pub(super) fn push(&self, state: &mut State<J>, job: J) {
-        state.queue.push_back(job);
-        self.queued.store(state.queue.len(), Ordering::SeqCst);
+    /// Gives a request to the most recently idle thread.
+    ///
+    /// # Errors
+    /// No thread is idle: the request.
+    pub(super) fn give(&self, job: J) -> Result<(), J> {
+        if self.parked.load(Ordering::SeqCst) == 0 {
+            return Err(job);
+        }
+        match self.take_parked() {
+            Some(place) => {
+                place.give(job);
+                Ok(())
+            }
+            None => Err(job),
+        }
     }
 
-    pub(super) fn pop_from(&self, state: &mut State<J>) -> Option<J> {
-        let job = state.queue.pop_front();
-        self.queued.store(state.queue.len(), Ordering::SeqCst);
-        job
+    /// Counts one more thread if there may be one.
+    pub(super) fn call_for_one_more(&self) -> bool {
+        self.idle.lock().grow(1)
+    }
+
+    /// Queues a request, and calls a thread that looks there.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub(crate) fn enqueue(&self, job: J, now: u64) -> Result<Call, J> {
+        self.push(&mut self.lock(), job, now)?;
+        Ok(self.call(Idle::grow_for_queue))
+    }
+
+    /// Puts a request into the queue.
+    ///
+    /// # Errors
+    /// The queue is full and its overflow is refused: the request.
+    pub(super) fn push(&self, queue: &mut Queue<J>, job: J, now: u64) -> Result<(), J> {
+        if queue.is_full() {
+            return Err(job);
+        }
+        queue.jobs.push_back(Waiting { job, since: now });
+        self.queued.store(queue.jobs.len(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
+        let waiting = queue.jobs.pop_front()?;
+        self.queued.store(queue.jobs.len(), Ordering::SeqCst);
+        Some(waiting.job)
     }
 
     /// Calls a thread that can poll: the thread that did is stuck in application code.
     pub(crate) fn call_poller(&self) -> Call {
-        self.call(&mut self.lock(), 1)
+        self.call(|idle, _| idle.grow(1))
     }
 
-    fn call(&self, state: &mut State<J>, wanted: usize) -> Call {
-        if let Some(place) = state.parked.pop() {
+    /// Calls an idle thread, or has one made if `grow` counts one more, which is told how many requests wait.
+    fn call(&self, grow: impl FnOnce(&mut Idle<J>, usize) -> bool) -> Call {
+        let mut idle = self.idle.lock();
+        if let Some(place) = self.pop_parked(&mut idle) {
             place.call();
             return Call::Unparked;
         }
-        // A thread on its way will look at the queue: one for each waiting request is enough.
-        if state.threads < self.max && state.starting < wanted && !state.stopping {
-            state.threads += 1;
-            state.starting += 1;
-            return Call::Spawn;
+        if grow(&mut idle, self.queued()) { Call::Spawn } else { Call::Nothing }
+    }
+
+    fn pop_parked(&self, idle: &mut Idle<J>) -> Option<Arc<Place<J>>> {
+        let place = idle.parked.pop();
+        self.count_parked(idle);
+        place
+    }
+
+    fn count_parked(&self, idle: &Idle<J>) {
+        self.parked.store(idle.parked.len(), Ordering::SeqCst);
+    }
+
+    /// A parked thread, to be called.
+    pub(super) fn take_parked(&self) -> Option<Arc<Place<J>>> {
+        self.pop_parked(&mut self.idle.lock())
+    }
+
+    /// Has a parked thread poll. False when nobody is parked.
+    pub(super) fn call_idle(&self) -> bool {
+        let place = self.take_parked();
+        if let Some(place) = &place {
+            place.call();
         }
-        Call::Nothing
+        place.is_some()
     }
 
     /// Drops all waiting requests.
     pub(crate) fn discard(&self) {
-        let mut state = self.lock();
-        let queue = std::mem::take(&mut state.queue);
+        let mut queue = self.lock();
+        let jobs = (std::mem::take(&mut queue.jobs), std::mem::take(&mut queue.slow));
         self.queued.store(0, Ordering::SeqCst);
+        self.count_slow(&queue);
         // A request that is dropped is answered: not under the lock.
-        drop(state);
         drop(queue);
+        drop(jobs);
     }
 
     /// The oldest waiting request.
@@ -154,98 +313,211 @@ impl<J> Pool<J> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        self.pop_from(&mut self.lock())
+        let mut queue = self.lock();
+        let since = queue.oldest()?;
+        if !self.exclusive && self.parked.load(Ordering::SeqCst) > 0 {
+            let idle = self.parked_since.load(Ordering::Relaxed);
+            self.audit.add(clock::monotonic().saturating_sub(since.max(idle)));
+        }
+        self.pop_from(&mut queue)
     }
 
     /// Counts a thread that must be made at the start.
     pub(crate) fn claim_initial(&self) -> bool {
-        let mut state = self.lock();
-        let wanted = state.threads < self.min;
-        if wanted {
-            state.threads += 1;
-            state.starting += 1;
-        }
-        wanted
+        let mut idle = self.idle.lock();
+        let wanted = idle.threads < idle.rule.floor();
+        idle.count_new(wanted)
     }
 
     /// A number for the next thread's name.
     pub(crate) fn number(&self) -> usize {
-        let mut state = self.lock();
-        state.made += 1;
-        state.made
+        let mut idle = self.idle.lock();
+        idle.made += 1;
+        idle.made
     }
 
     /// A thread has begun.
     pub(crate) fn started(&self) {
-        self.lock().starting -= 1;
+        self.idle.lock().starting -= 1;
     }
 
     /// A thread could not be made.
     pub(crate) fn not_started(&self) {
-        let mut state = self.lock();
-        state.starting -= 1;
-        state.threads -= 1;
+        let mut idle = self.idle.lock();
+        idle.starting -= 1;
+        idle.threads -= 1;
     }
 
     /// A thread has ended for a reason other than idleness.
     pub(crate) fn ended(&self) {
-        self.lock().threads -= 1;
+        self.idle.lock().threads -= 1;
     }
 
     /// Sleeps until called, if `still_idle` says so under the lock, where it is told whether requests
     /// wait: a caller that made work before it looked for parked threads is not missed.
-    pub(super) fn park(
-        &self,
-        place: &Arc<Place>,
-        limit: Duration,
-        still_idle: impl FnOnce(bool) -> bool,
-    ) -> Parked {
-        {
-            let mut state = self.lock();
-            if state.stopping || !still_idle(!state.queue.is_empty()) {
+    pub(super) fn park(&self, place: &Arc<Place<J>>, still_idle: impl FnOnce(bool) -> bool) -> Parked<J> {
+        let since = clock::monotonic();
+        let limit = {
+            let mut idle = self.idle.lock();
+            if idle.stopping || !still_idle(self.queued() > 0) {
                 return Parked::Called;
             }
-            state.parked.push(Arc::clone(place));
-        }
-        if place.parker.park(Some(limit)) {
-            return Parked::Called;
-        }
-        let mut state = self.lock();
-        let Some(index) = state.parked.iter().position(|other| Arc::ptr_eq(other, place)) else {
-            // Called in the moment in which the limit was reached: take the call.
-            drop(state);
-            place.parker.park(Some(Duration::ZERO));
-            return Parked::Called;
+            if idle.threads > idle.rule.max {
+                idle.threads -= 1;
+                self.publish(&idle);
+                return Parked::Superfluous;
+            }
+            if idle.parked.is_empty() {
+                self.parked_since.store(since, Ordering::Relaxed);
+            }
+            idle.parked.push(Arc::clone(place));
+            self.count_parked(&idle);
+            Duration::from_nanos(idle.rule.idle)
         };
-        state.parked.remove(index);
-        if state.threads > self.min {
-            state.threads -= 1;
-            return Parked::Superfluous;
+        if !place.parker.park(Some(limit)) {
+            let mut idle = self.idle.lock();
+            if let Some(index) = idle.parked.iter().position(|other| Arc::ptr_eq(other, place)) {
+                idle.parked.remove(index);
+                self.count_parked(&idle);
+                let now = clock::monotonic();
+                if idle.rule.ends_idle(idle.load(self.queued()), since, now) {
+                    idle.threads -= 1;
+                    return Parked::Superfluous;
+                }
+                return Parked::Called;
+            }
+            // Called in the moment in which the limit was reached: take the call.
+            drop(idle);
+            place.parker.park(None);
         }
-        Parked::Called
+        place.take_given().map_or(Parked::Called, Parked::Given)
+    }
+
+    /// What a thread that has run `served` requests does next. Its end is counted; a thread in its place is to be
+    /// made if it says so, and is counted too.
+    pub(super) fn after_request(&self, served: u64) -> After {
+        if served < self.budget.load(Ordering::Relaxed) && !self.is_surplus.load(Ordering::Relaxed) {
+            return After::GoOn;
+        }
+        let mut idle = self.idle.lock();
+        let load = idle.load(self.queued());
+        let Idle { rule, budget_ends, .. } = &mut *idle;
+        let after = budget_ends.after_request(rule, load, served, clock::monotonic());
+        if let After::End { replace } = after {
+            idle.threads -= 1;
+            let surplus = idle.threads > idle.rule.max;
+            self.is_surplus.store(surplus, Ordering::Relaxed);
+            idle.count_new(replace);
+        }
+        after
+    }
+
+    /// Changes the limits; obeyed from now on. Threads that are too many end when they have nothing to run; the number of
+    /// those to be made is returned, and they are counted.
+    pub(crate) fn set_limits(&self, limits: &PoolLimits) -> usize {
+        {
+            let mut queue = self.lock();
+            (queue.capacity, queue.overflow) = (limits.queue, limits.overflow);
+        }
+        let mut idle = self.idle.lock();
+        (idle.limits, idle.rule) = (*limits, Rule::of(limits));
+        self.publish(&idle);
+        // They sleep anew, with the new idle time, or end.
+        for place in idle.parked.drain(..) {
+            place.call();
+        }
+        self.count_parked(&idle);
+        let wanted = idle.rule.floor().saturating_sub(idle.threads);
+        for _ in 0..wanted {
+            idle.count_new(true);
+        }
+        wanted
+    }
+
+    fn publish(&self, idle: &Idle<J>) {
+        self.max.store(idle.rule.max, Ordering::Relaxed);
+        self.budget.store(if idle.rule.budget == 0 { u64::MAX } else { idle.rule.budget }, Ordering::Relaxed);
+        self.is_surplus.store(idle.threads > idle.rule.max, Ordering::Relaxed);
     }
 
     /// No thread parks any more; all that do are called.
     pub(crate) fn stop(&self) {
-        let mut state = self.lock();
-        state.stopping = true;
-        for place in state.parked.drain(..) {
+        let mut idle = self.idle.lock();
+        idle.stopping = true;
+        for place in idle.parked.drain(..) {
             place.call();
         }
+        self.parked.store(0, Ordering::SeqCst);
     }
 
     /// Threads that exist or have been asked for.
     pub(crate) fn threads(&self) -> usize {
-        self.lock().threads
+        self.idle.lock().threads
+    }
+
+    /// The most threads.
+    pub(super) fn max(&self) -> usize {
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Slow requests that wait.
+    pub(super) fn slow_waiting(&self) -> usize {
+        self.slow_waiting.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn count_slow(&self, queue: &Queue<J>) {
+        self.slow_waiting.store(queue.slow.len(), Ordering::SeqCst);
     }
 
     /// Whether there is never more than one thread.
     pub(super) fn is_single(&self) -> bool {
-        self.max == 1
+        self.max() == 1
     }
 
     /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
+    }
+}
+
+impl<J> Queue<J> {
+    /// Since when the first request waits, in monotonic nanoseconds.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.jobs.front().map(|waiting| waiting.since)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether what comes now is refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity
+    }
+}
+
+impl<J> Idle<J> {
+    fn load(&self, queued: usize) -> Load {
+        Load { queued, threads: self.threads, starting: self.starting }
+    }
+
+    /// Counts one more thread if there may be one because requests wait (D3).
+    fn grow_for_queue(&mut self, queued: usize) -> bool {
+        let grows = !self.stopping && self.rule.may_create(self.load(queued));
+        self.count_new(grows)
+    }
+
+    /// Counts one more thread if there may be one and fewer than `wanted` are on their way.
+    fn grow(&mut self, wanted: usize) -> bool {
+        let grows = self.threads < self.rule.max && self.starting < wanted && !self.stopping;
+        self.count_new(grows)
+    }
+
+    fn count_new(&mut self, grows: bool) -> bool {
+        if grows {
+            self.threads += 1;
+            self.starting += 1;
+        }
+        grows
     }
 }

@@ -7,7 +7,7 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 
-use super::Serve;
+use super::{Here, Serve};
 use super::gate::{Arrival, Left, Seen, Watched};
 use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
@@ -43,6 +43,7 @@ impl<S: Serve> Worker<'_, S> {
             Arrival::Run(job, entry) => self.run(job, entry),
             Arrival::Watch => self.watch(),
             Arrival::Park => self.away = true,
+            Arrival::Refuse(job) => self.server.refuse(job),
         }
     }
 
@@ -75,11 +76,11 @@ impl<S: Serve> Worker<'_, S> {
     fn run(&mut self, job: S::Job, entry: u64) {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
-        let mut run = Run { mine: entry, next: Some(job), ended: false, count: 0 };
+        let mut run = Run { mine: entry, next: Some(job), beside: None, ended: false, count: 0 };
         while !run.ended {
             // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
-            let alone = || scheduler.inside.load(Ordering::SeqCst) == 0;
+            let alone = || scheduler.is_outside();
             if alone() {
                 server.attached(&mut || {
                     while !run.ended && alone() {
@@ -95,6 +96,9 @@ impl<S: Serve> Worker<'_, S> {
         if let Some(job) = run.next {
             // Taken over while this thread was looking for work: it is a second comer now.
             self.arrive(job);
+        }
+        if let Some(job) = run.beside {
+            self.run_slow(job);
         }
     }
 
@@ -114,6 +118,21 @@ impl<S: Serve> Worker<'_, S> {
             drop(job);
             return;
         }
+        let job = match scheduler.assign(job, self.server) {
+            Some(Here::Run(job)) => job,
+            None => {
+                run.next = self.next_job();
+                return;
+            }
+            Some(Here::Beside(job)) => {
+                scheduler.send_unsent(self.server, run.mine);
+                if !scheduler.pool.step_aside(run.mine, clock::monotonic()) && scheduler.pool.queued() > 0 {
+                    scheduler.waker.wake();
+                }
+                (run.beside, run.ended) = (Some(job), true);
+                return;
+            }
+        };
         run.count = run.count.wrapping_add(1);
         self.before_entry(run.mine, run.count.is_multiple_of(BUSY));
         // What came from the poller has just been read. Entries are told from others by their time.
@@ -125,9 +144,9 @@ impl<S: Serve> Worker<'_, S> {
         scheduler.pool.gate.count_entry();
         let gate = &scheduler.pool.gate;
         set_defers(gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
-        scheduler.run(job, &**self.server);
+        let ended = scheduler.run(job, entry, &**self.server);
         set_defers(false);
-        run.mine = clock::monotonic().max(entry + 1);
+        run.mine = ended.max(entry + 1);
         self.scratch.set_now(Some(run.mine));
         if !scheduler.pool.gate.renew(entry, run.mine) {
             run.ended = true;
@@ -200,6 +219,8 @@ struct Run<J> {
     /// The last entry or return.
     mine: u64,
     next: Option<J>,
+    /// A request that this thread runs when it is the runner no more.
+    beside: Option<J>,
     ended: bool,
     /// Requests so far.
     count: u32,

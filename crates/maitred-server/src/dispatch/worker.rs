@@ -11,7 +11,7 @@ use maitred_io::sync::atomic::Ordering;
 use super::pool::{Parked, Place};
 use super::ready::Ready;
 use super::unsent::Age;
-use super::{SERVING, Scheduler, Serve, panic_text, runner};
+use super::{Here, SERVING, Scheduler, Serve, panic_text, runner};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -20,13 +20,10 @@ use crate::scratch::Scratch;
 /// fetches one: a private batch strands requests behind a slow one.
 const BATCH: usize = 64;
 
-/// A parked thread above the minimum ends after this time.
-const IDLE_LIMIT: Duration = Duration::from_secs(60);
-
 /// One application thread.
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<Place<S::Job>>,
     pub(super) scratch: Scratch,
     /// For waits.
     pub(super) events: Events,
@@ -56,8 +53,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     };
     while !scheduler.is_stopping() {
         match catch_unwind(AssertUnwindSafe(|| worker.round())) {
-            Ok(Parked::Called) => {}
-            Ok(Parked::Superfluous) => {
+            Ok(Life::Goes) => {}
+            Ok(Life::Ends) => {
                 SERVING.with(|serving| serving.set(false));
                 return;
             }
@@ -68,6 +65,13 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     }
     SERVING.with(|serving| serving.set(false));
     scheduler.pool.ended();
+}
+
+/// Whether a thread goes on.
+enum Life {
+    Goes,
+    /// It is superfluous, and not counted any more.
+    Ends,
 }
 
 fn batch(max_pollers: usize) -> usize {
@@ -81,7 +85,7 @@ impl<'a, S: Serve> Worker<'a, S> {
 
     /// One step. After as many turns from the ready list as a wait fetches, the poller is looked at:
     /// connections that always have more to do leave room for those that have something new.
-    fn round(&mut self) -> Parked {
+    fn round(&mut self) -> Life {
         let scheduler = self.scheduler();
         self.scratch.set_now(None);
         if !scheduler.unsent.is_empty() && !scheduler.pool.gate.is_watched() {
@@ -92,19 +96,23 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.away = false;
             return self.park(|_| scheduler.pool.gate.is_watched());
         }
+        if let Some(job) = scheduler.pool.next_slow() {
+            self.run_slow(job);
+            return Life::Goes;
+        }
         if scheduler.gated {
             if self.look() {
-                return Parked::Called;
+                return Life::Goes;
             }
         } else if let Some(job) = scheduler.pool.pop() {
-            scheduler.run(job, &**self.server);
-            return Parked::Called;
+            scheduler.run(job, clock::monotonic(), &**self.server);
+            return Life::Goes;
         }
         if let Some((token, signals)) = self.next_ready() {
             if let Some(job) = self.serve(token, signals) {
                 self.take(job);
             }
-            return Parked::Called;
+            return Life::Goes;
         }
         self.turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
         if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
@@ -128,24 +136,51 @@ impl<'a, S: Serve> Worker<'a, S> {
         } else if wanted && scheduler.pool.begin_watch() {
             self.watch();
         }
-        Parked::Called
+        Life::Goes
     }
 
-    /// Runs a request, or hands it to whoever may.
+    /// Runs a request it has read, or hands it to whoever may.
     fn take(&mut self, job: S::Job) {
+        let scheduler = self.scheduler();
+        match scheduler.assign(job, self.server) {
+            None => {}
+            Some(Here::Beside(job)) => self.run_slow(job),
+            Some(Here::Run(job)) => self.run_here(job),
+        }
+    }
+
+    fn run_here(&mut self, job: S::Job) {
         if self.scheduler().gated {
             self.arrive(job);
         } else {
-            self.scheduler().run(job, &**self.server);
+            self.scheduler().run(job, self.scratch.last_now(), &**self.server);
         }
     }
 
-    fn park(&mut self, still_idle: impl FnOnce(bool) -> bool) -> Parked {
-        let parked = self.scheduler().pool.park(&self.place, IDLE_LIMIT, still_idle);
+    /// Runs a request of a slow route, whose place among the threads it holds, and others that wait for it.
+    pub(super) fn run_slow(&mut self, job: S::Job) {
+        let scheduler = self.scheduler();
+        let mut next = Some(job);
+        while let Some(job) = next {
+            if scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.pool.gate.is_watched() {
+                scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
+            }
+            scheduler.run(job, clock::monotonic(), &**self.server);
+            next = scheduler.pool.end_slow();
+        }
+    }
+
+    fn park(&mut self, still_idle: impl FnOnce(bool) -> bool) -> Life {
+        match self.scheduler().pool.park(&self.place, still_idle) {
+            Parked::Superfluous => return Life::Ends,
+            Parked::Called => {}
+            Parked::Given(job) if self.server.target(&job).slow => self.run_slow(job),
+            Parked::Given(job) => self.run_here(job),
+        }
         if self.place.take_watch() {
             self.watch();
         }
-        parked
+        Life::Goes
     }
 
     /// Something from the ready list, if it is its turn.

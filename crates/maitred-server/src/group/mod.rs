@@ -4,38 +4,36 @@
 //! fetched from the kernel stays on one thread's stack (the ready list belongs to the group).
 
 pub(crate) mod claim;
+mod jobs;
 pub(crate) mod slots;
+mod slowness;
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
-use maitred_io::{clock, memory};
-use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
+use maitred_io::clock;
+use maitred_runtime::ThreadHost;
 
 use crate::connection::{Context, Turn};
-use crate::dispatch::{Scheduler, Serve, panic_text, work};
+use crate::dispatch::{Scheduler, panic_text};
 use crate::listener::Listening;
+use crate::pool_map::PoolMap;
 use crate::scratch::Scratch;
 use crate::site::Site;
 use crate::static_files::Now;
 use claim::Signals;
+pub(crate) use jobs::Job;
 use slots::{Slots, Token};
+use slowness::Slowness;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
-
-/// A request that waits for, or is given to, an application thread.
-pub(crate) struct Job {
-    pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) exchange: Exchange,
-}
 
 /// The group.
 pub(crate) struct Group {
@@ -50,6 +48,12 @@ pub(crate) struct Group {
     pub(crate) listeners: Vec<Listening>,
     open: AtomicUsize,
     drained: (Mutex<()>, Condvar),
+    pub(crate) slowness: Slowness,
+    /// Which pool runs what. Exchanged at run time, and not looked at while it says nothing.
+    pool_map: RwLock<PoolMap>,
+    is_mapped: AtomicBool,
+    /// A handler that claimed not to block has blocked: none is believed any more.
+    distrusts: AtomicBool,
 }
 
 impl Group {
@@ -58,6 +62,7 @@ impl Group {
         listeners: Vec<Listening>,
         scheduler: Scheduler<Job>,
         host: Arc<dyn ThreadHost>,
+        pool_map: PoolMap,
     ) -> io::Result<Self> {
         let group = Self {
             scheduler,
@@ -70,6 +75,10 @@ impl Group {
             listeners,
             open: AtomicUsize::new(0),
             drained: (Mutex::new(()), Condvar::new()),
+            slowness: Slowness::new(),
+            is_mapped: AtomicBool::new(!pool_map.is_trivial()),
+            pool_map: RwLock::new(pool_map),
+            distrusts: AtomicBool::new(false),
         };
         group.scheduler.poller.add(&group.alarm, ALARM, Interest::Read)?;
         for listening in &group.listeners {
@@ -162,6 +171,21 @@ impl Group {
         self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
+    /// The pool that `find` finds in the map.
+    pub(crate) fn pool_of(&self, find: impl FnOnce(&PoolMap) -> usize) -> usize {
+        if !self.is_mapped.load(Ordering::Relaxed) {
+            return 0;
+        }
+        find(&self.pool_map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Exchanges the map; requests that wait stay where they are.
+    pub(crate) fn set_pool_map(&self, map: PoolMap) {
+        let trivial = map.is_trivial();
+        *self.pool_map.write().unwrap_or_else(PoisonError::into_inner) = map;
+        self.is_mapped.store(!trivial, Ordering::Relaxed);
+    }
+
     pub(crate) fn count_opened(&self) {
         self.open.fetch_add(1, Ordering::SeqCst);
     }
@@ -234,70 +258,5 @@ impl Group {
             .wait_timeout_while(guard, limit, |()| !self.is_drained())
             .unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
-    }
-}
-
-impl Serve for Group {
-    type Job = Job;
-
-    fn scheduler(&self) -> &Scheduler<Job> {
-        &self.scheduler
-    }
-
-    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
-        if token == ALARM {
-            self.ring(scratch);
-            return None;
-        }
-        let token = Token::from_u64(token);
-        if let Some(listening) = self.listeners.get(token.slot as usize) {
-            listening.accept(self, token);
-            return None;
-        }
-        // A token of the scheduler's own finds no slot.
-        self.turn(token, signals, scratch)
-    }
-
-    fn send(self: &Arc<Self>, token: u64, now: u64) {
-        let token = Token::from_u64(token);
-        if let Some(slot) = self.slots.find(token.slot) {
-            let mut place = slot.lock();
-            if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
-                connection.send_last(self, token, now);
-            }
-        }
-    }
-
-    fn prefetch(&self, token: u64) {
-        let slot = Token::from_u64(token).slot;
-        if let Some(found) = self.slots.find(slot) {
-            memory::prefetch(found);
-            self.timers.prefetch(slot);
-        }
-    }
-
-    fn is_non_blocking(&self, job: &Job) -> bool {
-        job.handler.invocation_type() == InvocationType::NonBlocking
-    }
-
-    fn run(&self, job: Job) {
-        let Job { handler, exchange } = job;
-        // The exchange is dropped by the unwinding and answers 500.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
-            self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
-        }
-    }
-
-    fn attached(&self, act: &mut dyn FnMut()) {
-        self.host.with_interpreter(act);
-    }
-
-    fn spawn(self: &Arc<Self>, number: usize) -> io::Result<()> {
-        let own = Arc::clone(self);
-        self.host.spawn(format!("maitred-{number}"), Box::new(move || work(&own)))
-    }
-
-    fn report(&self, text: fmt::Arguments<'_>) {
-        self.site.log.error(text);
     }
 }

@@ -1,0 +1,132 @@
+//! EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it
+//! calls another one to take over, and runs the request itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_io::clock;
+use maitred_io::poller::Events;
+use maitred_io::sync::atomic::Ordering;
+
+use super::pool::{Call, Parked, Place};
+use super::worker::{serve, serve_batch};
+use super::{Here, SERVING, Serve, panic_text};
+use crate::scratch::Scratch;
+
+/// The life of one of the threads.
+pub(super) fn run<S: Serve>(server: &Arc<S>) {
+    SERVING.with(|serving| serving.set(true));
+    let scheduler = server.scheduler();
+    scheduler.pool.started();
+    let mut member = Member {
+        server,
+        place: Arc::default(),
+        scratch: Scratch::default(),
+        // One: what a producer leaves behind would wait for its successor's wake-up.
+        events: Events::with_capacity(1),
+    };
+    while !scheduler.is_stopping() {
+        match catch_unwind(AssertUnwindSafe(|| member.round())) {
+            Ok(true) => {}
+            Ok(false) => {
+                SERVING.with(|serving| serving.set(false));
+                return;
+            }
+            Err(panic) => {
+                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
+            }
+        }
+    }
+    SERVING.with(|serving| serving.set(false));
+    scheduler.pool.ended();
+}
+
+struct Member<'a, S: Serve> {
+    server: &'a Arc<S>,
+    place: Arc<Place<S::Job>>,
+    scratch: Scratch,
+    events: Events,
+}
+
+impl<S: Serve> Member<'_, S> {
+    /// What waits, then production if nobody does that, else idleness. Whether the thread goes on.
+    fn round(&mut self) -> bool {
+        let scheduler = self.server.scheduler();
+        if let Some(job) = scheduler.pool.pop() {
+            scheduler.run(job, clock::monotonic(), &**self.server);
+            return true;
+        }
+        if !scheduler.producing.swap(true, Ordering::SeqCst) {
+            scheduler.followed.store(false, Ordering::SeqCst);
+            let produced = Seat { server: self.server }.hold(|| self.produce());
+            if let Some(job) = produced {
+                self.execute(job);
+            }
+            return true;
+        }
+        let busy = || scheduler.producing.load(Ordering::SeqCst);
+        match scheduler.pool.park(&self.place, |waiting| !waiting && busy()) {
+            Parked::Called => true,
+            Parked::Superfluous => false,
+            Parked::Given(job) => {
+                scheduler.run(job, clock::monotonic(), &**self.server);
+                true
+            }
+        }
+    }
+
+    /// Polls and reads until there is a request, or something else to look at.
+    fn produce(&mut self) -> Option<S::Job> {
+        let scheduler = self.server.scheduler();
+        self.scratch.set_now(None);
+        for _ in 0..scheduler.ready.len() {
+            let (token, signals) = scheduler.ready.pop()?;
+            if let Some(job) = serve(self.server, token, signals, &mut self.scratch) {
+                return Some(job);
+            }
+        }
+        let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+        if let Err(error) = scheduler.poller.wait(&mut self.events, limit) {
+            self.server.report(format_args!("waiting for events: {error}"));
+        }
+        self.scratch.set_now(None);
+        serve_batch(self.server, &self.events, &mut self.scratch)
+    }
+
+    /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
+    fn execute(&mut self, job: S::Job) {
+        let scheduler = self.server.scheduler();
+        let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else { return };
+        if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
+            let call = scheduler.pool.call_poller();
+            if call == Call::Nothing {
+                scheduler.followed.store(false, Ordering::SeqCst);
+            }
+            scheduler.answer_call(&call, self.server);
+        }
+        scheduler.run(job, self.scratch.last_now(), &**self.server);
+    }
+}
+
+/// The producer's seat, given up also in a panic.
+struct Seat<'a, S: Serve> {
+    server: &'a Arc<S>,
+}
+
+impl<S: Serve> Seat<'_, S> {
+    fn hold<T>(self, act: impl FnOnce() -> T) -> T {
+        let scheduler = self.server.scheduler();
+        scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        scheduler.driver.dismiss();
+        act()
+    }
+}
+
+impl<S: Serve> Drop for Seat<'_, S> {
+    fn drop(&mut self) {
+        let scheduler = self.server.scheduler();
+        scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+        scheduler.producing.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,137 @@
+//! Requests on their way through the scheduler: where they run, and what is learnt from it.
+
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use maitred_http::{ResponseHead, Status};
+use maitred_io::memory;
+use maitred_io::sync::atomic::Ordering;
+use maitred_runtime::{Exchange, Handler, InvocationType};
+
+use super::claim::Signals;
+use super::slots::Token;
+use super::{ALARM, Group};
+use crate::dispatch::{Route, Scheduler, Serve, Target, panic_text, work};
+use crate::scratch::Scratch;
+
+/// A handler that claims not to block has done so after this time, in nanoseconds: a thousand times what such a
+/// handler takes, and no time slice of the system's either.
+const BLOCKED: u64 = 20_000_000;
+
+/// A request that waits for, or is given to, an application thread.
+pub(crate) struct Job {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) exchange: Exchange,
+    pub(crate) target: Target,
+    /// Its route, where routes are watched.
+    pub(crate) route: Option<Route>,
+}
+
+impl Job {
+    fn claims_not_to_block(&self) -> bool {
+        self.handler.invocation_type() == InvocationType::NonBlocking
+    }
+}
+
+impl Serve for Group {
+    type Job = Job;
+
+    fn scheduler(&self) -> &Scheduler<Job> {
+        &self.scheduler
+    }
+
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+        if token == ALARM {
+            self.ring(scratch);
+            return None;
+        }
+        let token = Token::from_u64(token);
+        if let Some(listening) = self.listeners.get(token.slot as usize) {
+            listening.accept(self, token);
+            return None;
+        }
+        // A token of the scheduler's own finds no slot.
+        self.turn(token, signals, scratch)
+    }
+
+    fn send(self: &Arc<Self>, token: u64, now: u64) {
+        let token = Token::from_u64(token);
+        if let Some(slot) = self.slots.find(token.slot) {
+            let mut place = slot.lock();
+            if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
+                connection.send_last(self, token, now);
+            }
+        }
+    }
+
+    fn prefetch(&self, token: u64) {
+        let slot = Token::from_u64(token).slot;
+        if let Some(found) = self.slots.find(slot) {
+            memory::prefetch(found);
+            self.timers.prefetch(slot);
+        }
+    }
+
+    fn is_non_blocking(&self, job: &Job) -> bool {
+        job.claims_not_to_block() && !self.distrusts.load(Ordering::Relaxed)
+    }
+
+    fn target(&self, job: &Job) -> Target {
+        job.target
+    }
+
+    fn run(&self, job: Job) -> Option<Route> {
+        let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
+        let Job { handler, exchange, route, .. } = job;
+        // The exchange is dropped by the unwinding and answers 500.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
+            self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
+        }
+        if let Some(entered) = entered {
+            self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));
+        }
+        route
+    }
+
+    fn note_run(&self, route: Option<Route>, nanos: u64, now: u64) {
+        self.slowness.note(route, nanos, now);
+    }
+
+    fn refuse(&self, job: Job) {
+        let text = "503 Service Unavailable: every thread is busy, and as many requests wait as may\n";
+        let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)
+            .with("Content-Type", "text/plain; charset=utf-8")
+            .with("Retry-After", "1");
+        // The peer may have gone meanwhile: nothing is left to do then.
+        let _ = job.exchange.respond(head, text);
+    }
+
+    fn attached(&self, act: &mut dyn FnMut()) {
+        self.host.with_interpreter(act);
+    }
+
+    fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()> {
+        let own = Arc::clone(self);
+        let name = if pool == 0 { format!("maitred-{number}") } else { format!("maitred-{name}-{number}") };
+        self.host.spawn(name, Box::new(move || work(&own, pool)))
+    }
+
+    fn report(&self, text: fmt::Arguments<'_>) {
+        self.site.log.error(text);
+    }
+}
+
+impl Group {
+    /// A handler that claims not to block has taken `nanos`.
+    fn check_claim(&self, nanos: u64) {
+        if nanos >= BLOCKED && !self.distrusts.swap(true, Ordering::Relaxed) {
+            self.site.log.error(format_args!(
+                "a handler that claims not to block has kept its thread for {} ms: it is run as one that may block from \
+                 now on; have it say so (InvocationType::Blocking), or answer from another thread",
+                nanos / 1_000_000
+            ));
+        }
+    }
+}
