@@ -218,8 +218,8 @@ fn settings(
         .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
         .collect();
     settings.health_path = config.health_path.clone();
-    settings.min_threads = config.min_threads;
-    settings.max_threads = config.max_threads;
+    settings.pool.limits.min_threads = config.min_threads;
+    settings.pool.limits.max_threads = config.max_threads;
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();

@@ -109,10 +109,10 @@ impl Server {
             counters: Counters::default(),
         });
         let processors = machine::processors();
-        let max = settings.max_threads.max(1);
+        let max = settings.pool.limits.max_threads.max(1);
         // Files alone never block a thread, so no further one would ever be called: one a processor.
         let least = if site.routes.has_application() { 1 } else { processors };
-        let min = settings.min_threads.max(least).min(max);
+        let min = settings.pool.limits.min_threads.max(least).min(max);
         let scheduler = match settings.threads.event_loop() {
             Some(event_loop) => Scheduler::for_loop(event_loop)?,
             None => Scheduler::new(min, max, processors, settings.threads.is_exclusive())?,
