@@ -34,6 +34,7 @@ mod group;
 mod listener;
 pub mod log;
 mod outcome;
+pub mod pool_map;
 mod responder;
 pub mod route;
 mod scratch;
@@ -46,6 +47,10 @@ mod writer;
 
 pub use log::{Level, Log};
 pub use maitred_io::line_writer::Target as LogTarget;
+pub use pool_map::PoolMap;
 pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};
-pub use settings::{ListenerSettings, Settings, Timeouts};
+pub use settings::{
+    DEFAULT_POOL, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
+    Timeouts,
+};

@@ -6,19 +6,23 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
 use crate::log::Log;
+use crate::pool_map::{HeaderPattern, Network, PathPattern};
 use crate::route::Routes;
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {
     /// Where to listen, in this order.
     pub listeners: Vec<ListenerSettings>,
-    /// Application threads that are kept however idle; at least 1.
-    pub min_threads: usize,
-    /// The most application threads; at least `min_threads`.
-    pub max_threads: usize,
+    /// The pool of all requests that no rule leads elsewhere.
+    pub pool: PoolSettings,
+    /// Further pools, each with a name of its own.
+    pub pools: Vec<PoolSettings>,
+    /// Which requests are run by which pool. What takes precedence says [`PoolMap`](crate::pool_map::PoolMap).
+    pub rules: Vec<PoolRule>,
     /// What answers which path.
     pub routes: Routes,
     /// Who makes application threads.
@@ -42,8 +46,9 @@ impl Settings {
     pub fn new(routes: Routes, log: Arc<Log>) -> Self {
         Self {
             listeners: Vec::new(),
-            min_threads: 1,
-            max_threads: 10,
+            pool: PoolSettings::default(),
+            pools: Vec::new(),
+            rules: Vec::new(),
             routes,
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),
@@ -54,6 +59,122 @@ impl Settings {
             log,
         }
     }
+}
+
+/// The name of the pool that every server has.
+pub const DEFAULT_POOL: &str = "default";
+
+/// A pool of application threads: its name, its bounds, and how its threads share their work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// What rules, logs and statistics call it.
+    pub name: String,
+    /// How many threads and requests, and for how long.
+    pub limits: PoolLimits,
+    /// Who runs what.
+    pub strategy: Strategy,
+}
+
+impl Default for PoolSettings {
+    /// The pool that every server has.
+    fn default() -> Self {
+        Self { name: DEFAULT_POOL.to_owned(), limits: PoolLimits::default(), strategy: Strategy::default() }
+    }
+}
+
+impl PoolSettings {
+    /// A further pool with the defaults: those of [`PoolLimits::default`], but without a thread that is kept.
+    pub fn named(name: impl Into<String>) -> Self {
+        let limits = PoolLimits { min_threads: 0, ..PoolLimits::default() };
+        Self { name: name.into(), limits, strategy: Strategy::default() }
+    }
+}
+
+/// The bounds of a pool. All of them may be changed while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Threads that are kept however idle; at least 1 in the default pool.
+    pub min_threads: usize,
+    /// The most threads, those of lost requests not counted; at least 1 and at least `min_threads`.
+    pub max_threads: usize,
+    /// Requests that may wait for a thread; at least 1.
+    pub queue: usize,
+    /// Percent of `queue`, at most `high_mark`. With fewer requests waiting no thread is made; 0: each request
+    /// that waits may make one.
+    pub low_mark: u8,
+    /// Percent of `queue`, at most 100. From here on threads are made without waiting for one another, below one
+    /// at a time; 100: always one at a time.
+    pub high_mark: u8,
+    /// A parked thread above `min_threads` ends after this time.
+    pub thread_idle: Duration,
+    /// After so many requests a thread is replaced; 0 for never.
+    pub thread_requests: u64,
+    /// From the complete request until its response has begun; then the peer gets 504. `None`: for ever.
+    pub request_timeout: Option<Duration>,
+    /// Threads whose request has timed out and that are replaced until they return; 0 switches that off.
+    pub max_lost: usize,
+    /// Whether an exception is raised in the thread of a request that has timed out, where the language can.
+    pub interrupt: bool,
+    /// What becomes of a request that the queue has no place for.
+    pub overflow: Overflow,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self {
+            min_threads: 1,
+            max_threads: 10,
+            queue: 1000,
+            low_mark: 10,
+            high_mark: 80,
+            thread_idle: Duration::from_secs(60),
+            thread_requests: 10_000,
+            request_timeout: None,
+            // As `max_threads`.
+            max_lost: 10,
+            interrupt: false,
+            overflow: Overflow::default(),
+        }
+    }
+}
+
+/// What becomes of a request that finds the queue of its pool full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// It waits: its connection is not read until there is a place. Others are.
+    #[default]
+    Wait,
+    /// 503 with `Retry-After: 1`.
+    Refuse,
+}
+
+/// How the threads of a pool share polling (producing) and running (consuming), in the words of Jetty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Whichever of the others fits the request and the threads that are free.
+    #[default]
+    Adaptive,
+    /// Produce, consume: the thread that polls runs what it has found, and nobody polls meanwhile.
+    Pc,
+    /// Produce, execute, consume: the thread that polls gives what it has found to another one.
+    Pec,
+    /// Execute, produce, consume: the thread that polls has another one poll, and runs what it has found.
+    Epc,
+}
+
+/// Leads requests to a pool: those that meet all conditions it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolRule {
+    /// The name of the pool: one of [`Settings::pools`], or [`DEFAULT_POOL`].
+    pub pool: String,
+    /// The method. HEAD is not GET.
+    pub method: Option<Method>,
+    /// The path.
+    pub path: Option<PathPattern>,
+    /// A header field.
+    pub header: Option<HeaderPattern>,
+    /// Where the peer's address is, as the connection has it.
+    pub client: Option<Network>,
 }
 
 /// A listener.

@@ -164,7 +164,7 @@ fn half_sent_requests_hold_no_thread() {
     let (mut settings, folder) = (settings(application()), tempfile::tempdir().expect("a folder"));
     settings.body_memory = MEMORY as u64;
     settings.spool = folder.path().to_owned();
-    settings.max_threads = 2;
+    settings.pool.limits.max_threads = 2;
     let running = start(settings);
     let body = pattern(1_000_000);
     // Heads and bodies, in memory, in a file and in chunks, each cut somewhere else.

@@ -127,7 +127,7 @@ fn a_connection_disarmed_while_its_request_ran_hears_again_after_a_slow_answer()
         }
     }));
     let mut settings = settings(routes);
-    settings.max_threads = 2;
+    settings.pool.limits.max_threads = 2;
     let running = start(settings);
     let mut other = connect(running.address);
     let mut stream = connect(running.address);
@@ -219,7 +219,7 @@ fn flood(running: &Running, end: &Arc<AtomicBool>) -> [std::thread::JoinHandle<(
 #[test]
 fn connections_that_always_have_more_to_do_do_not_starve_the_others() {
     let mut settings = files();
-    settings.max_threads = 1;
+    settings.pool.limits.max_threads = 1;
     let running = start(settings);
     let end = Arc::new(AtomicBool::new(false));
     let floods: Vec<_> = (0..12).map(|_| flood(&running, &end)).collect();
@@ -469,7 +469,7 @@ fn ask_in_segments(stream: &mut TcpStream, dice: &mut Dice) {
 #[test]
 fn however_requests_are_cut_and_answered_none_is_forgotten() {
     let mut settings = settings(Routes::new().with_application(Arc::new(any_way)));
-    settings.max_threads = 3;
+    settings.pool.limits.max_threads = 3;
     let running = start(settings);
     let address = running.address;
     let clients = (1..=8).map(|seed| {
@@ -509,7 +509,7 @@ fn a_server_that_is_dropped_cuts_its_connections_although_a_handler_is_stuck() {
         text(exchange, "done");
     }));
     let mut settings = settings(routes);
-    settings.max_threads = 1;
+    settings.pool.limits.max_threads = 1;
     let running = start(settings);
     let mut idle = connect(running.address);
     idle.write_all(&get("/")).unwrap();
@@ -540,7 +540,7 @@ fn a_second_drain_changes_nothing_and_draining_works_with_every_thread_blocked()
         text(exchange, "done");
     }));
     let mut settings = settings(routes);
-    settings.max_threads = 1;
+    settings.pool.limits.max_threads = 1;
     let running = start(settings);
     let mut idle = connect(running.address);
     let mut streams: Vec<_> = (0..4).map(|_| connect(running.address)).collect();

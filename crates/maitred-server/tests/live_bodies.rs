@@ -414,7 +414,7 @@ fn the_engine_says_itself_that_it_serves() {
         },
         |settings| {
             settings.health_path = Some("/healthz".to_owned());
-            settings.max_threads = 1;
+            settings.pool.limits.max_threads = 1;
         },
     );
     let mut blocked = connect(running.address);

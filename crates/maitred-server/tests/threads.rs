@@ -84,7 +84,7 @@ fn with_every_thread_blocked_files_refusals_and_timeouts_go_on() {
             text(exchange, "late");
         }));
     let mut settings = settings(routes);
-    settings.max_threads = 3;
+    settings.pool.limits.max_threads = 3;
     settings.timeouts.head = Duration::from_millis(100);
     let running = start(settings);
     let mut blocked: Vec<_> = (0..5).map(|_| connect(running.address)).collect();
@@ -114,7 +114,7 @@ fn threads_grow_to_the_maximum_and_not_beyond() {
         text(exchange, "done");
     }));
     let mut settings = settings(routes);
-    settings.max_threads = 6;
+    settings.pool.limits.max_threads = 6;
     let running = start(settings);
     let mut streams: Vec<_> = (0..10).map(|_| connect(running.address)).collect();
     for stream in &mut streams {
@@ -137,7 +137,7 @@ fn readers_of_complete_bodies_hold_no_thread() {
         let _ = exchange.respond(ResponseHead::new(Status::OK), body);
     }));
     let mut settings = settings(routes);
-    settings.max_threads = 1;
+    settings.pool.limits.max_threads = 1;
     let running = start(settings);
     let mut slow: Vec<_> = (0..4).map(|_| connect(running.address)).collect();
     for stream in &mut slow {
@@ -248,7 +248,7 @@ fn a_handler_that_wrongly_claims_not_to_block_stops_nobody_else() {
     let files = StaticFiles::open(folder.path(), StaticSettings::default()).unwrap();
     let routes = Routes::new().with_static("/s", files).with_application(Arc::new(Liar(Arc::clone(&door))));
     let mut settings = settings(routes);
-    settings.max_threads = 2;
+    settings.pool.limits.max_threads = 2;
     let running = start(settings);
     let mut blocked = connect(running.address);
     blocked.write_all(&get("/")).unwrap();

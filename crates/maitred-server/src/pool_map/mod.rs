@@ -1,0 +1,123 @@
+//! Which pool runs a request: the rules of a server, in the order in which they are asked.
+//!
+//! Promises: no clock, no lock, no allocation for a request; the same request always finds the same pool. Leaves out
+//! what a pool is (`dispatch`), and where rules are written (maitred-cli).
+
+mod network;
+mod pattern;
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::net::IpAddr;
+
+use maitred_http::RequestHead;
+
+use crate::settings::{DEFAULT_POOL, PoolRule};
+
+pub use network::Network;
+pub use pattern::{BadPattern, HeaderPattern, PathPattern};
+
+/// From a request to its pool. Immutable: whoever holds it exchanges it for another one.
+///
+/// Of the rules that a request meets, the most specific one decides. That is the first difference in this order:
+///
+/// 1. the path: one without `*`; then a pattern, with more bytes before its first `*`, then with more bytes that are
+///    not `*`; then none;
+/// 2. a method, before none;
+/// 3. a header field: a value without `*`, then one with `*`; then none;
+/// 4. a client: the longer prefix, so that an address comes before a network; then none;
+/// 5. the later rule.
+#[derive(Clone, Debug, Default)]
+pub struct PoolMap {
+    /// The most specific one first.
+    rules: Box<[Entry]>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    rule: PoolRule,
+    pool: usize,
+}
+
+impl PoolMap {
+    /// The map of `rules` for the pools with these `names`. Further ones are added to the default pool, which is named
+    /// [`DEFAULT_POOL`] and is not among them.
+    ///
+    /// # Errors
+    /// A rule leads to a pool that does not exist; the map is not made.
+    pub fn new(names: &[&str], rules: &[PoolRule]) -> Result<Self, UnknownPool> {
+        let entry = |(position, rule): (usize, &PoolRule)| {
+            let pool = match names.iter().position(|name| *name == rule.pool) {
+                Some(named) => named + 1,
+                None if rule.pool == DEFAULT_POOL => 0,
+                None => return Err(UnknownPool { rule: position + 1, pool: rule.pool.clone() }),
+            };
+            Ok(Entry { rule: rule.clone(), pool })
+        };
+        let mut entries = rules.iter().enumerate().map(entry).collect::<Result<Vec<_>, _>>()?;
+        // The sort is stable: the later one of two equal rules has to stand first before it.
+        entries.reverse();
+        entries.sort_by_cached_key(|entry| Reverse(specificity(&entry.rule)));
+        Ok(Self { rules: entries.into() })
+    }
+
+    /// Whether every request is the default pool's, so that nothing about it has to be known.
+    pub fn is_trivial(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The pool of a request: 0 is the default pool, `i + 1` the pool with the name `names[i]`.
+    ///
+    /// `path` is the path without its query, in the form that [`normalise`](maitred_http::target::normalise) gives it,
+    /// or as it was sent where it has none. `client` is the peer; an IPv4-mapped IPv6 address counts as IPv4.
+    pub fn find(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> usize {
+        if self.is_trivial() {
+            return 0;
+        }
+        let client = client.to_canonical();
+        let found = self.rules.iter().find(|entry| entry.rule.is_met(head, path, client));
+        found.map_or(0, |entry| entry.pool)
+    }
+}
+
+impl PoolRule {
+    /// Whether there is no condition, so that every request meets it.
+    pub fn is_unconditional(&self) -> bool {
+        self.method.is_none() && self.path.is_none() && self.header.is_none() && self.client.is_none()
+    }
+
+    /// Whether a request meets all conditions. The path is the one of [`PoolMap::find`], the client canonical.
+    fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
+        self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+            && self.method.as_ref().is_none_or(|method| *method == head.method)
+            && self.client.as_ref().is_none_or(|network| network.contains(client))
+            && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
+    }
+}
+
+/// Compares like the list of [`PoolMap`]: the greater one is asked first.
+fn specificity(rule: &PoolRule) -> impl Ord + use<> {
+    (
+        rule.path.as_ref().map(PathPattern::specificity),
+        rule.method.is_some(),
+        rule.header.as_ref().map(HeaderPattern::is_literal),
+        rule.client.as_ref().map(Network::prefix),
+    )
+}
+
+/// A rule leads to a pool that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPool {
+    /// The position of the rule, from 1 on.
+    pub rule: usize,
+    /// The name in it.
+    pub pool: String,
+}
+
+impl fmt::Display for UnknownPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {} leads to the pool '{}', which does not exist", self.rule, self.pool)
+    }
+}
+
+impl std::error::Error for UnknownPool {}

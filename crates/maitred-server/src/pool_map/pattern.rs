@@ -1,0 +1,302 @@
+//! The conditions on paths and header fields: parsed once, compared for each request.
+
+use std::fmt;
+use std::str::FromStr;
+
+use maitred_http::FieldSet;
+use maitred_http::fields::{is_token, is_value};
+
+/// Why a text is no condition of a rule. Both texts are of one line and without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPattern {
+    /// What is wrong.
+    pub what: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+impl BadPattern {
+    pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for BadPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for BadPattern {}
+
+/// A condition on the path of a request, without its query:
+///
+/// | text | paths |
+/// |---|---|
+/// | `/report` | this one only |
+/// | `/report/*` | `/report`, `/report/` and everything below |
+/// | `/report*` | everything that starts so, also `/reports/1` |
+/// | `*.pdf` | everything that ends so, in all folders |
+/// | `/user/*/export` | a `*` that is neither first nor last stands for bytes of one segment |
+///
+/// Compared byte by byte with the decoded path, in which case matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPattern {
+    text: Box<str>,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// No `*`.
+    Literal,
+    /// `*` first, and nowhere else.
+    Suffix,
+    /// A slash first, and `*` somewhere.
+    Segments,
+}
+
+impl FromStr for PathPattern {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORMS: &str = "write a path such as /report, /report/*, /report*, /user/*/export or *.pdf";
+        let bad = |why: &str, remedy: &str| Err(BadPattern::new(format!("the path '{text}' {why}"), remedy));
+        if !text.starts_with(['/', '*']) {
+            return match text {
+                "" => Err(BadPattern::new("the path is empty", FORMS)),
+                _ => bad("starts neither with '/' nor with '*'", &format!("did you mean '/{text}'?")),
+            };
+        }
+        if text.contains(['?', '#']) {
+            return bad("has a query or a fragment", "leave it out: only the path before it is compared");
+        }
+        if text.contains('%') {
+            return bad(
+                "has an escape",
+                "write the character itself: the path is decoded when it is compared",
+            );
+        }
+        if text.contains(|c: char| c.is_ascii_control() || c == '\\') {
+            return bad("has a character that no path has", FORMS);
+        }
+        if text.contains("**") {
+            return bad("has two '*' in a row", "write one: at the end it stands for everything below");
+        }
+        let form = match text.strip_prefix('*') {
+            Some(rest) if rest.contains('*') => {
+                return bad("has a second '*' behind the one at its start", FORMS);
+            }
+            Some(_) => Form::Suffix,
+            None if text.contains('*') => Form::Segments,
+            None => Form::Literal,
+        };
+        let mut segments: Vec<&str> = text.split('/').skip(1).collect();
+        // A slash at the end is kept by the normal form.
+        segments.pop_if(|last| last.is_empty());
+        if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+            return bad("has a segment that is empty, '.' or '..'", "write the path as it is without them");
+        }
+        Ok(Self { text: text.into(), form })
+    }
+}
+
+impl PathPattern {
+    /// Whether the pattern stands for this path, which has no query.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match self.form {
+            Form::Literal => path == text,
+            Form::Suffix => text.get(1..).is_some_and(|end| path.ends_with(end)),
+            Form::Segments => matches_segments(text, path),
+        }
+    }
+
+    /// Greater for the more specific one of two patterns that stand for the same path.
+    pub(super) fn specificity(&self) -> impl Ord + use<> {
+        let before = self.text.find('*').unwrap_or(self.text.len());
+        let stars = self.text.matches('*').count();
+        (self.form == Form::Literal, before, self.text.len() - stars)
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Segment by segment; the last one of a pattern that ends with `*` stands for whatever follows, too.
+fn matches_segments(pattern: &[u8], path: &[u8]) -> bool {
+    let is_slash = |byte: &u8| *byte == b'/';
+    let is_open = pattern.ends_with(b"*");
+    let mut wanted = pattern.split(is_slash).peekable();
+    let mut segments = path.split(is_slash);
+    while let Some(pattern) = wanted.next() {
+        let is_last = wanted.peek().is_none();
+        match segments.next() {
+            Some(segment) if !matches_text(pattern, segment) => return false,
+            Some(_) if is_last => return is_open || segments.next().is_none(),
+            Some(_) => {}
+            // `/report/*` is also `/report`.
+            None => return is_last && pattern == b"*",
+        }
+    }
+    false
+}
+
+/// A condition on a header field: `Name: value`. The name is compared without regard to case, the value with it; each `*` in the
+/// value stands for any bytes, also none. Where a field comes several times, one that fits is enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderPattern {
+    name: Box<str>,
+    value: Box<str>,
+}
+
+impl FromStr for HeaderPattern {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad =
+            |why: &str, remedy: &str| Err(BadPattern::new(format!("the header '{text}' {why}"), remedy));
+        let Some((name, value)) = text.split_once(':') else {
+            return bad("has no ':'", "write Name: value, or Name: * for every value");
+        };
+        let (name, value) = (name.trim(), value.trim());
+        if !is_token(name.as_bytes()) {
+            return bad("has no name of a field before its ':'", "write Name: value, such as X-Kind: batch");
+        }
+        if !is_value(value.as_bytes()) {
+            return bad("has a value with a control character", "leave it out");
+        }
+        Ok(Self { name: name.into(), value: value.into() })
+    }
+}
+
+impl HeaderPattern {
+    /// Whether one of the fields is of this name and has such a value.
+    pub fn matches(&self, fields: &FieldSet) -> bool {
+        fields.all(&self.name).any(|value| matches_text(self.value.as_bytes(), value))
+    }
+
+    pub(super) fn is_literal(&self) -> bool {
+        !self.value.contains('*')
+    }
+}
+
+impl fmt::Display for HeaderPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.value)
+    }
+}
+
+/// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits is as
+/// good as any later one for what is between two of them, so that nothing is tried twice.
+fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
+    let mut parts = pattern.split(|byte| *byte == b'*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts.filter(|part| !part.is_empty()) {
+        let Some(at) = rest.windows(part.len()).position(|window| window == part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> PathPattern {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn each_form_of_a_path_stands_for_its_paths_only() {
+        for (pattern, yes, no) in [
+            ("/report", &["/report"][..], &["/report/", "/reports", "/repor", "/Report", "/a/report"][..]),
+            ("/report/", &["/report/"], &["/report", "/report/a"]),
+            ("/report/*", &["/report", "/report/", "/report/a", "/report/a/b"], &["/reports", "/a/report/b"]),
+            ("/report*", &["/report", "/reports", "/report/a", "/reports/a/b"], &["/repor", "/a/report"]),
+            ("/*", &["/", "/a", "/a/b/", ""], &["*", "a"]),
+            ("*", &["/", "/a/b", "*", ""], &[]),
+            ("*.pdf", &["/a.pdf", "/a/b.pdf", "/.pdf"], &["/a.pdf/", "/a.PDF", "/apdf"]),
+            ("*/export", &["/export", "/a/b/export"], &["/exports", "/a/export/"]),
+            (
+                "/user/*/export",
+                &["/user/7/export", "/user/a b/export"],
+                &["/user/7/8/export", "/user/7/export/", "/user/export", "/user/7/exports"],
+            ),
+            ("/user/*/files/*", &["/user/7/files", "/user/7/files/a/b"], &["/user/7/8/files/a", "/user/7"]),
+            ("/a*b*c", &["/abc", "/axbxc", "/abbcc"], &["/ac", "/ab/c", "/abcd", "/abc/"]),
+            ("/a*b*", &["/ab", "/axbx", "/ab/c"], &["/a/b", "/ac"]),
+            ("/*/b", &["/a/b"], &["/b", "/a/a/b"]),
+        ] {
+            for text in yes {
+                assert!(path(pattern).matches(text.as_bytes()), "{pattern} and {text}");
+            }
+            for text in no {
+                assert!(!path(pattern).matches(text.as_bytes()), "{pattern} and {text}");
+            }
+            assert_eq!(path(pattern).to_string(), pattern);
+        }
+    }
+
+    #[test]
+    fn a_path_that_nothing_could_match_is_an_error_with_its_remedy() {
+        for (text, part) in [
+            ("", "the path is empty; write a path such as "),
+            ("report", "starts neither with '/' nor with '*'; did you mean '/report'?"),
+            ("/a?b=1", "has a query or a fragment; leave it out"),
+            ("/a%20b", "has an escape; write the character itself"),
+            ("/a\nb", "has a character that no path has; "),
+            ("/a/**", "has two '*' in a row; write one"),
+            ("*.pdf*", "has a second '*' behind the one at its start; "),
+            ("/a//b", "has a segment that is empty, '.' or '..'; "),
+            ("/a/../b", "has a segment that is empty, '.' or '..'; "),
+            ("//", "has a segment that is empty, '.' or '..'; "),
+        ] {
+            let error = text.parse::<PathPattern>().expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        for text in ["/", "/a b", "/été/*", "/a..b", "/user/*/"] {
+            path(text);
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_by_name_and_by_a_value_with_stars() {
+        let mut fields = FieldSet::new();
+        fields.push("X-Kind", "slow batch");
+        fields.push("x-kind", "");
+        fields.push("Accept", "text/html, image/png");
+        for (text, expected) in [
+            ("X-KIND: slow batch", true),
+            ("x-kind:slow*", true),
+            ("x-kind: Slow*", false),
+            ("x-kind:", true),
+            ("x-kind: *", true),
+            ("x-kind: *o*b*h", true),
+            ("x-kind: *h*b*", false),
+            ("accept: **image/png**", true),
+            ("accept:", false),
+            ("host: *", false),
+        ] {
+            let pattern: HeaderPattern = text.parse().expect(text);
+            assert_eq!(pattern.matches(&fields), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_a_name_or_a_colon_is_an_error() {
+        for (text, part) in [
+            ("X-Kind", "has no ':'; write Name: value, or Name: * for every value"),
+            ("X Kind: a", "has no name of a field before its ':'; "),
+            (": a", "has no name of a field before its ':'; "),
+            ("X-Kind: a\u{1}", "has a value with a control character; "),
+        ] {
+            let error = text.parse::<HeaderPattern>().expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
