@@ -31,7 +31,7 @@
 
 mod slots;
 
-use crate::sync::Mutex;
+use crate::sync::NamedLock;
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use slots::{NEVER, Slots};
 use std::cmp::Reverse;
@@ -51,7 +51,7 @@ pub struct Timers {
     slots: Slots,
     /// The first queued position; written under the lock only.
     earliest: AtomicU64,
-    queue: Mutex<Queue>,
+    queue: NamedLock<Queue>,
 }
 
 struct Queue {
@@ -68,7 +68,7 @@ impl Timers {
         Self {
             slots: Slots::new(),
             earliest: AtomicU64::new(NEVER),
-            queue: Mutex::new(Queue { heap: BinaryHeap::new(), stale: 0 }),
+            queue: NamedLock::with_name("timers".into(), Queue { heap: BinaryHeap::new(), stale: 0 }),
         }
     }
 
@@ -199,8 +199,13 @@ impl Timers {
         position < before
     }
 
+    /// What the lock of the heap has counted.
+    pub fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
+        self.queue.snapshot()
+    }
+
     fn lock(&self) -> crate::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

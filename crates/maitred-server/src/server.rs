@@ -15,7 +15,7 @@ use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{Settings, Strategy};
+use crate::settings::{PoolLimits, PoolRule, Settings, Strategy};
 use crate::site::Site;
 use crate::spool::{self, Medium, Open, Spooler};
 
@@ -169,6 +169,28 @@ impl Server {
             body_bytes: counters.body_bytes.total(),
             threads: self.group.scheduler.threads() as u64,
         }
+    }
+
+    /// Changes the limits of the pool called `name`, [`DEFAULT_POOL`](crate::DEFAULT_POOL) for the one every server has.
+    /// They hold at once: threads that are too many end after their request, missing ones are made. False when there is
+    /// no such pool.
+    pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
+        self.group.scheduler.set_limits(name, limits, &self.group)
+    }
+
+    /// Leads requests to other pools from now on; those that wait stay where they are.
+    ///
+    /// # Errors
+    /// A rule leads to a pool that does not exist; nothing has changed.
+    pub fn set_rules(&self, rules: &[PoolRule]) -> Result<(), UnknownPool> {
+        let names = self.group.scheduler.names();
+        self.group.set_pool_map(PoolMap::new(&names[1..], rules)?);
+        Ok(())
+    }
+
+    /// The counts of connections, requests, pools and locks as text in the Prometheus exposition format.
+    pub fn metrics(&self) -> String {
+        self.group.metrics()
     }
 
     /// Ends at once: connections are cut, threads end as soon as they leave application code.

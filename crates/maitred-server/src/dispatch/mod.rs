@@ -16,6 +16,7 @@ mod assigned;
 mod audit;
 mod driver;
 mod epc;
+mod figures;
 mod gate;
 pub(crate) mod learnt;
 mod looped;
@@ -45,8 +46,8 @@ use maitred_runtime::EventLoop;
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
-pub(crate) use audit::Idleness;
 use driver::Driver;
+pub(crate) use figures::PoolFigures;
 use looped::{LoopTurns, Looped};
 use pool::{Call, Pool, Slow};
 use ready::Ready;
@@ -187,8 +188,8 @@ impl<J: Send> Scheduler<J> {
             waker: Waker::new()?,
             stop: Waker::new()?,
             stopping: AtomicBool::new(false),
-            ready: Ready::default(),
-            unsent: Ready::default(),
+            ready: Ready::new("ready"),
+            unsent: Ready::new("unsent"),
             strategy: first.strategy,
             pool: Pool::new(&first.name, first.limits, gated)?,
             others: others

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use maitred_io::sync::{Condvar, Mutex, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use super::{Route, Scheduler, Serve, Target, run_driver, work};
-use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
+use crate::settings::{PoolLimits, PoolSettings, Strategy};
 
 /// Schedules tried for each scenario.
 const SCHEDULES: usize = 2_000;
@@ -240,8 +241,19 @@ fn play(
 
 fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
     for threads in [Threads::Free, Threads::Gated] {
-        shuttle::check_random(move || scenario(kinds, max, pollers, threads, source, false), SCHEDULES);
+        check_random(move || scenario(kinds, max, pollers, threads, source, false));
     }
+}
+
+fn check_random(scenario: impl Fn() + Send + Sync + 'static) {
+    run(RandomScheduler::new(SCHEDULES), scenario);
+}
+
+fn run(order: impl shuttle::scheduler::Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    // A scheduler that is moved a few times in a debug build needs more than the default.
+    config.stack_size = 256 * 1024;
+    shuttle::Runner::new(order, config).run(scenario);
 }
 
 /// Keeps its turns for the thread that plays the event loop.
@@ -284,11 +296,7 @@ fn looped(kinds: &[Kind], source: Source, deaf: bool) {
 }
 
 fn check_looped(kinds: &'static [Kind], source: Source, deaf: bool) {
-    let mut config = shuttle::Config::new();
-    // A scheduler that is moved a few times in a debug build needs more than the default.
-    config.stack_size = 256 * 1024;
-    let scheduler = shuttle::scheduler::RandomScheduler::new(SCHEDULES);
-    shuttle::Runner::new(scheduler, config).run(move || looped(kinds, source, deaf));
+    check_random(move || looped(kinds, source, deaf));
 }
 
 #[test]
@@ -335,11 +343,9 @@ fn threads_are_made_up_to_the_most() {
 #[test]
 fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
     for changes in 2..=4 {
-        shuttle::check_pct(
-            || scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false),
-            SCHEDULES,
-            changes,
-        );
+        run(PctScheduler::new(changes, SCHEDULES), || {
+            scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false);
+        });
     }
 }
 
@@ -384,8 +390,9 @@ fn what_waits_for_another_pool_holds_nobody_up() {
 
 fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
     for source in [Source::Poller, Source::Elsewhere] {
-        let play_once = move || play(scheduler(strategy, max, 1, Threads::Free), kinds, max, source, |_| None);
-        shuttle::check_random(play_once, SCHEDULES);
+        let play_once =
+            move || play(scheduler(strategy, max, 1, Threads::Free), kinds, max, source, |_| None);
+        check_random(play_once);
     }
 }
 
@@ -406,8 +413,5 @@ fn every_strategy_forgets_nothing() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_poller_that_does_not_look_again_is_found_out() {
-    shuttle::check_random(
-        || scenario(&[File, Page], 1, 1, Threads::Free, Source::Elsewhere, true),
-        SCHEDULES,
-    );
+    check_random(|| scenario(&[File, Page], 1, 1, Threads::Free, Source::Elsewhere, true));
 }

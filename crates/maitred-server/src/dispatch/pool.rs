@@ -18,6 +18,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{Mutex, MutexGuard, NamedLock};
 
 use super::audit::Audit;
+use super::figures::PoolFigures;
 use super::gate::Gate;
 use super::scaling::{After, BudgetEnds, Load, Rule};
 use crate::settings::{Overflow, PoolLimits};
@@ -67,6 +68,9 @@ pub(super) struct Queue<J> {
     pub(super) slow_inside: usize,
     capacity: usize,
     overflow: Overflow,
+    /// Requests that have waited, and that were refused, so far.
+    waited: u64,
+    refused: u64,
 }
 
 pub(super) struct Waiting<J> {
@@ -85,7 +89,6 @@ struct Idle<J> {
     stopping: bool,
     /// Threads ever asked for, for their names.
     made: usize,
-    limits: PoolLimits,
     rule: Rule,
     budget_ends: BudgetEnds,
 }
@@ -163,6 +166,8 @@ impl<J> Pool<J> {
             slow_inside: 0,
             capacity: limits.queue,
             overflow: limits.overflow,
+            waited: 0,
+            refused: 0,
         };
         let idle = Idle {
             parked: Vec::new(),
@@ -170,7 +175,6 @@ impl<J> Pool<J> {
             starting: 0,
             stopping: false,
             made: 0,
-            limits,
             rule: Rule::of(&limits),
             budget_ends: BudgetEnds::default(),
         };
@@ -247,6 +251,7 @@ impl<J> Pool<J> {
         if queue.is_full() {
             return Err(job);
         }
+        queue.waited += 1;
         queue.jobs.push_back(Waiting { job, since: now });
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         Ok(())
@@ -420,7 +425,7 @@ impl<J> Pool<J> {
             (queue.capacity, queue.overflow) = (limits.queue, limits.overflow);
         }
         let mut idle = self.idle.lock();
-        (idle.limits, idle.rule) = (*limits, Rule::of(limits));
+        idle.rule = Rule::of(limits);
         self.publish(&idle);
         // They sleep anew, with the new idle time, or end.
         for place in idle.parked.drain(..) {
@@ -474,6 +479,29 @@ impl<J> Pool<J> {
         self.max() == 1
     }
 
+    pub(super) fn figures(&self) -> PoolFigures {
+        let (waited, refused) = {
+            let queue = self.lock();
+            (queue.waited, queue.refused)
+        };
+        let idle = self.idle.lock();
+        PoolFigures {
+            name: self.name.clone(),
+            threads: idle.threads,
+            max: idle.rule.max,
+            parked: idle.parked.len(),
+            made: idle.made,
+            queued: self.queued() + self.slow_waiting(),
+            waited,
+            refused,
+            idleness: self.audit.snapshot(),
+        }
+    }
+
+    pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
+        [self.queue.snapshot(), self.idle.snapshot()]
+    }
+
     /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
@@ -490,9 +518,16 @@ impl<J> Queue<J> {
         self.jobs.is_empty()
     }
 
-    /// Whether what comes now is refused.
-    pub(super) fn is_full(&self) -> bool {
-        self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity
+    /// Whether what comes now is refused; counted.
+    pub(super) fn is_full(&mut self) -> bool {
+        let full = self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity;
+        self.refused += u64::from(full);
+        full
+    }
+
+    pub(super) fn push_slow(&mut self, job: J, now: u64) {
+        self.waited += 1;
+        self.slow.push_back(Waiting { job, since: now });
     }
 }
 

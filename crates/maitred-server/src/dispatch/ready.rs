@@ -5,23 +5,31 @@
 //! before it waits.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 
-use maitred_io::sync::Mutex;
+use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::group::claim::Signals;
 
 /// First in, first out.
-#[derive(Default)]
 pub(crate) struct Ready {
-    list: Mutex<VecDeque<(u64, Signals)>>,
+    list: NamedLock<VecDeque<(u64, Signals)>>,
     length: AtomicUsize,
 }
 
 impl Ready {
+    /// An empty list whose lock has this name.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { list: NamedLock::with_name(name.into(), VecDeque::new()), length: AtomicUsize::new(0) }
+    }
+
+    /// What its lock has counted.
+    pub(crate) fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
+        self.list.snapshot()
+    }
+
     pub(crate) fn push(&self, token: u64, signals: Signals) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         list.push_back((token, signals));
         self.length.store(list.len(), Ordering::SeqCst);
     }
@@ -30,7 +38,7 @@ impl Ready {
         if items.len() == 0 {
             return;
         }
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         list.extend(items);
         self.length.store(list.len(), Ordering::SeqCst);
     }
@@ -39,7 +47,7 @@ impl Ready {
         if self.is_empty() {
             return None;
         }
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         let first = list.pop_front();
         self.length.store(list.len(), Ordering::SeqCst);
         first

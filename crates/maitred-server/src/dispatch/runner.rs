@@ -7,10 +7,10 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 
-use super::{Here, Serve};
 use super::gate::{Arrival, Left, Seen, Watched};
 use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
+use super::{Here, Serve};
 
 /// After so many requests without a pause the runner wants a watcher: with one it may fetch several events at
 /// once, and send several responses together.

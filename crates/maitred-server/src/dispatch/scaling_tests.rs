@@ -5,7 +5,8 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 /// The defaults of a queue of 1,000: marks at 100 and 800.
-const RULE: Rule = Rule { min: 2, max: 10, capacity: 1_000, low: 10, high: 80, idle: 60 * SECOND, budget: 10_000 };
+const RULE: Rule =
+    Rule { min: 2, max: 10, capacity: 1_000, low: 10, high: 80, idle: 60 * SECOND, budget: 10_000 };
 
 fn load(queued: usize, threads: usize, starting: usize) -> Load {
     Load { queued, threads, starting }
@@ -73,7 +74,9 @@ fn the_marks_are_those_of_the_present_limits() {
     assert!(smaller.may_create(waiting), "300 are above 80 % of 300");
     assert!(!Rule { max: 5, ..smaller }.may_create(waiting));
     assert!(Rule { min: 6, ..RULE }.may_create(load(0, 5, 1)));
-    for (capacity, low, mark) in [(0, 10, 0), (5, 10, 0), (19, 10, 1), (usize::MAX, 10, usize::MAX / 100 * 10 + 1)] {
+    for (capacity, low, mark) in
+        [(0, 10, 0), (5, 10, 0), (19, 10, 1), (usize::MAX, 10, usize::MAX / 100 * 10 + 1)]
+    {
         assert_eq!(Rule { capacity, low, ..RULE }.low_mark(), mark, "{low} % of {capacity}");
     }
     let most = Rule { capacity: usize::MAX, low: u32::MAX, ..RULE };
@@ -88,7 +91,9 @@ fn idle_threads_above_the_least_end_each_at_its_own_time() {
     for second in 0..200 {
         for since in &idle_since {
             let now = second * SECOND;
-            if !ends.iter().any(|(other, _)| other == since) && RULE.ends_idle(load(0, threads, 0), *since, now) {
+            if !ends.iter().any(|(other, _)| other == since)
+                && RULE.ends_idle(load(0, threads, 0), *since, now)
+            {
                 threads -= 1;
                 ends.push((*since, now));
             }
@@ -128,7 +133,11 @@ fn a_spent_budget_ends_a_thread_unless_requests_wait() {
     assert_eq!(after(&Rule { budget: 0, ..RULE }, load(0, 5, 0), u64::MAX), After::GoOn, "0: never");
     assert_eq!(after(&RULE, load(0, 2, 0), 10_000), After::End { replace: true }, "below the least");
     assert_eq!(after(&Rule { min: 0, ..RULE }, load(0, 1, 0), 10_000), After::End { replace: false });
-    assert_eq!(after(&Rule { min: 0, ..RULE }, load(1, 1, 0), 10_000), After::End { replace: true }, "one waits");
+    assert_eq!(
+        after(&Rule { min: 0, ..RULE }, load(1, 1, 0), 10_000),
+        After::End { replace: true },
+        "one waits"
+    );
 }
 
 #[test]

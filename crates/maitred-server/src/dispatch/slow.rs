@@ -4,7 +4,7 @@
 //! its place; whatever it does, nobody finds out first that it stands still. When as many such requests run as may,
 //! further ones wait, and a fast request finds a thread.
 
-use super::pool::{Call, Pool, Queue, Slow, Waiting};
+use super::pool::{Call, Pool, Queue, Slow};
 
 /// One of so many threads is kept for other requests, and one at least.
 const SHARE: usize = 4;
@@ -52,7 +52,7 @@ impl<J> Pool<J> {
     }
 
     fn push_slow(&self, queue: &mut Queue<J>, job: J, now: u64) {
-        queue.slow.push_back(Waiting { job, since: now });
+        queue.push_slow(job, now);
         self.count_slow(queue);
     }
 

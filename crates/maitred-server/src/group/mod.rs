@@ -5,6 +5,7 @@
 
 pub(crate) mod claim;
 mod jobs;
+mod metrics;
 pub(crate) mod slots;
 mod slowness;
 
@@ -14,10 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
-use maitred_io::clock;
 use maitred_runtime::ThreadHost;
 
 use crate::connection::{Context, Turn};
@@ -143,6 +144,7 @@ impl Group {
     fn ring(&self, scratch: &mut Scratch) {
         let now = clock::monotonic();
         self.site.routes.sweep(Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() });
+        self.slowness.sweep(now);
         self.timers.expire(now, &mut scratch.due);
         for slot in scratch.due.drain(..) {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);

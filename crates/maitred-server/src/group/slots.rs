@@ -5,6 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use maitred_io::sync::NamedLock;
+
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::claim::Claim;
@@ -44,7 +46,7 @@ impl Slot {
 /// All slots of a group.
 pub(crate) struct Slots {
     chunks: Box<[OnceLock<Box<[Slot]>>]>,
-    free: Mutex<Free>,
+    free: NamedLock<Free>,
 }
 
 struct Free {
@@ -55,9 +57,14 @@ struct Free {
 }
 
 impl Slots {
+    /// What the lock of the free list has counted.
+    pub(crate) fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
+        self.free.snapshot()
+    }
+
     pub(crate) fn new() -> Self {
         let chunks = (0..MAX_SLOTS / CHUNK).map(|_| OnceLock::new()).collect();
-        Self { chunks, free: Mutex::new(Free { list: Vec::new(), made: 0 }) }
+        Self { chunks, free: NamedLock::with_name("slots".into(), Free { list: Vec::new(), made: 0 }) }
     }
 
     /// The slot with this number, if it was ever taken.
@@ -68,7 +75,7 @@ impl Slots {
     /// A free slot, or `None` at [`MAX_SLOTS`].
     pub(crate) fn take(&self) -> Option<(u32, &Slot)> {
         let index = {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = self.free.lock();
             match free.list.pop() {
                 Some(index) => index,
                 None if (free.made as usize) < MAX_SLOTS => {
@@ -85,7 +92,7 @@ impl Slots {
 
     /// Gives a slot back whose connection has been taken out and whose claim is released.
     pub(crate) fn give_back(&self, index: u32) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).list.push(index);
+        self.free.lock().list.push(index);
     }
 
     /// Marks every event of the present connection as outdated.
@@ -96,7 +103,7 @@ impl Slots {
 
     /// The numbers of all slots ever used.
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.free.lock().unwrap_or_else(PoisonError::into_inner).made
+        0..self.free.lock().made
     }
 }
 

@@ -39,8 +39,7 @@ impl Slowness {
 
     /// The route of a request at `now`, in monotonic nanoseconds, and whether it is slow; `None` while nothing has been.
     pub(crate) fn look_up(&self, head: &RequestHead, now: u64, log: &Log) -> Option<(Route, bool)> {
-        let until = self.until.load(Ordering::Relaxed);
-        if until == 0 || now / SECOND >= until {
+        if !self.routes.is_watching() && now / SECOND >= self.until.load(Ordering::Relaxed) {
             return None;
         }
         let (method, path) = (head.method.as_str(), head.path());
@@ -48,7 +47,7 @@ impl Slowness {
         if self.untold.load(Ordering::Relaxed) {
             self.tell(route, &Shape { method, path }, log);
         }
-        Some((route, self.routes.is_learnt(route)))
+        Some((route, self.routes.any() && self.routes.is_learnt(route)))
     }
 
     /// A request was in the application for `nanos`, until `now`.
@@ -62,6 +61,11 @@ impl Slowness {
             *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((route, change));
             self.untold.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Forgets what has not been slow for a while.
+    pub(super) fn sweep(&self, now: u64) {
+        self.routes.sweep(now / SECOND);
     }
 
     fn tell(&self, route: Route, shape: &Shape<'_>, log: &Log) {

@@ -1,0 +1,97 @@
+//! The figures of a running server as Prometheus text.
+
+use maitred_stats::exposition::{self, Metric, Value};
+use maitred_stats::{Counter, LockSnapshot};
+
+use super::Group;
+use crate::dispatch::PoolFigures;
+
+impl Group {
+    /// All figures, as [`exposition::MEDIA_TYPE`].
+    pub(crate) fn metrics(&self) -> String {
+        let counters = &self.site.counters;
+        let plain = |name, help, value| Metric { name, help, labels: &[], value };
+        let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
+        let mut metrics = vec![
+            count("maitred_connections_total", "Connections accepted.", &counters.connections),
+            plain("maitred_connections", "Connections open now.", gauge(self.open() as u64)),
+            count("maitred_requests_total", "Requests answered.", &counters.requests),
+            count(
+                "maitred_refused_total",
+                "Requests refused before they reached a route.",
+                &counters.refused,
+            ),
+            count("maitred_errors_total", "Answers with a status of 500 or above.", &counters.errors),
+            count("maitred_cut_total", "Responses that did not reach their end.", &counters.cut),
+            count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
+        ];
+        let pools = self.scheduler.figures();
+        let names: Vec<_> = pools.iter().map(|pool| [("pool", &*pool.name)]).collect();
+        for (name, help, value) in OF_POOLS {
+            let of_pool = |(pool, labels)| Metric { name, help, labels, value: value(pool) };
+            metrics.extend(pools.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_pool));
+        }
+        let mut locks = self.scheduler.locks();
+        locks.push(self.timers.lock_snapshot());
+        locks.push(self.slots.lock_snapshot());
+        let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
+        for (name, help, value) in OF_LOCKS {
+            let of_lock = |(lock, labels)| Metric { name, help, labels, value: value(lock) };
+            metrics.extend(locks.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_lock));
+        }
+        let mut out = String::new();
+        exposition::write(&metrics, &mut out);
+        out
+    }
+}
+
+/// A figure of a pool: name, sentence, value.
+type Figure = (&'static str, &'static str, fn(&PoolFigures) -> Value<'static>);
+
+const OF_POOLS: &[Figure] = &[
+    ("maitred_pool_threads", "Threads that exist or have been asked for.", |pool| gauge(pool.threads as u64)),
+    ("maitred_pool_threads_max", "The most threads.", |pool| gauge(pool.max as u64)),
+    ("maitred_pool_threads_idle", "Threads that are parked.", |pool| gauge(pool.parked as u64)),
+    ("maitred_pool_threads_made_total", "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
+    ("maitred_pool_queued", "Requests that wait for a thread.", |pool| gauge(pool.queued as u64)),
+    ("maitred_pool_queued_total", "Requests that have waited for a thread.", |pool| {
+        Value::Counter(pool.waited)
+    }),
+    ("maitred_pool_refused_total", "Requests refused because the queue was full.", |pool| {
+        Value::Counter(pool.refused)
+    }),
+    (
+        "maitred_pool_idle_while_waiting_requests_total",
+        "Requests that waited although a thread was idle.",
+        |pool| Value::Counter(pool.idleness.requests),
+    ),
+    ("maitred_pool_idle_while_waiting_seconds_total", "How long they waited.", |pool| {
+        Value::SecondsTotal(pool.idleness.total_ns)
+    }),
+    ("maitred_pool_idle_while_waiting_longest_microseconds", "The longest of these waits.", |pool| {
+        gauge(pool.idleness.longest_ns / 1000)
+    }),
+];
+
+const OF_LOCKS: &[(&str, &str, fn(&LockSnapshot) -> Value<'static>)] = &[
+    ("maitred_lock_acquisitions_total", "How often a lock was taken.", |lock| {
+        Value::Counter(lock.acquisitions)
+    }),
+    ("maitred_lock_contended_total", "How often it was held by another thread.", |lock| {
+        Value::Counter(lock.contended)
+    }),
+    ("maitred_lock_wait_seconds_total", "Time spent waiting for it.", |lock| {
+        Value::SecondsTotal(nanos(lock.wait_total))
+    }),
+    ("maitred_lock_wait_longest_microseconds", "The longest wait for it.", |lock| {
+        gauge(nanos(lock.wait_max) / 1000)
+    }),
+];
+
+fn gauge(value: u64) -> Value<'static> {
+    Value::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
