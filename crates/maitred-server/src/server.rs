@@ -104,6 +104,7 @@ impl Server {
         let site = Arc::new(Site {
             routes: settings.routes,
             health_path: settings.health_path,
+            metrics_path: settings.metrics_path,
             limits: Limits::default(),
             timeouts: settings.timeouts,
             max_body: settings.max_body,

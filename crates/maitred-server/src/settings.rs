@@ -37,6 +37,8 @@ pub struct Settings {
     pub spool: PathBuf,
     /// The path for which the engine itself says that it serves, if any.
     pub health_path: Option<String>,
+    /// The path at which the engine itself shows its figures, if any.
+    pub metrics_path: Option<String>,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -56,6 +58,7 @@ impl Settings {
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
             health_path: None,
+            metrics_path: None,
             log,
         }
     }
@@ -125,7 +128,7 @@ impl Default for PoolLimits {
             min_threads: 1,
             max_threads: 10,
             queue: 1000,
-            low_mark: 10,
+            low_mark: 0,
             high_mark: 80,
             thread_idle: Duration::from_secs(60),
             thread_requests: 10_000,

@@ -15,6 +15,7 @@ pub(crate) struct Site {
     pub(crate) routes: Routes,
     /// Answered by the engine, before any route.
     pub(crate) health_path: Option<String>,
+    pub(crate) metrics_path: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,

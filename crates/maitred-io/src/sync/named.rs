@@ -25,6 +25,12 @@ impl<T> NamedLock<T> {
     /// Nothing is counted.
     pub fn snapshot(&self) -> LockSnapshot {
         let none = Duration::ZERO;
-        LockSnapshot { name: Cow::Borrowed(""), acquisitions: 0, contended: 0, wait_total: none, wait_max: none }
+        LockSnapshot {
+            name: Cow::Borrowed(""),
+            acquisitions: 0,
+            contended: 0,
+            wait_total: none,
+            wait_max: none,
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_runtime::{Content, Endpoint, Exchange, Handler};
+use maitred_stats::exposition;
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
@@ -45,7 +46,7 @@ impl Connection {
             };
             return self.answer_now(context, sender, incoming, &answer, 0, Body::Empty);
         }
-        if asks_for_health(&group.site, head) {
+        if asks_for(group.site.health_path.as_deref(), head) {
             let serving = !group.is_draining();
             let (status, text) =
                 if serving { (Status::OK, "ok\n") } else { (Status::SERVICE_UNAVAILABLE, "draining\n") };
@@ -54,6 +55,14 @@ impl Connection {
                 .with("Cache-Control", "no-store");
             let body = Body::One(text.into());
             return self.answer_now(context, sender, incoming, &answer, text.len() as u64, body);
+        }
+        if asks_for(group.site.metrics_path.as_deref(), head) {
+            let text = group.metrics();
+            let answer = ResponseHead::new(Status::OK)
+                .with("Content-Type", exposition::MEDIA_TYPE)
+                .with("Cache-Control", "no-store");
+            let length = text.len() as u64;
+            return self.answer_now(context, sender, incoming, &answer, length, Body::One(text.into()));
         }
         let mut path = std::mem::take(&mut context.scratch.path);
         let routes = &group.site.routes;
@@ -268,8 +277,7 @@ pub(super) fn leads_to_application(context: &Context<'_>, incoming: &Incoming) -
 /// The handler that this request leads to, if it is not answered by the engine.
 pub(super) fn application_of(context: &Context<'_>, incoming: &Incoming) -> Option<Arc<dyn Handler>> {
     let routes = &context.group.site.routes;
-    let by_engine =
-        is_asterisk(incoming.facts) || asks_for_health(&context.group.site, &incoming.request.head);
+    let by_engine = is_asterisk(incoming.facts) || is_of_engine(&context.group.site, &incoming.request.head);
     let mut path = Vec::new();
     let route = match target::normalise(incoming.request.head.path(), &mut path) {
         Ok(()) => routes.find(&path),
@@ -281,8 +289,13 @@ pub(super) fn application_of(context: &Context<'_>, incoming: &Incoming) -> Opti
     }
 }
 
-/// Whether this is the question that the engine answers about itself. Of other methods the application may know.
-fn asks_for_health(site: &Site, head: &RequestHead) -> bool {
-    site.health_path.as_ref().is_some_and(|path| path.as_bytes() == head.path())
+/// Whether the engine answers this about itself.
+fn is_of_engine(site: &Site, head: &RequestHead) -> bool {
+    [&site.health_path, &site.metrics_path].into_iter().any(|path| asks_for(path.as_deref(), head))
+}
+
+/// Whether this is the question that the engine answers at `path`. Of other methods the application may know.
+fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
+    path.is_some_and(|path| path.as_bytes() == head.path())
         && matches!(head.method, Method::Get | Method::Head)
 }

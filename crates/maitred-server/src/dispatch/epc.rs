@@ -10,6 +10,7 @@ use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
 use super::pool::{Call, Parked, Place};
+use super::scaling::After;
 use super::worker::{serve, serve_batch};
 use super::{Here, SERVING, Serve, panic_text};
 use crate::scratch::Scratch;
@@ -25,6 +26,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         scratch: Scratch::default(),
         // One: what a producer leaves behind would wait for its successor's wake-up.
         events: Events::with_capacity(1),
+        served: 0,
     };
     while !scheduler.is_stopping() {
         match catch_unwind(AssertUnwindSafe(|| member.round())) {
@@ -47,6 +49,7 @@ struct Member<'a, S: Serve> {
     place: Arc<Place<S::Job>>,
     scratch: Scratch,
     events: Events,
+    served: u64,
 }
 
 impl<S: Serve> Member<'_, S> {
@@ -54,25 +57,18 @@ impl<S: Serve> Member<'_, S> {
     fn round(&mut self) -> bool {
         let scheduler = self.server.scheduler();
         if let Some(job) = scheduler.pool.pop() {
-            scheduler.run(job, clock::monotonic(), &**self.server);
-            return true;
+            return self.consume(job, clock::monotonic());
         }
         if !scheduler.producing.swap(true, Ordering::SeqCst) {
             scheduler.followed.store(false, Ordering::SeqCst);
             let produced = Seat { server: self.server }.hold(|| self.produce());
-            if let Some(job) = produced {
-                self.execute(job);
-            }
-            return true;
+            return produced.is_none_or(|job| self.execute(job));
         }
         let busy = || scheduler.producing.load(Ordering::SeqCst);
         match scheduler.pool.park(&self.place, |waiting| !waiting && busy()) {
             Parked::Called => true,
             Parked::Superfluous => false,
-            Parked::Given(job) => {
-                scheduler.run(job, clock::monotonic(), &**self.server);
-                true
-            }
+            Parked::Given(job) => self.consume(job, clock::monotonic()),
         }
     }
 
@@ -95,9 +91,11 @@ impl<S: Serve> Member<'_, S> {
     }
 
     /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
-    fn execute(&mut self, job: S::Job) {
+    fn execute(&mut self, job: S::Job) -> bool {
         let scheduler = self.server.scheduler();
-        let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else { return };
+        let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else {
+            return true;
+        };
         if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
             let call = scheduler.pool.call_poller();
             if call == Call::Nothing {
@@ -105,7 +103,19 @@ impl<S: Serve> Member<'_, S> {
             }
             scheduler.answer_call(&call, self.server);
         }
-        scheduler.run(job, self.scratch.last_now(), &**self.server);
+        self.consume(job, self.scratch.last_now())
+    }
+
+    /// Runs a request; whether the thread goes on.
+    fn consume(&mut self, job: S::Job, now: u64) -> bool {
+        let scheduler = self.server.scheduler();
+        scheduler.run(job, now, &**self.server);
+        self.served += 1;
+        let After::End { replace } = scheduler.pool.after_request(self.served) else { return true };
+        if replace {
+            scheduler.answer_call(&Call::Spawn, self.server);
+        }
+        false
     }
 }
 

@@ -125,10 +125,7 @@ impl<S: Serve> Worker<'_, S> {
                 return;
             }
             Some(Here::Beside(job)) => {
-                scheduler.send_unsent(self.server, run.mine);
-                if !scheduler.pool.step_aside(run.mine, clock::monotonic()) && scheduler.pool.queued() > 0 {
-                    scheduler.waker.wake();
-                }
+                self.make_way(run.mine);
                 (run.beside, run.ended) = (Some(job), true);
                 return;
             }
@@ -145,6 +142,7 @@ impl<S: Serve> Worker<'_, S> {
         let gate = &scheduler.pool.gate;
         set_defers(gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
         let ended = scheduler.run(job, entry, &**self.server);
+        self.served += 1;
         set_defers(false);
         run.mine = ended.max(entry + 1);
         self.scratch.set_now(Some(run.mine));
@@ -156,11 +154,30 @@ impl<S: Serve> Worker<'_, S> {
             scheduler.pool.gate.get_on(run.mine);
         }
         scheduler.send_unsent_in_time(self.server, run.mine, &mut self.age);
+        if self.is_done() {
+            self.make_way(run.mine);
+            run.ended = true;
+            return;
+        }
         run.next = self.next_job();
         if run.next.is_none() && !scheduler.unsent.is_empty() {
             scheduler.send_unsent(self.server, run.mine);
             // Whoever is answered sends the next request within microseconds.
             run.next = self.next_job();
+        }
+    }
+
+    /// Gives up the role of the runner although something may wait, to whoever watches, polls or can be called.
+    fn make_way(&self, mine: u64) {
+        let scheduler = self.scheduler();
+        scheduler.send_unsent(self.server, mine);
+        if scheduler.pool.step_aside(mine, clock::monotonic()) {
+            return;
+        }
+        if scheduler.pollers.load(Ordering::SeqCst) > 0 {
+            scheduler.waker.wake();
+        } else {
+            scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
         }
     }
 

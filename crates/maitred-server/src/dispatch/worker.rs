@@ -8,8 +8,9 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Parked, Place};
+use super::pool::{Call, Parked, Place};
 use super::ready::Ready;
+use super::scaling::After;
 use super::unsent::Age;
 use super::{Here, SERVING, Scheduler, Serve, panic_text, runner};
 use crate::group::claim::Signals;
@@ -34,6 +35,10 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) age: Age,
     /// Somebody watches the runner: this thread has nothing to do, polling included.
     pub(super) away: bool,
+    /// Requests it has run.
+    pub(super) served: u64,
+    /// It is not counted any more, and ends.
+    done: bool,
 }
 
 /// The life of an application thread.
@@ -50,6 +55,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         turns: 1,
         age: Age::default(),
         away: false,
+        served: 0,
+        done: false,
     };
     while !scheduler.is_stopping() {
         match catch_unwind(AssertUnwindSafe(|| worker.round())) {
@@ -87,6 +94,9 @@ impl<'a, S: Serve> Worker<'a, S> {
     /// connections that always have more to do leave room for those that have something new.
     fn round(&mut self) -> Life {
         let scheduler = self.scheduler();
+        if self.done {
+            return Life::Ends;
+        }
         self.scratch.set_now(None);
         if !scheduler.unsent.is_empty() && !scheduler.pool.gate.is_watched() {
             // The runner has ended in a panic.
@@ -105,7 +115,7 @@ impl<'a, S: Serve> Worker<'a, S> {
                 return Life::Goes;
             }
         } else if let Some(job) = scheduler.pool.pop() {
-            scheduler.run(job, clock::monotonic(), &**self.server);
+            self.run_plainly(job, clock::monotonic());
             return Life::Goes;
         }
         if let Some((token, signals)) = self.next_ready() {
@@ -153,8 +163,27 @@ impl<'a, S: Serve> Worker<'a, S> {
         if self.scheduler().gated {
             self.arrive(job);
         } else {
-            self.scheduler().run(job, self.scratch.last_now(), &**self.server);
+            self.run_plainly(job, self.scratch.last_now());
         }
+    }
+
+    fn run_plainly(&mut self, job: S::Job, now: u64) {
+        self.scheduler().run(job, now, &**self.server);
+        self.served += 1;
+        self.is_done();
+    }
+
+    /// Whether this thread has run its share of requests and ends; asked after each.
+    pub(super) fn is_done(&mut self) -> bool {
+        if !self.done
+            && let After::End { replace } = self.scheduler().pool.after_request(self.served)
+        {
+            self.done = true;
+            if replace {
+                self.scheduler().answer_call(&Call::Spawn, self.server);
+            }
+        }
+        self.done
     }
 
     /// Runs a request of a slow route, whose place among the threads it holds, and others that wait for it.
@@ -166,8 +195,10 @@ impl<'a, S: Serve> Worker<'a, S> {
                 scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
             }
             scheduler.run(job, clock::monotonic(), &**self.server);
+            self.served += 1;
             next = scheduler.pool.end_slow();
         }
+        self.is_done();
     }
 
     fn park(&mut self, still_idle: impl FnOnce(bool) -> bool) -> Life {
