@@ -3,8 +3,17 @@
 
 use std::fmt::Write;
 
-use crate::options::OPTIONS;
-use crate::sources::Loaded;
+use maitred_server::DEFAULT_POOL;
+
+use crate::options::{self, Definition, Kind};
+use crate::pools::{self, NamedPool};
+use crate::sources::{Loaded, Source};
+
+/// Of a line, and where what it says came from.
+type Line = (String, Option<Source>);
+
+/// A longer line does not push the sources of the others further to the right.
+const MAX_ALIGNED: usize = 60;
 
 /// The merged configuration in the form of `maitred.toml`.
 pub(crate) fn report(loaded: &Loaded) -> String {
@@ -12,22 +21,61 @@ pub(crate) fn report(loaded: &Loaded) -> String {
         [] => "# no configuration file\n".to_owned(),
         files => format!("# read: {}\n", files.join(", ")),
     };
-    let lines: Vec<(String, String)> = OPTIONS
-        .iter()
-        .filter(|definition| definition.is_in_file())
+    let mut lines: Vec<Line> = options::all()
+        .filter(|definition| definition.is_in_file() && !matches!(definition.kind, Kind::Pools))
         .map(|definition| {
-            let line = match definition.show(&loaded.config) {
-                Some(value) => format!("{:<13} = {value}", definition.name),
-                None => format!("# {:<11} is not set", definition.name),
-            };
-            (line, loaded.origins.of(definition.name).to_string())
+            let source = loaded.origins.of(definition.name).clone();
+            (line(definition, definition.show(&loaded.config)), Some(source))
         })
         .collect();
-    let width =
-        lines.iter().map(|(line, _)| line.chars().count()).filter(|width| *width <= 60).max().unwrap_or(0);
+    // The default pool may have rules, exceptions from those of others, but has no table otherwise.
+    if loaded.config.rules.iter().any(|rule| rule.pool == DEFAULT_POOL) {
+        lines.extend(table(loaded, DEFAULT_POOL, None));
+    }
+    for pool in &loaded.config.pools {
+        lines.extend(table(loaded, &pool.name, Some(pool)));
+    }
+    let lengths = lines.iter().filter(|(_, source)| source.is_some()).map(|(line, _)| line.chars().count());
+    let width = lengths.filter(|length| *length <= MAX_ALIGNED).max().unwrap_or(0);
     for (line, source) in lines {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{line:<width$}  # {source}");
+        let _ = match source {
+            Some(source) => writeln!(text, "{line:<width$}  # {source}"),
+            None => writeln!(text, "{line}"),
+        };
     }
     text
+}
+
+fn line(definition: &Definition, value: Option<String>) -> String {
+    match value {
+        Some(value) => format!("{:<16} = {value}", definition.name),
+        None => format!("# {:<14} is not set", definition.name),
+    }
+}
+
+/// The table of a pool: the values of a named one, and the rules.
+fn table(loaded: &Loaded, name: &str, pool: Option<&NamedPool>) -> Vec<Line> {
+    let origins = &loaded.origins;
+    let mut lines =
+        vec![(String::new(), None), (format!("[pool.{name}]"), Some(origins.naming(name).clone()))];
+    for (pool, definition) in
+        pool.into_iter().flat_map(|pool| options::of_pools().map(move |key| (pool, key)))
+    {
+        let source = origins.of_pool(Some(name), definition.name).clone();
+        lines.push((line(definition, pools::show(definition, pool)), Some(source)));
+    }
+    let rules: Vec<Line> = (0..)
+        .zip(&loaded.config.rules)
+        .filter(|(_, rule)| rule.pool == name)
+        .map(|(position, rule)| {
+            (format!("  {},", pools::show_rule(rule)), Some(origins.of_rule(position).clone()))
+        })
+        .collect();
+    if !rules.is_empty() {
+        lines.push(("match = [".to_owned(), None));
+        lines.extend(rules);
+        lines.push(("]".to_owned(), None));
+    }
+    lines
 }

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use maitred_server::PoolRule;
+
 use crate::env_file;
 use crate::host::Interface;
-use crate::options::OPTIONS;
+use crate::options;
+use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::{Problem, nearest};
 use crate::sources::{Origins, Source};
 use crate::value::{AccessLog, ListenAddress, LogLevel, Mount};
@@ -19,10 +22,12 @@ pub struct Config {
     pub application: Option<String>,
     /// At least one.
     pub listen: Vec<ListenAddress>,
-    /// From 1 to `max_threads`.
-    pub min_threads: usize,
-    /// From 1 to 10,000.
-    pub max_threads: usize,
+    /// The threads of all requests that no rule leads elsewhere.
+    pub pool: PoolConfig,
+    /// Further pools, in the order in which they were named first.
+    pub pools: Vec<NamedPool>,
+    /// Which requests are whose; of two equal rules the later one decides.
+    pub rules: Vec<PoolRule>,
     /// Folders of static files, without the one given as application.
     pub mounts: Vec<Mount>,
     /// Whether folders without an index file are listed.
@@ -71,8 +76,9 @@ impl Default for Config {
         let mut config = Self {
             application: None,
             listen: Vec::new(),
-            min_threads: 0,
-            max_threads: 0,
+            pool: PoolConfig::EMPTY,
+            pools: Vec::new(),
+            rules: Vec::new(),
             mounts: Vec::new(),
             listing: false,
             interface: Interface::default(),
@@ -94,7 +100,7 @@ impl Default for Config {
             access_log: AccessLog::default(),
             log_level: LogLevel::default(),
         };
-        for definition in OPTIONS.iter().filter(|definition| !definition.default.is_empty()) {
+        for definition in options::all().filter(|definition| !definition.default.is_empty()) {
             let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
             let set = definition.set(&mut config, &texts);
             debug_assert!(set.is_ok(), "the default of {} is not valid", definition.name);
@@ -137,17 +143,9 @@ pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Pr
 /// Checks what no single option can know. `origins` says in an error where the value came from.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let at = |name: &str| origins.describe(name);
-    if config.min_threads > config.max_threads {
-        return Err(Problem::new(
-            at("min-threads"),
-            format!(
-                "min-threads {} is greater than max-threads {} ({})",
-                config.min_threads,
-                config.max_threads,
-                origins.of("max-threads")
-            ),
-            format!("set max-threads to {} or more", config.min_threads),
-        ));
+    pools::check(config, origins)?;
+    if config.interface == Interface::Asgi {
+        pools::refuse_with_event_loop(config, origins)?;
     }
     let target = match &config.application {
         Some(text) => Some(

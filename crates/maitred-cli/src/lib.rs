@@ -1,7 +1,7 @@
 //! The maitred command: options, configuration files, check, run.
 //!
 //! A library because two programs offer it: the Rust binary `maitred`, and the Python package,
-//! whose [`Host`] imports applications. Every option is defined once, in `options.rs`. Leaves out:
+//! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
 //! how anything is served (maitred-server) and how an application is loaded (the host).
 
 mod check;
@@ -11,6 +11,7 @@ mod holder;
 mod host;
 mod lifetime;
 mod options;
+mod pools;
 mod problem;
 mod reference;
 mod run;
@@ -22,6 +23,7 @@ use std::io::Write;
 
 pub use config::Config;
 pub use host::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signals, StopSignal};
+pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{AccessLog, BadListenAddress, ListenAddress, LogLevel, Mount};
 

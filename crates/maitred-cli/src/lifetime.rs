@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Checked, Config, Target};
 use crate::host::{Application, Signals};
+use crate::pools::PoolConfig;
 use crate::{EXIT_FAILURE, EXIT_SUCCESS};
 
 /// What is asked of a running server at its end.
@@ -102,13 +103,22 @@ pub(crate) fn end_application(
 
 /// What is served and on what, for the first start-up line.
 pub(crate) fn what(config: &Config, application: &Application) -> String {
-    let threads = match (config.min_threads, config.max_threads) {
+    let place = application.runs_on.clone().unwrap_or_else(|| {
+        let mut text = threads(&config.pool);
+        for pool in &config.pools {
+            text.push_str(&format!(", {} for {}", threads(&pool.threads), pool.name));
+        }
+        text
+    });
+    format!("{} on {place}", application.description)
+}
+
+fn threads(pool: &PoolConfig) -> String {
+    match (pool.min_threads, pool.max_threads) {
         (1, 1) => "1 thread".to_owned(),
         (min, max) if min == max => format!("{max} threads"),
         (min, max) => format!("{min} to {max} threads"),
-    };
-    let place = application.runs_on.as_ref().unwrap_or(&threads);
-    format!("{} on {place}", application.description)
+    }
 }
 
 /// The lines that say what is served and where, in the order of the listeners.

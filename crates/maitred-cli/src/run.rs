@@ -1,7 +1,8 @@
 //! Serving: from the configuration to a running server.
 //!
-//! The only file of the command that knows maitred-server: it maps the configuration to the
-//! server's settings, and the server's refusals to errors with a remedy.
+//! The only file of the command that runs a server: it maps the configuration to the server's
+//! settings, and the server's refusals to errors with a remedy. Besides it only `pools` and what reads them know
+//! words of maitred-server.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use maitred_server::{
 use crate::config::{self, Checked, Config, Target};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
 use crate::lifetime::{self, Drain};
+use crate::pools;
 use crate::problem::Problem;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Loaded, Origins};
@@ -103,6 +105,9 @@ fn serve_loaded(
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
+    if application.as_ref().is_some_and(|application| application.runs_on.is_some()) {
+        pools::refuse_with_event_loop(config, origins)?;
+    }
     let what = application.as_ref().map(|application| lifetime::what(config, application));
     let settings = settings(config, origins, checked, application, log)?;
     // After the application is imported, before the first request is accepted.
@@ -174,7 +179,7 @@ fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Resu
     let spec = ApplicationSpec {
         target: name.to_owned(),
         interface: config.interface,
-        max_threads: config.max_threads,
+        max_threads: config.most_threads(),
         factory: config.factory,
         app_dir: config.app_dir.clone(),
         environment: checked.environment.clone(),
@@ -218,8 +223,7 @@ fn settings(
         .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
         .collect();
     settings.health_path = config.health_path.clone();
-    settings.pool.limits.min_threads = config.min_threads;
-    settings.pool.limits.max_threads = config.max_threads;
+    pools::apply(config, &mut settings);
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();

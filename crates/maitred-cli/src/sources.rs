@@ -1,16 +1,18 @@
 //! Where values come from, and how they are merged: default < file < drop-in files < environment
-//! < command line. A later value replaces an earlier one; lists are replaced whole.
+//! < command line. A later value replaces an earlier one, key by key also in named pools; lists are replaced whole.
 
 pub(crate) mod command_line;
 pub(crate) mod environment;
 pub(crate) mod file;
+mod pool_table;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::options::{Definition, OPTIONS};
+use crate::options::{self, Definition, Kind};
+use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::value::BadValue;
 use command_line::Command;
@@ -54,6 +56,18 @@ impl Source {
             Self::Default | Self::CommandLine => definition.flag(),
         }
     }
+
+    /// How an error names a named pool, or one of its keys.
+    pub(crate) fn place_in_pool(&self, pool: &str, key: Option<&str>) -> String {
+        let (pool, separator) = match self {
+            Self::File { path, line } | Self::DropIn { path, line } => {
+                (format!("{path}:{line}: pool.{pool}"), ".")
+            }
+            Self::Environment(name) => (format!("{name} {pool}"), ": "),
+            Self::Default | Self::CommandLine => (format!("--pool {pool}"), ": "),
+        };
+        key.map_or(pool.clone(), |key| format!("{pool}{separator}{key}"))
+    }
 }
 
 /// A value of an option as it was written.
@@ -65,17 +79,76 @@ pub(crate) struct Assignment {
 
 /// Where each value of a configuration came from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origins(BTreeMap<&'static str, Source>);
+pub(crate) struct Origins {
+    options: BTreeMap<&'static str, Source>,
+    pools: BTreeMap<String, PoolOrigin>,
+    /// Those of the rules of the configuration, in the same order.
+    pub(crate) rules: Vec<Source>,
+}
+
+#[derive(Clone, Debug)]
+struct PoolOrigin {
+    /// Where the pool was named first.
+    named: Source,
+    keys: BTreeMap<&'static str, Source>,
+}
 
 impl Origins {
     /// The source of the option with this name.
     pub(crate) fn of(&self, name: &str) -> &Source {
-        self.0.get(name).unwrap_or(&Source::Default)
+        self.options.get(name).unwrap_or(&Source::Default)
     }
 
     /// How an error names the place of this option.
     pub(crate) fn describe(&self, name: &str) -> String {
         crate::options::find(name).map_or(name.to_owned(), |definition| self.of(name).place(definition))
+    }
+
+    /// Notes where a pool is named; only the first place counts.
+    pub(crate) fn name_pool(&mut self, pool: &str, source: Source) {
+        self.pools
+            .entry(pool.to_owned())
+            .or_insert_with(|| PoolOrigin { named: source, keys: BTreeMap::new() });
+    }
+
+    /// Notes where the value of a key of a pool that has been named is from.
+    pub(crate) fn set_pool(&mut self, pool: &str, key: &'static str, source: Source) {
+        if let Some(origin) = self.pools.get_mut(pool) {
+            origin.keys.insert(key, source);
+        }
+    }
+
+    /// Where a pool was named first.
+    pub(crate) fn naming(&self, pool: &str) -> &Source {
+        self.pools.get(pool).map_or(&Source::Default, |origin| &origin.named)
+    }
+
+    /// The source of a key of a pool; without a name that of the default pool.
+    pub(crate) fn of_pool(&self, pool: Option<&str>, key: &str) -> &Source {
+        match pool {
+            Some(pool) => {
+                self.pools.get(pool).and_then(|origin| origin.keys.get(key)).unwrap_or(&Source::Default)
+            }
+            None => self.of(key),
+        }
+    }
+
+    /// How an error names the place of a key of a pool; without a name that of the default pool.
+    pub(crate) fn describe_pool(&self, pool: Option<&str>, key: &str) -> String {
+        match pool {
+            Some(pool) => self.of_pool(Some(pool), key).place_in_pool(pool, Some(key)),
+            None => self.describe(key),
+        }
+    }
+
+    /// The source of the rule at this position of the configuration.
+    pub(crate) fn of_rule(&self, position: usize) -> &Source {
+        self.rules.get(position).unwrap_or(&Source::Default)
+    }
+
+    /// How an error names a pool.
+    pub(crate) fn place_of_pool(&self, pool: &str) -> String {
+        self.naming(pool).place_in_pool(pool, None)
     }
 }
 
@@ -121,19 +194,28 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         .or(variables.config_file.map(|path| ("MAITRED_CONFIG".to_owned(), path)));
     let files = file::read(&inputs.folder, named)?;
     loaded.files = files.names;
+    for part in files.pools {
+        part.merge(&mut loaded.config, &mut loaded.origins)?;
+    }
     for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
-        definition
-            .set(&mut loaded.config, &texts)
-            .map_err(|BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy))?;
-        loaded.origins.0.insert(definition.name, source);
+        let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
+        if matches!(definition.kind, Kind::Pools) {
+            for part in pools::parts(&texts, &source).map_err(wrong)? {
+                part.merge(&mut loaded.config, &mut loaded.origins)?;
+            }
+        } else {
+            definition.set(&mut loaded.config, &texts).map_err(wrong)?;
+        }
+        loaded.origins.options.insert(definition.name, source);
     }
+    loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)
 }
 
 /// The remedy for an unknown name: the nearest one, or where all are listed.
 fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String {
-    let names: Vec<String> = OPTIONS.iter().filter_map(known).collect();
+    let names: Vec<String> = options::all().filter_map(known).collect();
     match nearest(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean '{meant}'?"),
         None => "'maitred --help' lists the options".to_owned(),

@@ -258,6 +258,13 @@ pub(crate) fn count(text: &str, min: usize, max: usize) -> Result<usize, BadValu
     })
 }
 
+pub(crate) fn percent(text: &str) -> Result<u8, BadValue> {
+    let number = text.parse().ok().filter(|number| (0..=100).contains(number));
+    number.ok_or_else(|| {
+        BadValue::new(format!("'{text}' is not a whole number from 0 to 100"), "give one, for example 10")
+    })
+}
+
 pub(crate) fn seconds(text: &str, min: f64, max: f64) -> Result<Duration, BadValue> {
     text.parse()
         .ok()

@@ -160,3 +160,72 @@ fn an_unknown_variable_is_a_warning() {
     );
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn a_bad_key_in_a_pool_names_file_line_key_and_the_nearest() {
+    let text = "application = \"app:app\"\n\n[pool.reports]\nmax-thread = 2\nmatch = [\"/report/*\"]\n";
+    let output = run(&folder(&[("maitred.toml", text)]), &[]);
+    assert_eq!(
+        usage_error(&output),
+        "maitred: maitred.toml:4: unknown key 'max-thread' in [pool.reports]; did you mean 'max-threads'?"
+    );
+}
+
+#[test]
+fn check_prints_pools_and_rules_and_where_each_came_from() {
+    let text = "max-threads = 20\n\n[pool.reports]\nmax-threads = 2\nmatch = [\n  \"/report/*\",\n  \
+                { method = \"GET\", header = \"X-Kind: a*\" },\n]\n";
+    let folder = folder(&[("maitred.toml", text)]);
+    let arguments = ["check", "--pool=reports,queue=9", "--pool=late,path=/late", "--pool=default,path=/now"];
+    let output = run(&folder, &arguments);
+    assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
+    let text = stdout(&output);
+    let plain = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let lines = plain(text);
+    let at = |wanted: &str| {
+        lines.iter().position(|line| line == wanted).unwrap_or_else(|| panic!("{wanted} is not in\n{text}"))
+    };
+    at("max-threads = 20 # maitred.toml:1");
+    // Each after the one before.
+    let expected = [
+        "[pool.default] # command line",
+        "match = [",
+        "\"/now\", # command line",
+        "[pool.reports] # maitred.toml:3",
+        "min-threads = 0 # default",
+        "max-threads = 2 # maitred.toml:4",
+        "queue = 9 # command line",
+        "# max-lost-threads is not set # default",
+        "strategy = \"adaptive\" # default",
+        "\"/report/*\", # maitred.toml:6",
+        "{ method = \"GET\", header = \"X-Kind: a*\" }, # maitred.toml:7",
+        "[pool.late] # command line",
+        "\"/late\", # command line",
+    ];
+    let mut rest = lines.iter();
+    for wanted in expected {
+        assert!(rest.any(|line| line == wanted), "{wanted} is not in its place in\n{text}");
+    }
+    // What is printed is a configuration of the same meaning.
+    fs::write(folder.path().join("maitred.toml"), text).expect("maitred.toml");
+    let again = run(&folder, &["check"]);
+    let values = |text: &str| -> Vec<String> {
+        text.lines()
+            .skip(1)
+            .map(|line| line.split("  #").next().unwrap_or_default().trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(values(stdout(&again)), values(text), "{}", stderr(&again));
+}
+
+#[test]
+fn a_pool_without_rules_is_a_warning() {
+    let output = run(&folder(&[("maitred.toml", "[pool.reports]\nmax-threads = 2\n")]), &["check"]);
+    assert_eq!(
+        stderr(&output),
+        "maitred: warning: maitred.toml:1: pool.reports: no rule leads to the pool 'reports'; give it one\n"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}

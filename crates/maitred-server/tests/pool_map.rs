@@ -1,4 +1,4 @@
-//! Which pool runs which request: the order of the rules, and the map against one that takes every condition by its word.
+//! Which pool runs which request: the order of the rules, and the map against one that takes each condition by its word.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;

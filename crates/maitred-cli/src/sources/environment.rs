@@ -4,7 +4,7 @@
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
 
-use crate::options::{Kind, OPTIONS};
+use crate::options::{self, Kind};
 
 use super::{Assignment, Source, suggest};
 
@@ -24,8 +24,7 @@ pub(crate) struct Environment {
 pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) -> Environment {
     let mut environment = Environment { config_file: None, assignments: Vec::new() };
     for (name, value) in variables {
-        let definition = OPTIONS
-            .iter()
+        let definition = options::all()
             .find(|definition| definition.is_in_environment() && definition.variable() == *name);
         let Some(definition) = definition else {
             if name.starts_with(BENCH_PREFIX) {

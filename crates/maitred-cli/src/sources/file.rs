@@ -1,16 +1,18 @@
 //! `maitred.toml` and the files of its drop-in folder `maitred.toml.d/`, in the order of their
 //! names. Errors name the file and the line.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::{self, Definition};
+use crate::options::{self, Definition, Kind};
+use crate::pools::PoolPart;
 use crate::problem::Problem;
 
-use super::{Assignment, Source, suggest};
+use super::{Assignment, Source, pool_table, suggest};
 
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";
@@ -21,6 +23,8 @@ pub(crate) struct Files {
     /// The files that were read, in order, as they are shown to the user.
     pub(crate) names: Vec<String>,
     pub(crate) assignments: Vec<Assignment>,
+    /// What they say of named pools, in order.
+    pub(crate) pools: Vec<PoolPart>,
 }
 
 /// Reads the files below `folder`. A `named` file (who named it, and its path) must exist;
@@ -76,45 +80,82 @@ fn drop_ins(folder: &Path, name: &str) -> Result<Vec<String>, Problem> {
 
 impl Files {
     fn add(&mut self, name: &str, bytes: &[u8], source: fn(String, usize) -> Source) -> Result<(), Problem> {
-        let line_of = |offset: usize| 1 + bytes[..offset].iter().filter(|byte| **byte == b'\n').count();
+        let reading = Reading { name, bytes, source };
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            let place = format!("{name}:{}", line_of(error.valid_up_to()));
+            let place = reading.at(error.valid_up_to());
             Problem::new(place, "the text is not UTF-8", "save the file as UTF-8")
         })?;
         let table = DeTable::parse(text).map_err(|error| {
             let place = match error.span() {
-                Some(span) => format!("{name}:{}", line_of(span.start.min(text.len()))),
+                Some(span) => reading.at(span.start.min(text.len())),
                 None => name.to_owned(),
             };
             Problem::new(place, error.message(), "write name = value, with texts in double quotes")
         })?;
-        let mut entries: Vec<_> = table.get_ref().iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        for (key, value) in entries {
-            let line = line_of(key.span().start);
-            let definition = find(name, line, key.get_ref())?;
-            let texts = texts(definition, value).map_err(|(span, what, remedy)| {
-                Problem::new(format!("{name}:{}: {}", line_of(span), definition.name), what, remedy)
+        for (key, value) in in_order(table.get_ref()) {
+            let at = key.span().start;
+            let definition = find(&reading, at, key.get_ref())?;
+            if matches!(definition.kind, Kind::Pools) {
+                self.pools.extend(pool_table::parts(&reading, value)?);
+                continue;
+            }
+            let texts = texts(definition, value).map_err(|(at, what, remedy)| {
+                Problem::new(format!("{}: {}", reading.at(at), definition.name), what, remedy)
             })?;
-            self.assignments.push(Assignment { definition, texts, source: source(name.to_owned(), line) });
+            self.assignments.push(Assignment { definition, texts, source: reading.source(at) });
         }
         self.names.push(name.to_owned());
         Ok(())
     }
 }
 
-fn find(name: &str, line: usize, key: &str) -> Result<&'static Definition, Problem> {
+/// A file while it is read.
+pub(super) struct Reading<'a> {
+    /// As it is shown to the user.
+    name: &'a str,
+    bytes: &'a [u8],
+    source: fn(String, usize) -> Source,
+}
+
+impl Reading<'_> {
+    fn line(&self, offset: usize) -> usize {
+        1 + self.bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    /// How an error names the line with this byte.
+    pub(super) fn at(&self, offset: usize) -> String {
+        format!("{}:{}", self.name, self.line(offset))
+    }
+
+    /// The source of what stands at this byte.
+    pub(super) fn source(&self, offset: usize) -> Source {
+        (self.source)(self.name.to_owned(), self.line(offset))
+    }
+}
+
+/// A key or a value, and where it stands.
+pub(super) type Key<'a> = Spanned<Cow<'a, str>>;
+pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// The entries as they are written.
+pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b Value<'a>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<&'static Definition, Problem> {
     options::find(key).filter(|definition| definition.is_in_file()).ok_or_else(|| {
         let remedy = suggest(key, |known| known.is_in_file().then(|| known.name.to_owned()));
-        Problem::new(format!("{name}:{line}"), format!("unknown key '{key}'"), remedy)
+        Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
     })
 }
 
 /// Where in the file, what is wrong, and the remedy.
-type Wrong = (usize, String, String);
+pub(super) type Wrong = (usize, String, String);
 
 /// The value as it would be written on the command line.
-fn texts(definition: &Definition, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Wrong> {
+fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
     match value.get_ref() {
         DeValue::Array(values) if definition.is_repeatable() => {
             values.iter().map(|value| text(definition, value)).collect()
@@ -123,7 +164,7 @@ fn texts(definition: &Definition, value: &Spanned<DeValue<'_>>) -> Result<Vec<St
     }
 }
 
-fn text(definition: &Definition, value: &Spanned<DeValue<'_>>) -> Result<String, Wrong> {
+pub(super) fn text(definition: &Definition, value: &Value<'_>) -> Result<String, Wrong> {
     let at = value.span().start;
     Ok(match value.get_ref() {
         DeValue::String(text) => text.to_string(),

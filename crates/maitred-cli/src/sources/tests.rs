@@ -1,5 +1,7 @@
 //! Reading and merging, from the arguments to the configuration.
 
+mod pools;
+
 use std::fs;
 
 use tempfile::TempDir;
@@ -60,7 +62,7 @@ fn nothing_given_is_the_default() {
     let expected = Config { application: Some("app:app".to_owned()), ..Config::default() };
     assert_eq!(loaded.config, expected);
     assert_eq!(listeners(&loaded), ["127.0.0.1:8000"]);
-    assert_eq!((loaded.config.min_threads, loaded.config.max_threads), (1, 10));
+    assert_eq!((loaded.config.pool.min_threads, loaded.config.pool.max_threads), (1, 10));
     assert_eq!(loaded.config.max_body, 1 << 30);
     assert_eq!(origin(&loaded, "listen"), "default");
     assert_eq!(origin(&loaded, "application"), "command line");
@@ -115,11 +117,11 @@ fn another_file_brings_its_own_drop_ins() {
         ("etc/site.toml.d/a.toml~", "not read"),
     ]);
     let loaded = case.loaded(&["--config", "etc/site.toml"]);
-    assert_eq!(loaded.config.max_threads, 3);
+    assert_eq!(loaded.config.pool.max_threads, 3);
     assert_eq!(loaded.files, ["etc/site.toml", "etc/site.toml.d/a.toml"]);
     let case = case.with("MAITRED_CONFIG", "etc/site.toml");
-    assert_eq!(case.loaded(&[]).config.max_threads, 3);
-    assert_eq!(case.loaded(&["--config=maitred.toml"]).config.max_threads, 2);
+    assert_eq!(case.loaded(&[]).config.pool.max_threads, 3);
+    assert_eq!(case.loaded(&["--config=maitred.toml"]).config.pool.max_threads, 2);
     assert_eq!(
         case.error(&["--config", "none.toml"]),
         "--config: there is no file none.toml; create it or correct the path"
@@ -211,7 +213,7 @@ fn the_command_line_in_its_forms() {
     assert_eq!(loaded.command, Command::Check);
     assert!(loaded.config.listing);
     assert_eq!(loaded.config.access_log, crate::AccessLog::Stdout);
-    assert_eq!(loaded.config.max_threads, 4);
+    assert_eq!(loaded.config.pool.max_threads, 4);
     assert_eq!(case.loaded(&["--", "-x"]).config.application.as_deref(), Some("-x"));
     assert_eq!(case.loaded(&["a:b", "--version"]).command, Command::Version);
     assert_eq!(case.loaded(&["-h"]).command, Command::Help);

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::pattern::BadPattern;
 
-/// Addresses with the same first bits: `10.0.0.0/8`, `fd00::/8`, or one address. An IPv4-mapped IPv6 address or network is
-/// the IPv4 one.
+/// Addresses with the same first bits: `10.0.0.0/8`, `fd00::/8`, or one address. An IPv4-mapped IPv6 address or
+/// network is the IPv4 one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Canonical, with zeros behind the prefix.

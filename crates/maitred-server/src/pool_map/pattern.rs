@@ -145,8 +145,8 @@ fn matches_segments(pattern: &[u8], path: &[u8]) -> bool {
     false
 }
 
-/// A condition on a header field: `Name: value`. The name is compared without regard to case, the value with it; each `*` in the
-/// value stands for any bytes, also none. Where a field comes several times, one that fits is enough.
+/// A condition on a header field: `Name: value`. The name is compared without regard to case, the value with it; each
+/// `*` in the value stands for any bytes, also none. Where a field comes several times, one that fits is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderPattern {
     name: Box<str>,
@@ -190,8 +190,8 @@ impl fmt::Display for HeaderPattern {
     }
 }
 
-/// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits is as
-/// good as any later one for what is between two of them, so that nothing is tried twice.
+/// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits
+/// is as good as any later one for what is between two of them, so that nothing is tried twice.
 fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -1,0 +1,289 @@
+//! Every option, once. From these tables come the command line, the environment variables, the keys
+//! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
+
+mod application;
+mod process;
+mod requests;
+mod serving;
+mod threads;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use maitred_server::{Overflow, Strategy};
+
+use crate::config::Config;
+use crate::host::Interface;
+use crate::value::{self, AccessLog, BadValue, ListenAddress, LogLevel, Mount};
+
+/// An option: its name, what it takes, its default, and what there is to know about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Definition {
+    /// The name on the command line (`--name`) and in the file; the variable is made of it.
+    pub(crate) name: &'static str,
+    /// What stands for the value in help texts; empty for switches.
+    pub(crate) placeholder: &'static str,
+    /// What the value is and where it goes.
+    pub(crate) kind: Kind,
+    /// As it would be written on the command line.
+    pub(crate) default: &'static [&'static str],
+    /// Where it can be set.
+    pub(crate) reach: Reach,
+    /// What it does, one sentence.
+    pub(crate) summary: &'static str,
+    /// What more of it costs.
+    pub(crate) cost: &'static str,
+    /// What a bad choice leads to.
+    pub(crate) worst: &'static str,
+}
+
+/// Where an option can be set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Command line, environment and file.
+    Everywhere,
+    /// Not in the file: it says which file.
+    NotInFile,
+    /// Only on the command line.
+    CommandLine,
+}
+
+/// What the value of an option is, and the field of [`Config`] it goes to.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// The application: the argument without a name on the command line.
+    Application(Field<Option<String>>),
+    Addresses(Field<Vec<ListenAddress>>),
+    Mounts(Field<Vec<Mount>>),
+    Count(usize, usize, Field<usize>),
+    /// A default that depends on another option is none here.
+    CountOrNone(usize, usize, Field<Option<usize>>),
+    Percent(Field<u8>),
+    Seconds(Field<Duration>),
+    /// Zero switches it off.
+    SecondsOrOff(Field<Duration>),
+    /// An existing file or folder; which one is checked with the rest of the configuration.
+    Path(Field<Option<PathBuf>>),
+    UrlPath(Field<String>),
+    EventLoop(Field<String>),
+    UrlPathOrNone(Field<Option<String>>),
+    Bytes(Field<u64>),
+    Folder(Field<PathBuf>),
+    AccessLog(Field<AccessLog>),
+    Level(Field<LogLevel>),
+    Interface(Field<Interface>),
+    Overflow(Field<Overflow>),
+    Strategy(Field<Strategy>),
+    Switch(Field<bool>),
+    /// Named pools, which are read and shown by `pools`.
+    Pools,
+    /// The configuration file.
+    File,
+    /// Prints something instead of serving.
+    Action,
+}
+
+pub(crate) type Field<T> = fn(&mut Config) -> &mut T;
+
+/// The shortest time an option takes, in seconds: timers have this resolution.
+pub(crate) const MIN_SECONDS: f64 = 0.001;
+/// The longest time an option takes, in seconds: a day.
+pub(crate) const MAX_SECONDS: f64 = 86_400.0;
+/// The greatest number of threads: beyond it their stacks fill the usual limit of a process
+/// (kernel.threads-max is about 15,000 for each GiB of memory).
+pub(crate) const MAX_THREADS: usize = 10_000;
+/// The longest queue: each request that waits in it keeps a connection, and so a descriptor, of which Linux gives a
+/// process 1,048,576 at most unless it is told otherwise (fs.nr_open).
+pub(crate) const MAX_QUEUE: usize = 1_000_000;
+/// The most requests of a thread: more are meant as 'never', which is 0.
+pub(crate) const MAX_THREAD_REQUESTS: usize = 1_000_000_000;
+
+const LEVELS: &[(&str, LogLevel)] = &[
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+];
+
+const INTERFACES: &[(&str, Interface)] =
+    &[("auto", Interface::Auto), ("wsgi", Interface::Wsgi), ("asgi", Interface::Asgi)];
+
+const OVERFLOWS: &[(&str, Overflow)] = &[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)];
+
+const STRATEGIES: &[(&str, Strategy)] =
+    &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
+
+/// In the order of the help text.
+const TABLES: [&[Definition]; 6] = [
+    serving::OPTIONS,
+    threads::POOL,
+    threads::NAMED,
+    application::OPTIONS,
+    requests::OPTIONS,
+    process::OPTIONS,
+];
+
+/// The options, in the order of the help text.
+pub(crate) fn all() -> impl Iterator<Item = &'static Definition> {
+    TABLES.into_iter().flatten()
+}
+
+/// The options that are also the keys of a named pool.
+pub(crate) fn of_pools() -> impl Iterator<Item = &'static Definition> {
+    threads::POOL.iter()
+}
+
+/// The option with this name.
+pub(crate) fn find(name: &str) -> Option<&'static Definition> {
+    all().find(|definition| definition.name == name)
+}
+
+impl Definition {
+    /// The environment variable.
+    pub(crate) fn variable(&self) -> String {
+        format!("MAITRED_{}", self.name.to_uppercase().replace('-', "_"))
+    }
+
+    /// How it is written on the command line, without its value.
+    pub(crate) fn flag(&self) -> String {
+        if self.is_positional() { self.placeholder.to_owned() } else { format!("--{}", self.name) }
+    }
+
+    pub(crate) fn is_positional(&self) -> bool {
+        matches!(self.kind, Kind::Application(_))
+    }
+
+    pub(crate) fn is_repeatable(&self) -> bool {
+        matches!(self.kind, Kind::Addresses(_) | Kind::Mounts(_) | Kind::Pools)
+    }
+
+    /// Whether it can stand on the command line without a value.
+    pub(crate) fn is_switch(&self) -> bool {
+        matches!(self.kind, Kind::Switch(_) | Kind::Action)
+    }
+
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.reach == Reach::Everywhere
+    }
+
+    pub(crate) fn is_in_environment(&self) -> bool {
+        self.reach != Reach::CommandLine
+    }
+
+    /// Parses `texts` into the option's field of `config`. All but repeatable options have one.
+    pub(crate) fn set(&self, config: &mut Config, texts: &[String]) -> Result<(), BadValue> {
+        let text = texts.last().map_or("", String::as_str);
+        match &self.kind {
+            Kind::Application(field) => {
+                *field(config) = texts.last().cloned().filter(|text| !text.is_empty())
+            }
+            Kind::Addresses(field) => *field(config) = each(texts, value::listen)?,
+            Kind::Mounts(field) => *field(config) = each(texts, value::mount)?,
+            Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
+            Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
+            Kind::Percent(field) => *field(config) = value::percent(text)?,
+            Kind::Seconds(field) => *field(config) = value::seconds(text, MIN_SECONDS, MAX_SECONDS)?,
+            Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
+            Kind::Path(field) => *field(config) = Some(value::path(text)?),
+            Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
+            Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
+            Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
+            Kind::Bytes(field) => *field(config) = value::bytes(text)?,
+            Kind::Folder(field) => *field(config) = value::folder(text)?,
+            Kind::AccessLog(field) => *field(config) = value::access_log(text)?,
+            Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
+            Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
+            Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
+            Kind::Strategy(field) => *field(config) = choice(text, STRATEGIES)?,
+            Kind::Switch(field) => *field(config) = value::switch(text)?,
+            Kind::Pools | Kind::File | Kind::Action => {}
+        }
+        Ok(())
+    }
+
+    /// The value in `config` as `maitred.toml` would have it; `None` where there is none.
+    pub(crate) fn show(&self, config: &Config) -> Option<String> {
+        let mut config = config.clone();
+        let config = &mut config;
+        Some(match &self.kind {
+            Kind::Application(field) => quoted(field(config).as_deref()?),
+            Kind::Addresses(field) => list(field(config)),
+            Kind::Mounts(field) => list(field(config)),
+            Kind::Count(_, _, field) => field(config).to_string(),
+            Kind::CountOrNone(_, _, field) => (*field(config))?.to_string(),
+            Kind::Percent(field) => field(config).to_string(),
+            Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
+            Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
+            Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
+            Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
+            Kind::Bytes(field) => value::show_bytes(*field(config)),
+            Kind::Folder(field) => quoted(&field(config).display().to_string()),
+            Kind::AccessLog(field) => quoted(&field(config).to_string()),
+            Kind::Level(field) => quoted(word(*field(config), LEVELS)),
+            Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
+            Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
+            Kind::Strategy(field) => quoted(word(*field(config), STRATEGIES)),
+            Kind::Switch(field) => field(config).to_string(),
+            Kind::Pools | Kind::File | Kind::Action => return None,
+        })
+    }
+
+    /// The values it takes, in words.
+    pub(crate) fn takes(&self) -> String {
+        match &self.kind {
+            Kind::Application(_) | Kind::File => "text".to_owned(),
+            Kind::Addresses(_) | Kind::Mounts(_) => "text, or a list of texts".to_owned(),
+            Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => {
+                format!("whole number from {min} to {max}")
+            }
+            Kind::Percent(_) => "whole number from 0 to 100".to_owned(),
+            Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
+            Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
+            Kind::Path(_) => "a path".to_owned(),
+            Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
+            Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
+            Kind::Folder(_) => "a path".to_owned(),
+            Kind::AccessLog(_) => "off, - or a path".to_owned(),
+            Kind::Level(_)
+            | Kind::Interface(_)
+            | Kind::Overflow(_)
+            | Kind::Strategy(_)
+            | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
+            Kind::Pools => "a name, and keys with their values behind commas".to_owned(),
+            Kind::Switch(_) => "true or false".to_owned(),
+            Kind::Action => String::new(),
+        }
+    }
+}
+
+fn each<T>(texts: &[String], parse: fn(&str) -> Result<T, BadValue>) -> Result<Vec<T>, BadValue> {
+    texts.iter().map(|text| parse(text)).collect()
+}
+
+fn choice<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, BadValue> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let remedy = match crate::problem::nearest(text, names.iter().copied()) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "write one of them".to_owned(),
+        };
+        BadValue::new(format!("'{text}' is none of {}", names.join(", ")), remedy)
+    })
+}
+
+fn word<T: PartialEq>(value: T, words: &[(&'static str, T)]) -> &'static str {
+    words.iter().find(|(_, candidate)| *candidate == value).map_or("", |(word, _)| word)
+}
+
+/// A TOML basic string.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    let texts: Vec<String> = values.iter().map(|value| quoted(&value.to_string())).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

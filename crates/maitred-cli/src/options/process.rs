@@ -1,0 +1,68 @@
+//! The process: its end, its logs, its configuration.
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "drain-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::Seconds(|config| &mut config.drain_timeout),
+        default: &["30"],
+        reach: Reach::Everywhere,
+        summary: "Time for running requests to end after SIGTERM or SIGINT; then they are cut off.",
+        cost: "the process stays this much longer at most; for the end of an ASGI application some seconds more",
+        worst: "longer than the supervisor's own limit: it kills the process first (systemd 90 s, \
+                Kubernetes 30 s)",
+    },
+    Definition {
+        name: "access-log",
+        placeholder: "off|-|PATH",
+        kind: Kind::AccessLog(|config| &mut config.access_log),
+        default: &["off"],
+        reach: Reach::Everywhere,
+        summary: "A line for each request: nowhere, to standard output, or appended to a file.",
+        cost: "some CPU and a write for each request",
+        worst: "a reader that does not keep up loses lines, never requests",
+    },
+    Definition {
+        name: "log-level",
+        placeholder: "error|warn|info|debug",
+        kind: Kind::Level(|config| &mut config.log_level),
+        default: &["info"],
+        reach: Reach::Everywhere,
+        summary: "How much the error log on standard error says.",
+        cost: "a line for each refused request from info on, for each broken connection at debug",
+        worst: "error: what an application does wrong without losing anything is not seen",
+    },
+    Definition {
+        name: "config",
+        placeholder: "FILE",
+        kind: Kind::File,
+        default: &[],
+        reach: Reach::NotInFile,
+        summary: "The configuration file, instead of maitred.toml in the current directory. The files \
+                  FILE.d/*.toml are read after it.",
+        cost: "",
+        worst: "",
+    },
+    Definition {
+        name: "version",
+        placeholder: "",
+        kind: Kind::Action,
+        default: &[],
+        reach: Reach::CommandLine,
+        summary: "Print the version and the languages it runs (also -V).",
+        cost: "",
+        worst: "",
+    },
+    Definition {
+        name: "help",
+        placeholder: "",
+        kind: Kind::Action,
+        default: &[],
+        reach: Reach::CommandLine,
+        summary: "Print this text (also -h).",
+        cost: "",
+        worst: "",
+    },
+];

@@ -1,0 +1,53 @@
+//! What is served, and where.
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "application",
+        placeholder: "APPLICATION",
+        kind: Kind::Application(|config| &mut config.application),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "What to serve: module:attr, path/to/app.py (finds `app` or `application`) or a \
+                  folder of static files.",
+        cost: "",
+        worst: "",
+    },
+    Definition {
+        name: "listen",
+        placeholder: "ADDR[,read-ahead=off]",
+        kind: Kind::Addresses(|config| &mut config.listen),
+        default: &["127.0.0.1:8000"],
+        reach: Reach::Everywhere,
+        summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or \
+                  [ipv6]:port. Port 0 takes a free one. A name stands for its first IPv4 address, else \
+                  its first IPv6 address. With `,read-ahead=off` behind it a WSGI application gets a request \
+                  after its head, and wsgi.input reads the body from the connection as it comes, for \
+                  applications that work on uploads while they arrive; without it, when it is complete.",
+        cost: "a descriptor each",
+        worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
+                upload keeps a thread",
+    },
+    Definition {
+        name: "static",
+        placeholder: "/URL=FOLDER",
+        kind: Kind::Mounts(|config| &mut config.mounts),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Serve the files of FOLDER below /URL, without the application. The longest matching \
+                  URL wins.",
+        cost: "none for requests elsewhere",
+        worst: "everything in the folder that is not a dot-file is public",
+    },
+    Definition {
+        name: "listing",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.listing),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "List the files of static folders that have no index.html.",
+        cost: "reading the folder for each such request",
+        worst: "shows names that nobody was meant to guess",
+    },
+];

@@ -1,0 +1,54 @@
+use super::*;
+
+#[test]
+fn every_default_is_a_value_of_its_option() {
+    for definition in all() {
+        let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
+        if !texts.is_empty() {
+            definition.set(&mut Config::default(), &texts).expect(definition.name);
+        }
+    }
+}
+
+#[test]
+fn every_option_says_what_it_does_and_settings_say_what_they_cost() {
+    for definition in all() {
+        assert!(definition.summary.len() > 10, "{}", definition.name);
+        let is_setting = definition.is_in_file() && !definition.is_positional();
+        assert_eq!(
+            is_setting,
+            !definition.cost.is_empty() && !definition.worst.is_empty(),
+            "{}",
+            definition.name
+        );
+    }
+}
+
+#[test]
+fn a_misspelt_choice_suggests_the_nearest() {
+    let bad = find("log-level")
+        .expect("exists")
+        .set(&mut Config::default(), &["wran".to_owned()])
+        .expect_err("bad");
+    assert_eq!(bad.what, "'wran' is none of error, warn, info, debug");
+    assert_eq!(bad.remedy, "did you mean 'warn'?");
+}
+
+#[test]
+fn a_shown_value_is_toml_with_the_same_meaning() {
+    for (name, text) in
+        [("max-body", "17k"), ("head-timeout", "0.25"), ("static", "/a=b\"c"), ("access-log", "x\\y")]
+    {
+        let definition = find(name).expect(name);
+        let mut config = Config::default();
+        definition.set(&mut config, &[text.to_owned()]).expect(text);
+        let line = format!("{name} = {}", definition.show(&config).expect(name));
+        let table: toml::Table = line.parse().expect(&line);
+        let value = match &table[name] {
+            toml::Value::Array(values) => values[0].as_str().expect("text").to_owned(),
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        assert_eq!(value, text);
+    }
+}

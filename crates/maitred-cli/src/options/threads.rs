@@ -1,0 +1,158 @@
+//! Pools of application threads.
+
+use super::{Definition, Kind, MAX_QUEUE, MAX_THREAD_REQUESTS, MAX_THREADS, Reach};
+
+/// The keys of a pool: as options they are those of the default pool, in a table `[pool.NAME]` or in the value of
+/// `--pool` those of a named one.
+pub(super) const POOL: &[Definition] = &[
+    Definition {
+        name: "min-threads",
+        placeholder: "N",
+        kind: Kind::Count(1, MAX_THREADS, |config| &mut config.pool.min_threads),
+        default: &["1"],
+        reach: Reach::Everywhere,
+        summary: "Application threads that are kept when there is nothing to do; in a named pool 0, if nothing \
+                  else is said. An ASGI application has none.",
+        cost: "a stack and what the application keeps per thread (a database connection, for example)",
+        worst: "too many hold memory and connections for nothing",
+    },
+    Definition {
+        name: "max-threads",
+        placeholder: "N",
+        kind: Kind::Count(1, MAX_THREADS, |config| &mut config.pool.max_threads),
+        default: &["10"],
+        reach: Reach::Everywhere,
+        summary: "Application threads at most, that is, requests the application handles at the same time. \
+                  An ASGI application has none, and no such limit.",
+        cost: "a stack and what the application keeps per thread, only while they are needed",
+        worst: "too few: requests queue behind slow ones; too many: they queue in the database instead",
+    },
+    Definition {
+        name: "queue",
+        placeholder: "N",
+        kind: Kind::Count(1, MAX_QUEUE, |config| &mut config.pool.queue),
+        default: &["1000"],
+        reach: Reach::Everywhere,
+        summary: "Requests that may wait for a thread; what becomes of one more says overflow. Idle connections \
+                  do not count.",
+        cost: "for each request that waits its connection, its head and up to body-memory of its body",
+        worst: "too many: they wait longer than their peers do; too few: a short burst meets the overflow",
+    },
+    Definition {
+        name: "queue-low",
+        placeholder: "PERCENT",
+        kind: Kind::Percent(|config| &mut config.pool.queue_low),
+        default: &["10"],
+        reach: Reach::Everywhere,
+        summary: "How full the queue is before threads are made because requests wait in it; 0: each request \
+                  that waits may have one made. A thread that has had its thread-requests goes on above it.",
+        cost: "none",
+        worst: "low: threads are made for bursts that the present ones would have served as soon; high: a queue \
+                that stays below it is never shortened by more threads",
+    },
+    Definition {
+        name: "queue-high",
+        placeholder: "PERCENT",
+        kind: Kind::Percent(|config| &mut config.pool.queue_high),
+        default: &["80"],
+        reach: Reach::Everywhere,
+        summary: "How full the queue is when threads are made side by side; between queue-low and it they are \
+                  made one after the other. 100: always one after the other.",
+        cost: "none",
+        worst: "low: many threads start at once and keep the processors from requests",
+    },
+    Definition {
+        name: "thread-idle",
+        placeholder: "SECONDS",
+        kind: Kind::Seconds(|config| &mut config.pool.thread_idle),
+        default: &["60"],
+        reach: Reach::Everywhere,
+        summary: "Time without a request after which a thread above min-threads ends.",
+        cost: "a stack and what the application keeps per thread, this much longer",
+        worst: "too short: threads, and what the application keeps for each, are made again and again",
+    },
+    Definition {
+        name: "thread-requests",
+        placeholder: "N",
+        kind: Kind::Count(0, MAX_THREAD_REQUESTS, |config| &mut config.pool.thread_requests),
+        default: &["10000"],
+        reach: Reach::Everywhere,
+        summary: "Requests after which a thread is replaced by a new one; 0 for never. It bounds what \
+                  an application loses per thread.",
+        cost: "a thread, and what the application keeps for it, for so many requests",
+        worst: "too few: as if the application started over and over",
+    },
+    Definition {
+        name: "request-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.pool.request_timeout),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Time from the complete request until its response has begun; then the peer gets 504, and the \
+                  thread counts as lost until the application returns. 0 switches it off.",
+        cost: "a timer for each request",
+        worst: "too short: peers ask again while the application still works on what they have given up",
+    },
+    Definition {
+        name: "max-lost-threads",
+        placeholder: "N",
+        kind: Kind::CountOrNone(0, MAX_THREADS, |config| &mut config.pool.max_lost_threads),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Threads whose requests have timed out and that are replaced until they return; without it as \
+                  many as max-threads, and 0 replaces none.",
+        cost: "up to this many threads beyond max-threads, while they are lost",
+        worst: "0: a few requests that never return stop the pool; many: an application that hangs keeps as \
+                many threads more",
+    },
+    Definition {
+        name: "interrupt",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.pool.interrupt),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Raise an exception in the thread of a request that has timed out. A call into C is not \
+                  interrupted: the exception comes when it returns.",
+        cost: "none until a request times out",
+        worst: "it comes anywhere, also between two statements that belong together",
+    },
+    Definition {
+        name: "overflow",
+        placeholder: "wait|refuse",
+        kind: Kind::Overflow(|config| &mut config.pool.overflow),
+        default: &["wait"],
+        reach: Reach::Everywhere,
+        summary: "What becomes of a request that finds the queue full: it waits, and its connection is not read \
+                  until there is a place, or it gets 503 with Retry-After.",
+        cost: "none",
+        worst: "wait: a peer cannot tell a full queue from a slow answer; refuse: requests are lost that could \
+                have been served a moment later",
+    },
+    Definition {
+        name: "strategy",
+        placeholder: "adaptive|pc|pec|epc",
+        kind: Kind::Strategy(|config| &mut config.pool.strategy),
+        default: &["adaptive"],
+        reach: Reach::Everywhere,
+        summary: "Who runs a request: the thread that has polled it (pc), another one (pec), or the one that has \
+                  polled it after it has called another one to poll (epc); adaptive chooses. The others are \
+                  for comparisons. A named pool takes adaptive or pec: its threads never poll.",
+        cost: "pec and epc: a wake-up of another thread for requests that need none",
+        worst: "pc: a slow request keeps everything that its thread would have polled",
+    },
+];
+
+pub(super) const NAMED: &[Definition] = &[Definition {
+    name: "pool",
+    placeholder: "NAME[,KEY=VALUE]...",
+    kind: Kind::Pools,
+    default: &[],
+    reach: Reach::Everywhere,
+    summary: "A pool of threads for some of the requests, so that the others never wait behind them. KEY is one of \
+              the options from min-threads to strategy, or one of path, method, header and client, which together \
+              are the rule that leads requests here; with the same NAME again, one more rule. What is not given \
+              is as documented, not as set for the default pool, but min-threads is 0. In maitred.toml a table \
+              [pool.NAME] with these keys, and the rules as a list `match`: see threads.md.",
+    cost: "its threads, also when those of other pools are idle",
+    worst: "a pool that is too small for its requests: they wait while others do not",
+}];

@@ -1,0 +1,93 @@
+//! One place's words on a pool, put over those of the places before it: key by key, and its rules in the place of
+//! theirs.
+
+use std::mem;
+
+use maitred_server::{DEFAULT_POOL, PoolRule, Strategy as ThreadStrategy};
+
+use super::{NamedPool, PoolConfig, in_named_pool};
+use crate::config::Config;
+use crate::options::Definition;
+use crate::problem::Problem;
+use crate::sources::{Origins, Source};
+use crate::value::BadValue;
+
+/// What one place says of one named pool, or of the rules of the default pool.
+#[derive(Debug)]
+pub(crate) struct PoolPart {
+    pub(crate) name: String,
+    /// Where it is named.
+    pub(crate) source: Source,
+    pub(crate) values: Vec<PoolValue>,
+    /// `None` where nothing is said of them.
+    pub(crate) rules: Option<Vec<(PoolRule, Source)>>,
+}
+
+/// A value as it was written.
+pub(crate) struct PoolValue {
+    pub(crate) definition: &'static Definition,
+    pub(crate) text: String,
+    pub(crate) source: Source,
+}
+
+impl std::fmt::Debug for PoolValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={} ({})", self.definition.name, self.text, self.source)
+    }
+}
+
+impl PoolPart {
+    /// Merges this part into `config`.
+    ///
+    /// # Errors
+    /// A value is not one of its key, or not in a named pool.
+    pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
+        let Self { name, source, values, rules } = self;
+        origins.name_pool(&name, source);
+        if name == DEFAULT_POOL {
+            if let Some(value) = values.first() {
+                let key = value.definition.name;
+                return Err(Problem::new(
+                    value.source.place_in_pool(&name, Some(value.definition.name)),
+                    format!(
+                        "the pool '{DEFAULT_POOL}' has rules only: it is what {key} outside of pools is for"
+                    ),
+                    format!("set {key} there"),
+                ));
+            }
+        } else {
+            let position = config.pools.iter().position(|pool| pool.name == name).unwrap_or_else(|| {
+                config.pools.push(NamedPool { name: name.clone(), threads: PoolConfig::named() });
+                config.pools.len() - 1
+            });
+            for value in values {
+                let set = set(config, position, &value);
+                set.map_err(|BadValue { what, remedy }| {
+                    Problem::new(value.source.place_in_pool(&name, Some(value.definition.name)), what, remedy)
+                })?;
+                origins.set_pool(&name, value.definition.name, value.source);
+            }
+        }
+        if let Some(rules) = rules {
+            let before = mem::take(&mut config.rules).into_iter().zip(mem::take(&mut origins.rules));
+            let kept = before.filter(|(rule, _)| rule.pool != name);
+            (config.rules, origins.rules) = kept.chain(rules).unzip();
+        }
+        Ok(())
+    }
+}
+
+/// Parses a value into the named pool at `position`.
+fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), BadValue> {
+    mem::swap(&mut config.pool, &mut config.pools[position].threads);
+    let set = in_named_pool(value.definition).set(config, std::slice::from_ref(&value.text));
+    mem::swap(&mut config.pool, &mut config.pools[position].threads);
+    let strategy = config.pools[position].threads.strategy;
+    if matches!(strategy, ThreadStrategy::Pc | ThreadStrategy::Epc) {
+        return Err(BadValue::new(
+            format!("'{}' is for threads that poll, and those of a named pool never do", value.text),
+            "write adaptive or pec",
+        ));
+    }
+    set
+}

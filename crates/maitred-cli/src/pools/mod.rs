@@ -1,0 +1,236 @@
+//! Pools of threads, and the rules that lead requests to them: from what the sources say to the server's settings.
+//!
+//! The keys of a named pool are the options of the default pool, with the same definitions: a value is parsed into the
+//! default pool's place while the named one stands there.
+
+mod merge;
+mod rule;
+mod text;
+
+use std::time::Duration;
+
+use maitred_server::{
+    DEFAULT_POOL, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy as ThreadStrategy,
+};
+
+use crate::config::Config;
+use crate::options::{self, Definition, Kind};
+use crate::problem::{Problem, nearest};
+use crate::sources::{Origins, Source};
+use crate::value::BadValue;
+
+pub(crate) use merge::{PoolPart, PoolValue};
+pub(crate) use rule::{CONDITIONS, set_condition, short_rule, show_rule};
+pub(crate) use text::parts;
+
+/// The threads of a pool. The meaning of the fields is that of the options with the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// At most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
+    pub min_threads: usize,
+    /// From 1 to 10,000.
+    pub max_threads: usize,
+    /// From 1 to 1,000,000.
+    pub queue: usize,
+    /// Percent, at most `queue_high`.
+    pub queue_low: u8,
+    /// Percent, at most 100.
+    pub queue_high: u8,
+    /// More than zero.
+    pub thread_idle: Duration,
+    /// Zero for never.
+    pub thread_requests: usize,
+    /// Zero for never.
+    pub request_timeout: Duration,
+    /// As many as `max_threads` without it.
+    pub max_lost_threads: Option<usize>,
+    /// Whether an exception is raised in the thread of a request that has timed out.
+    pub interrupt: bool,
+    /// What becomes of a request that finds the queue full.
+    pub overflow: Overflow,
+    /// Who runs a request; in a named pool `Adaptive` or `Pec`.
+    pub strategy: ThreadStrategy,
+}
+
+/// A pool besides the default one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPool {
+    /// What rules, logs and statistics call it.
+    pub name: String,
+    /// Its threads.
+    pub threads: PoolConfig,
+}
+
+impl PoolConfig {
+    /// What the option table fills.
+    pub(crate) const EMPTY: Self = Self {
+        min_threads: 0,
+        max_threads: 0,
+        queue: 0,
+        queue_low: 0,
+        queue_high: 0,
+        thread_idle: Duration::ZERO,
+        thread_requests: 0,
+        request_timeout: Duration::ZERO,
+        max_lost_threads: None,
+        interrupt: false,
+        overflow: Overflow::Wait,
+        strategy: ThreadStrategy::Adaptive,
+    };
+
+    /// The defaults of a named pool.
+    fn named() -> Self {
+        Self { min_threads: 0, ..Config::default().pool }
+    }
+
+    fn max_lost(&self) -> usize {
+        self.max_lost_threads.unwrap_or(self.max_threads)
+    }
+
+    /// The most threads of this pool that can be in the application at the same time.
+    fn most_threads(&self) -> usize {
+        let lost = if self.request_timeout.is_zero() { 0 } else { self.max_lost() };
+        self.max_threads.saturating_add(lost)
+    }
+
+    fn settings(&self, name: &str) -> PoolSettings {
+        let limits = PoolLimits {
+            min_threads: self.min_threads,
+            max_threads: self.max_threads,
+            queue: self.queue,
+            low_mark: self.queue_low,
+            high_mark: self.queue_high,
+            thread_idle: self.thread_idle,
+            thread_requests: self.thread_requests as u64,
+            request_timeout: Some(self.request_timeout).filter(|limit| !limit.is_zero()),
+            max_lost: self.max_lost(),
+            interrupt: self.interrupt,
+            overflow: self.overflow,
+        };
+        PoolSettings { name: name.to_owned(), limits, strategy: self.strategy }
+    }
+}
+
+impl Config {
+    /// The most threads that can be in the application at the same time, at least 1.
+    pub(crate) fn most_threads(&self) -> usize {
+        let named = self.pools.iter().map(|pool| &pool.threads);
+        named.chain([&self.pool]).map(PoolConfig::most_threads).fold(0, usize::saturating_add)
+    }
+}
+
+/// Hands pools and rules to a server.
+pub(crate) fn apply(config: &Config, settings: &mut Settings) {
+    settings.pool = config.pool.settings(DEFAULT_POOL);
+    settings.pools = config.pools.iter().map(|pool| pool.threads.settings(&pool.name)).collect();
+    settings.rules = config.rules.clone();
+}
+
+/// The value of a key of a named pool as `maitred.toml` would have it; `None` where there is none.
+pub(crate) fn show(definition: &Definition, pool: &NamedPool) -> Option<String> {
+    definition.show(&Config { pool: pool.threads.clone(), ..Config::default() })
+}
+
+/// The longest name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.
+const MAX_NAME: usize = 32;
+
+pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let plain = name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_plain);
+    if plain && name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    let remedy = format!("write 1 to {MAX_NAME} letters, digits, '-' and '_', a letter first");
+    Err(BadValue::new(format!("'{name}' is no name of a pool"), remedy))
+}
+
+/// The option as a key of a named pool.
+fn in_named_pool(definition: &Definition) -> Definition {
+    match definition.kind {
+        // Only the default pool always has somebody to poll.
+        Kind::Count(_, max, field) if definition.name == "min-threads" => {
+            Definition { kind: Kind::Count(0, max, field), ..*definition }
+        }
+        _ => *definition,
+    }
+}
+
+/// The remedy for an unknown key of a pool. `others` are the keys besides those of the options.
+pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
+    let known: Vec<&str> =
+        options::of_pools().map(|known| known.name).chain(others.iter().copied()).collect();
+    match nearest(key, known.iter().copied()) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("a pool has {}", known.join(", ")),
+    }
+}
+
+/// Checks what no single key can know, in all pools.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    check_pool(&config.pool, origins, None)?;
+    config.pools.iter().try_for_each(|pool| check_pool(&pool.threads, origins, Some(&pool.name)))
+}
+
+fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Result<(), Problem> {
+    let pairs = [
+        ("min-threads", pool.min_threads, "max-threads", pool.max_threads),
+        ("queue-low", pool.queue_low.into(), "queue-high", pool.queue_high.into()),
+    ];
+    let wrong = pairs.into_iter().find(|(_, least, _, most)| least > most);
+    let Some((small, least, large, most)) = wrong else { return Ok(()) };
+    let (of_small, of_large) = (origins.of_pool(name, small), origins.of_pool(name, large));
+    // What nobody has written cannot be what is wrong.
+    Err(if *of_small == Source::Default {
+        Problem::new(
+            origins.describe_pool(name, large),
+            format!("{large} {most} is less than {small} {least} ({of_small})"),
+            format!("set {small} to {most} or less"),
+        )
+    } else {
+        Problem::new(
+            origins.describe_pool(name, small),
+            format!("{small} {least} is greater than {large} {most} ({of_large})"),
+            format!("set {large} to {least} or more"),
+        )
+    })
+}
+
+/// Refuses named pools where the application runs on an event loop.
+pub(crate) fn refuse_with_event_loop(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let Some(pool) = config.pools.first() else { return Ok(()) };
+    Err(Problem::new(
+        origins.place_of_pool(&pool.name),
+        format!("the pool '{}' can have no thread: an ASGI application runs on one event loop", pool.name),
+        "leave the pools out",
+    ))
+}
+
+/// What may be meant otherwise than it is.
+pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for pool in &config.pools {
+        if !config.rules.iter().any(|rule| rule.pool == pool.name) {
+            let place = origins.place_of_pool(&pool.name);
+            warnings.push(format!("{place}: no rule leads to the pool '{}'; give it one", pool.name));
+        }
+    }
+    let pools = config.pools.iter().map(|pool| (Some(pool.name.as_str()), &pool.threads));
+    for (name, pool) in std::iter::once((None, &config.pool)).chain(pools) {
+        if pool.interrupt && pool.request_timeout.is_zero() {
+            let place = origins.describe_pool(name, "interrupt");
+            warnings.push(format!("{place}: without request-timeout nothing is interrupted; set it"));
+        }
+    }
+    warnings.extend(config.rules.iter().enumerate().filter_map(|(position, rule)| {
+        let later = config.rules.iter().skip(position + 1).find(|later| {
+            PoolRule { pool: rule.pool.clone(), ..(*later).clone() } == *rule && later.pool != rule.pool
+        })?;
+        let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+        let text = show_rule(rule);
+        Some(format!("{place}: a later rule leads the same requests to the pool '{}': {text}", later.pool))
+    }));
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Rules as they are written: `/path`, `METHOD /path`, or condition by condition.
+
+use maitred_http::Method;
+use maitred_http::fields::is_token;
+use maitred_server::PoolRule;
+use maitred_server::pool_map::BadPattern;
+
+use crate::options::quoted;
+use crate::value::BadValue;
+
+/// The conditions of a rule, in the order in which they are shown.
+pub(crate) const CONDITIONS: [&str; 4] = ["method", "path", "header", "client"];
+
+/// The rule `/path` or `METHOD /path`.
+pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
+    let mut rule = PoolRule { pool: pool.to_owned(), ..PoolRule::default() };
+    let text = text.trim();
+    let path = match text.split_once(' ') {
+        // A space may be part of a path.
+        Some((word, path)) if !word.starts_with(['/', '*']) => {
+            set_condition(&mut rule, "method", word)?;
+            path.trim_start()
+        }
+        _ if !matches!(Method::from_token(text), Method::Other(_)) => {
+            let remedy = format!("write '{text} /path', or {{ method = \"{text}\" }} for all paths");
+            return Err(BadValue::new(format!("'{text}' is a method without a path"), remedy));
+        }
+        _ => text,
+    };
+    set_condition(&mut rule, "path", path)?;
+    Ok(rule)
+}
+
+/// Parses one of the [`CONDITIONS`] into a rule.
+pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) -> Result<(), BadValue> {
+    let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
+    match condition {
+        "method" => rule.method = Some(method(text)?),
+        "path" => rule.path = Some(text.parse().map_err(bad)?),
+        "header" => rule.header = Some(text.parse().map_err(bad)?),
+        "client" => rule.client = Some(text.parse().map_err(bad)?),
+        other => return Err(BadValue::new(format!("'{other}' is no condition"), CONDITIONS.join(", "))),
+    }
+    Ok(())
+}
+
+/// Methods are case-sensitive (RFC 9110 §9.1): `get` is another one, and nobody means it.
+fn method(text: &str) -> Result<Method, BadValue> {
+    let upper = text.to_ascii_uppercase();
+    let is_known = !matches!(Method::from_token(&upper), Method::Other(_));
+    let remedy = match upper {
+        upper if upper != text && is_known => format!("did you mean '{upper}'?"),
+        _ if is_token(text.as_bytes()) => return Ok(Method::from_token(text)),
+        _ => "write one, such as POST, or a path that starts with '/'".to_owned(),
+    };
+    Err(BadValue::new(format!("'{text}' is no method"), remedy))
+}
+
+/// The rule as an item of a `match` list.
+pub(crate) fn show_rule(rule: &PoolRule) -> String {
+    let PoolRule { pool: _, method, path, header, client } = rule;
+    match (method, path, header, client) {
+        (None, Some(path), None, None) => quoted(&path.to_string()),
+        (Some(method), Some(path), None, None) => quoted(&format!("{method} {path}")),
+        _ => {
+            let texts = [
+                method.as_ref().map(ToString::to_string),
+                path.as_ref().map(ToString::to_string),
+                header.as_ref().map(ToString::to_string),
+                client.as_ref().map(ToString::to_string),
+            ];
+            let conditions = CONDITIONS.iter().zip(texts);
+            let items: Vec<String> =
+                conditions.filter_map(|(name, text)| Some(format!("{name} = {}", quoted(&text?)))).collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+    }
+}
