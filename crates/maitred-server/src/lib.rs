@@ -31,11 +31,17 @@ mod access_log;
 mod connection;
 mod dispatch;
 mod group;
+#[allow(dead_code, reason = "for the pools of dispatch, which will have it as a module of theirs")]
+#[path = "dispatch/learnt.rs"]
+mod learnt;
 mod listener;
 pub mod log;
 mod outcome;
 mod responder;
 pub mod route;
+#[allow(dead_code, reason = "as above")]
+#[path = "dispatch/scaling.rs"]
+mod scaling;
 mod scratch;
 mod server;
 mod settings;

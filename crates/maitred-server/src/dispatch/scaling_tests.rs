@@ -1,0 +1,254 @@
+//! Every sentence of the rule, under a clock that only the test moves.
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The defaults of a queue of 1,000: marks at 100 and 800.
+const RULE: Rule =
+    Rule { min: 2, max: 10, capacity: 1_000, low: 10, high: 80, idle: 60 * SECOND, budget: 10_000 };
+
+fn load(queued: usize, threads: usize, starting: usize) -> Load {
+    Load { queued, threads, starting }
+}
+
+#[test]
+fn the_marks_say_when_a_thread_is_made() {
+    for (queued, threads, starting, may, why) in [
+        (0, 5, 0, false, "nothing waits"),
+        (99, 5, 0, false, "below the low mark"),
+        (100, 5, 0, false, "at the low mark"),
+        (101, 5, 0, true, "above the low mark: one"),
+        (101, 6, 1, false, "one at a time"),
+        (800, 6, 1, false, "at the high mark: still one at a time"),
+        (801, 6, 1, true, "above the high mark: in parallel"),
+        (801, 9, 7, true, "in parallel"),
+        (801, 10, 7, false, "up to the most"),
+        (1_000, 10, 0, false, "up to the most"),
+    ] {
+        assert_eq!(RULE.may_create(load(queued, threads, starting)), may, "{why}");
+    }
+}
+
+#[test]
+fn no_request_waits_where_there_is_no_thread() {
+    let none = Rule { min: 0, ..RULE };
+    assert!(none.may_create(load(1, 0, 0)));
+    // One on its way is counted, and it will look at the queue.
+    assert!(!none.may_create(load(1, 1, 1)));
+    assert!(!Rule { max: 0, ..none }.may_create(load(1, 0, 0)), "never beyond the most");
+}
+
+#[test]
+fn the_least_is_made_up_at_once() {
+    assert!(RULE.may_create(load(0, 1, 0)));
+    assert!(RULE.may_create(load(0, 1, 1)));
+    assert!(!RULE.may_create(load(0, 2, 2)));
+    assert!(!Rule { min: 20, ..RULE }.may_create(load(0, 10, 0)), "the most is stronger than the least");
+}
+
+#[test]
+fn low_zero_lets_every_waiting_request_have_one_made() {
+    let eager = Rule { low: 0, ..RULE };
+    assert!(!eager.may_create(load(0, 5, 0)), "none waits");
+    assert!(eager.may_create(load(1, 5, 0)));
+    assert!(!eager.may_create(load(2, 6, 1)), "one at a time up to the high mark all the same");
+    assert!(Rule { high: 0, ..eager }.may_create(load(2, 6, 1)), "unless that is zero too");
+}
+
+#[test]
+fn high_hundred_switches_parallel_creation_off() {
+    let single = Rule { high: 100, ..RULE };
+    assert!(single.may_create(load(1_000, 5, 0)));
+    assert!(!single.may_create(load(1_000, 6, 1)));
+    let shrunk = Rule { capacity: 10, ..single };
+    assert!(!shrunk.may_create(load(1_000, 6, 1)), "also where the queue is longer than it may be now");
+}
+
+#[test]
+fn the_marks_are_those_of_the_present_limits() {
+    let waiting = load(300, 5, 1);
+    assert!(!RULE.may_create(waiting));
+    let smaller = Rule { capacity: 300, ..RULE };
+    assert_eq!((smaller.low_mark(), smaller.high_mark()), (30, Some(240)));
+    assert!(smaller.may_create(waiting), "300 are above 80 % of 300");
+    assert!(!Rule { max: 5, ..smaller }.may_create(waiting));
+    assert!(Rule { min: 6, ..RULE }.may_create(load(0, 5, 1)));
+    for (capacity, low, mark) in
+        [(0, 10, 0), (5, 10, 0), (19, 10, 1), (usize::MAX, 10, usize::MAX / 100 * 10 + 1)]
+    {
+        assert_eq!(Rule { capacity, low, ..RULE }.low_mark(), mark, "{low} % of {capacity}");
+    }
+    let most = Rule { capacity: usize::MAX, low: u32::MAX, ..RULE };
+    assert!(!most.may_create(load(usize::MAX, 5, 0)), "nothing overflows");
+}
+
+#[test]
+fn idle_threads_above_the_least_end_each_at_its_own_time() {
+    let mut threads = 5;
+    let idle_since: Vec<u64> = (0..5).map(|number| number * SECOND).collect();
+    let mut ends = Vec::new();
+    for second in 0..200 {
+        for since in &idle_since {
+            let now = second * SECOND;
+            if !ends.iter().any(|(other, _)| other == since)
+                && RULE.ends_idle(load(0, threads, 0), *since, now)
+            {
+                threads -= 1;
+                ends.push((*since, now));
+            }
+        }
+    }
+    let expected = [(0, 60 * SECOND), (SECOND, 61 * SECOND), (2 * SECOND, 62 * SECOND)];
+    assert_eq!((ends.as_slice(), threads), (&expected[..], RULE.min));
+    assert_eq!(RULE.sleeps_until(7), 60 * SECOND + 7);
+    assert_eq!(Rule { idle: u64::MAX, ..RULE }.sleeps_until(7), u64::MAX);
+    assert!(!RULE.ends_idle(load(1, 5, 0), 0, 100 * SECOND), "something waits for it");
+}
+
+#[test]
+fn a_change_of_the_limits_is_obeyed_at_once() {
+    let resting = load(0, 8, 0);
+    assert!(!RULE.ends_idle(resting, 0, SECOND));
+    assert!(Rule { idle: SECOND, ..RULE }.ends_idle(resting, 0, SECOND));
+    assert!(!Rule { idle: SECOND, min: 8, ..RULE }.ends_idle(resting, 0, SECOND));
+    let fewer = Rule { max: 7, ..RULE };
+    assert!(fewer.ends_idle(resting, SECOND, SECOND), "more than the most: without its idle time");
+    let mut ends = BudgetEnds::default();
+    assert_eq!(ends.after_request(&RULE, resting, 1, 0), After::GoOn);
+    assert_eq!(ends.after_request(&fewer, load(999, 8, 0), 1, 0), After::End { replace: false });
+    assert_eq!(ends.after_request(&fewer, load(999, 7, 0), 1, 0), After::GoOn);
+    // That was no end for a budget: one may follow at once.
+    let tight = Rule { budget: 1, ..RULE };
+    assert_eq!(ends.after_request(&tight, load(0, 7, 0), 1, 0), After::End { replace: false });
+}
+
+#[test]
+fn a_spent_budget_ends_a_thread_unless_requests_wait() {
+    let after = |rule: &Rule, load, served| BudgetEnds::default().after_request(rule, load, served, 5);
+    assert_eq!(after(&RULE, load(0, 5, 0), 9_999), After::GoOn);
+    assert_eq!(after(&RULE, load(0, 5, 0), 10_000), After::End { replace: false });
+    assert_eq!(after(&RULE, load(100, 5, 0), 10_000), After::End { replace: false }, "at the low mark");
+    assert_eq!(after(&RULE, load(101, 5, 0), 20_000), After::GoOn, "above it");
+    assert_eq!(after(&Rule { budget: 0, ..RULE }, load(0, 5, 0), u64::MAX), After::GoOn, "0: never");
+    assert_eq!(after(&RULE, load(0, 2, 0), 10_000), After::End { replace: true }, "below the least");
+    assert_eq!(after(&Rule { min: 0, ..RULE }, load(0, 1, 0), 10_000), After::End { replace: false });
+    assert_eq!(
+        after(&Rule { min: 0, ..RULE }, load(1, 1, 0), 10_000),
+        After::End { replace: true },
+        "one waits"
+    );
+}
+
+#[test]
+fn twenty_threads_past_their_budget_never_end_in_the_same_second() {
+    let rule = Rule { min: 20, max: 20, budget: 100, ..RULE };
+    let mut ends = BudgetEnds::default();
+    let mut served = [99_u64; 20];
+    let mut ended = Vec::new();
+    // Each finishes a request every 10 ms, all in the same moment.
+    for step in 0..3_000 {
+        let now = step * 10_000_000;
+        for requests in &mut served {
+            *requests += 1;
+            match ends.after_request(&rule, load(0, 20, 0), *requests, now) {
+                After::GoOn => {}
+                After::End { replace } => {
+                    assert!(replace);
+                    ended.push(now);
+                    *requests = 0;
+                }
+            }
+        }
+    }
+    assert!(ended.len() >= 25, "they do end: {}", ended.len());
+    assert!(ended.windows(2).all(|pair| pair[1] - pair[0] >= BUDGET_ENDS_APART), "{ended:?}");
+}
+
+/// A number without a pattern from the one before it (xorshift64).
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A pool that does what it is told. The least and the most stay as they are during a run, all else changes.
+#[derive(Default)]
+struct Model {
+    queued: usize,
+    starting: usize,
+    /// For each thread: requests served, and since when it is idle.
+    threads: Vec<(u64, Option<u64>)>,
+    ends: BudgetEnds,
+    ended: Vec<u64>,
+    now: u64,
+}
+
+impl Model {
+    fn load(&self) -> Load {
+        load(self.queued, self.threads.len() + self.starting, self.starting)
+    }
+
+    fn step(&mut self, rule: &Rule, choice: u64) {
+        let chosen = (choice >> 8) as usize % self.threads.len().max(1);
+        match choice % 6 {
+            0 => self.queued += (choice >> 8) as usize % (rule.capacity / 4 + 1),
+            1 => self.now += (choice >> 8) % (SECOND / 2),
+            2 if self.starting > 0 => {
+                self.starting -= 1;
+                self.threads.push((0, Some(self.now)));
+            }
+            3 | 4 if !self.threads.is_empty() && self.queued > 0 => {
+                self.queued -= 1;
+                let served = self.threads[chosen].0 + 1;
+                self.threads[chosen] = (served, Some(self.now));
+                if let After::End { replace } = self.ends.after_request(rule, self.load(), served, self.now) {
+                    self.threads.swap_remove(chosen);
+                    self.starting += usize::from(replace);
+                    self.ended.push(self.now);
+                }
+            }
+            5 if !self.threads.is_empty() => {
+                let since = self.threads[chosen].1.unwrap_or(self.now);
+                if rule.ends_idle(self.load(), since, self.now) {
+                    self.threads.swap_remove(chosen);
+                }
+            }
+            _ => {}
+        }
+        if (self.queued > 0 || self.load().threads < rule.min) && rule.may_create(self.load()) {
+            self.starting += 1;
+        }
+    }
+}
+
+#[test]
+fn any_schedule_keeps_the_promises() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..200 {
+        let max = 1 + random(&mut seed) as usize % 30;
+        let min = random(&mut seed) as usize % (max + 1);
+        let mut rule = Rule { min, max, budget: 3, idle: SECOND, ..RULE };
+        let mut model = Model::default();
+        while model.load().threads < min {
+            model.starting += 1;
+        }
+        for _ in 0..2_000 {
+            if random(&mut seed).is_multiple_of(50) {
+                rule.capacity = random(&mut seed) as usize % 200;
+                rule.low = random(&mut seed) as u32 % 101;
+                rule.high = random(&mut seed) as u32 % 101;
+                rule.idle = random(&mut seed) % (5 * SECOND);
+                rule.budget = random(&mut seed) % 5;
+            }
+            model.step(&rule, random(&mut seed));
+            let threads = model.load().threads;
+            assert!(threads <= max, "{threads} of {max}");
+            assert!(threads >= min, "{threads} of {min}");
+            assert!(model.queued == 0 || threads > 0, "a request waits and nobody comes");
+        }
+        let apart = model.ended.windows(2).all(|pair| pair[1] - pair[0] >= BUDGET_ENDS_APART);
+        assert!(apart, "{:?}", model.ended);
+    }
+}
