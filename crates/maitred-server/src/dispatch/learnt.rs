@@ -1,0 +1,285 @@
+//! Routes that are slow again and again, learnt from what their requests took.
+//!
+//! ```text
+//! word:  tag (32) | learnt (1) | second of the last slow one (23) | last 8 results (8), the latest lowest; 1: slow
+//!
+//! none --slow--> entry --3 of 8 slow--> learnt --1 of 8 slow, or nothing slow for a minute--> entry or none
+//! ```
+//! Promises: a table of a fixed size, no lock, no allocation. While nothing has been slow nothing is hashed: one load
+//! says so. Who invents paths cannot make it grow, cannot displace a route that is learnt, and cannot know which
+//! paths share a place: the hash is keyed by chance.
+//!
+//! Leaves out: what is done with a learnt route, and the clock. Its limit: whoever can make 1,024 different shapes slow
+//! within a minute keeps new routes from being learnt for that minute.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// A request is slow that was in the application for so long, in nanoseconds: a thread that others wait for can be
+/// missed for as long as the interpreter's own switch interval was by default (5 ms), not longer.
+pub(crate) const SLOW: u64 = 5_000_000;
+
+/// So many of the last 8 slow: the route is learnt. Two are chance (a cold cache, a collection).
+const MANY: u32 = 3;
+
+/// So many of the last 8 slow, or fewer: it is forgotten. Less than [`MANY`] by two, so that it does not swing.
+const FEW: u32 = 1;
+
+/// Seconds after which an entry without another slow request counts for nothing.
+const DECAY: u64 = 60;
+
+/// Places for one key. Four that lie in one half of a cache line: with 50 slow routes a fifth of all buckets is in use,
+/// and about one key in 20,000 finds all its places taken.
+const WAYS: usize = 4;
+
+/// Buckets, a power of two: 1,024 words, 8 KiB, some times as many routes as an application has.
+const BUCKETS: usize = 256;
+
+/// How often a change is tried against others of the same word. What is lost then is one result among many.
+const MAX_TRIES: usize = 4;
+
+/// Bytes of a segment that are kept as they are; what is longer is a name, a token or a digest.
+const MAX_SEGMENT: usize = 24;
+
+/// Characters of a shape in the log.
+const MAX_SHAPE: usize = 120;
+
+const RESULTS: u64 = 0xff;
+const SECONDS_SHIFT: u32 = 8;
+const SECONDS: u64 = 0x007f_ffff;
+const LEARNT: u64 = 1 << 31;
+const TAG_SHIFT: u32 = 32;
+
+const _: () = assert!(BUCKETS.is_power_of_two() && FEW + 1 < MANY && MANY <= RESULTS.count_ones());
+
+/// The routes of one server.
+pub(crate) struct LearntRoutes {
+    words: Box<[AtomicU64]>,
+    hasher: RandomState,
+    /// Entries. It may be behind the words for a moment, as the next one.
+    entries: AtomicUsize,
+    /// Learnt ones among them.
+    learnt: AtomicUsize,
+}
+
+/// What a route is known by: a hash of its method and its shape. Meant for one table only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(u64);
+
+/// What a request has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The route counts as slow from now on.
+    Learnt,
+    /// It does not any more.
+    Forgotten,
+}
+
+impl LearntRoutes {
+    /// A table without entries.
+    pub(crate) fn new() -> Self {
+        Self {
+            words: (0..BUCKETS * WAYS).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::new(),
+            entries: AtomicUsize::new(0),
+            learnt: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether any route is learnt. One load.
+    pub(crate) fn any(&self) -> bool {
+        self.learnt.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether any route has been slow lately: then fast requests are to be noted too, because they may be of that
+    /// route. One load.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.entries.load(Ordering::Relaxed) > 0
+    }
+
+    /// The key of a request. What stands behind a question mark in `path` does not count.
+    pub(crate) fn key(&self, method: &str, path: &[u8]) -> Key {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(method.as_bytes());
+        for segment in segments(path) {
+            // Neither byte stands in a segment.
+            hasher.write_u8(b'/');
+            match segment {
+                Segment::Kept(bytes) => hasher.write(bytes),
+                Segment::Any => hasher.write_u8(b'?'),
+            }
+        }
+        Key(hasher.finish())
+    }
+
+    /// Whether the route counts as slow.
+    pub(crate) fn is_learnt(&self, key: Key) -> bool {
+        self.bucket(key).iter().any(|word| {
+            let entry = Entry(word.load(Ordering::Relaxed));
+            entry.is_of(key) && entry.is_learnt()
+        })
+    }
+
+    /// Notes that a request has been in the application for `nanos`. To be called after each slow one, and after fast
+    /// ones while [`is_watching`](Self::is_watching) says so; `now` in seconds of a clock that does not go back.
+    pub(crate) fn note(&self, key: Key, nanos: u64, now: u64) -> Option<Change> {
+        let slow = nanos >= SLOW;
+        for _ in 0..MAX_TRIES {
+            let (word, before) = self.place(key, slow, now)?;
+            let own = before.is_of(key);
+            let fresh = !own || before.has_decayed(now);
+            let after = if fresh { Entry::NONE } else { before }.after(key, slow, now);
+            if word.compare_exchange(before.0, after.0, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            count(&self.entries, before != Entry::NONE, after != Entry::NONE);
+            count(&self.learnt, before.is_learnt(), after.is_learnt());
+            return match (own && before.is_learnt(), after.is_learnt()) {
+                (false, true) => Some(Change::Learnt),
+                (true, false) => Some(Change::Forgotten),
+                _ => None,
+            };
+        }
+        None
+    }
+
+    /// Forgets what has decayed, so that nothing is hashed for it; how many of these routes were learnt. A thousand
+    /// loads: for whoever looks round every few seconds anyway.
+    pub(crate) fn sweep(&self, now: u64) -> usize {
+        if !self.is_watching() {
+            return 0;
+        }
+        let mut forgotten = 0;
+        for word in &self.words {
+            let entry = Entry(word.load(Ordering::Relaxed));
+            let empties = entry != Entry::NONE && entry.has_decayed(now);
+            if empties && word.compare_exchange(entry.0, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                count(&self.entries, true, false);
+                count(&self.learnt, entry.is_learnt(), false);
+                forgotten += usize::from(entry.is_learnt());
+            }
+        }
+        forgotten
+    }
+
+    fn bucket(&self, key: Key) -> &[AtomicU64] {
+        let first = (key.0 as usize % BUCKETS) * WAYS;
+        &self.words[first..first + WAYS]
+    }
+
+    /// The word of `key`; for a slow one that has none, a free or a decayed one.
+    fn place(&self, key: Key, slow: bool, now: u64) -> Option<(&AtomicU64, Entry)> {
+        let mut free = None;
+        for word in self.bucket(key) {
+            let entry = Entry(word.load(Ordering::Relaxed));
+            if entry.is_of(key) {
+                return Some((word, entry));
+            }
+            if free.is_none() && (entry == Entry::NONE || entry.has_decayed(now)) {
+                free = Some((word, entry));
+            }
+        }
+        free.filter(|_| slow)
+    }
+}
+
+/// A word as it was read. With a slow result among the last 8 or not at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry(u64);
+
+impl Entry {
+    const NONE: Self = Self(0);
+
+    fn is_of(self, key: Key) -> bool {
+        self != Self::NONE && self.0 >> TAG_SHIFT == key.0 >> TAG_SHIFT
+    }
+
+    fn is_learnt(self) -> bool {
+        self.0 & LEARNT != 0
+    }
+
+    /// Seconds are kept modulo 97 days: after such a time an old entry is fresh for a minute once more.
+    fn has_decayed(self, now: u64) -> bool {
+        let last = self.0 >> SECONDS_SHIFT & SECONDS;
+        let since = now.wrapping_sub(last) & SECONDS;
+        // Another thread's later second, seen with an earlier one of this thread, is not 97 days old.
+        (DECAY..SECONDS - DECAY).contains(&since)
+    }
+
+    /// The entry of `key` after one more result.
+    fn after(self, key: Key, slow: bool, now: u64) -> Self {
+        let results = (self.0 << 1 | u64::from(slow)) & RESULTS;
+        let count = results.count_ones();
+        let learnt = count >= MANY || (self.is_learnt() && count > FEW);
+        if count == 0 {
+            return Self::NONE;
+        }
+        let seconds = if slow { now & SECONDS } else { self.0 >> SECONDS_SHIFT & SECONDS };
+        let learnt = if learnt { LEARNT } else { 0 };
+        Self(key.0 >> TAG_SHIFT << TAG_SHIFT | learnt | seconds << SECONDS_SHIFT | results)
+    }
+}
+
+/// Threads that change one word after the other may count in the other order: it wraps for a moment.
+fn count(counter: &AtomicUsize, before: bool, after: bool) {
+    match (before, after) {
+        (false, true) => _ = counter.fetch_add(1, Ordering::Relaxed),
+        (true, false) => _ = counter.fetch_sub(1, Ordering::Relaxed),
+        _ => {}
+    }
+}
+
+/// A part of a path's shape.
+enum Segment<'a> {
+    Kept(&'a [u8]),
+    /// A number, a name or a token: one for all.
+    Any,
+}
+
+/// The shape of a path: segments with a digit in them, or of more than [`MAX_SEGMENT`] bytes, are one for all. So is
+/// what is percent-encoded with a digit.
+fn segments(path: &[u8]) -> impl Iterator<Item = Segment<'_>> {
+    let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
+    path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/').map(|segment| {
+        let varies = segment.len() > MAX_SEGMENT || segment.iter().any(u8::is_ascii_digit);
+        if varies { Segment::Any } else { Segment::Kept(segment) }
+    })
+}
+
+/// Method and shape of a request for the log, `GET /user/*/orders`: printable, of bounded length, without the query.
+pub(crate) struct Shape<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a [u8],
+}
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = MAX_SHAPE;
+        let mut put = |text: &mut dyn Iterator<Item = char>| {
+            for letter in text {
+                if left == 0 {
+                    return Ok(false);
+                }
+                left -= 1;
+                fmt::Write::write_char(f, letter)?;
+            }
+            Ok(true)
+        };
+        let mut whole = put(&mut self.method.escape_debug().chain([' ']))?;
+        for segment in segments(self.path) {
+            let bytes: &[u8] = match segment {
+                Segment::Kept(bytes) => bytes,
+                Segment::Any => b"*",
+            };
+            let letters = bytes.escape_ascii().map(char::from);
+            whole = whole && put(&mut std::iter::once('/').chain(letters))?;
+        }
+        if whole { Ok(()) } else { f.write_str("...") }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+#[path = "learnt_tests.rs"]
+mod tests;
