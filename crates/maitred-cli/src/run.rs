@@ -228,6 +228,7 @@ fn settings(
         body: config.body_timeout,
         keep_alive: config.keep_alive,
         send: config.body_timeout,
+        ..Timeouts::default()
     };
     Ok(settings)
 }

@@ -65,6 +65,8 @@ pub struct Snapshot {
     pub errors: u64,
     /// Responses that did not reach their end.
     pub cut: u64,
+    /// Requests answered with 504 in the place of their handler; among the errors, too.
+    pub timeouts: u64,
     /// Body bytes of the answers.
     pub body_bytes: u64,
     /// Application threads that exist or have been asked for.
@@ -102,6 +104,7 @@ impl Server {
             health_path: settings.health_path,
             limits: Limits::default(),
             timeouts: settings.timeouts,
+            interrupt: settings.interrupt,
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             spooler,
@@ -158,6 +161,7 @@ impl Server {
             refused: counters.refused.total(),
             errors: counters.errors.total(),
             cut: counters.cut.total(),
+            timeouts: counters.timeouts.total(),
             body_bytes: counters.body_bytes.total(),
             threads: self.group.scheduler.threads() as u64,
         }

@@ -25,6 +25,9 @@ pub struct Settings {
     pub threads: Arc<dyn ThreadHost>,
     /// How long anything may take.
     pub timeouts: Timeouts,
+    /// Whether application code is interrupted whose request has passed [`Timeouts::request`], by handlers that can
+    /// do that.
+    pub interrupt: bool,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
     /// Bytes of a request body that are kept in memory; a longer one goes to a file without a name.
@@ -47,6 +50,7 @@ impl Settings {
             routes,
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),
+            interrupt: false,
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
@@ -93,6 +97,11 @@ pub struct Timeouts {
     pub keep_alive: Duration,
     /// Without the peer taking a byte of a response; then the connection is closed.
     pub send: Duration,
+    /// From a complete request to the first byte of its handler's response, waiting for a thread included; then the
+    /// engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose head has
+    /// left is not timed. With a body that is read as it comes, the time begins anew with every part, and stands
+    /// still while the handler waits for its peer. `None`: for ever.
+    pub request: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -102,6 +111,7 @@ impl Default for Timeouts {
             body: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             send: Duration::from_secs(60),
+            request: None,
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Site {
     pub(crate) health_path: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    /// Whether a handler is interrupted whose request's time is over.
+    pub(crate) interrupt: bool,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
     /// None without an application: nobody reads bodies then.

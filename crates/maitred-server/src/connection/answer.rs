@@ -181,8 +181,10 @@ impl Connection {
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
+        let timed = self.await_response(context, &request.head, incoming.began);
         let mut responder =
             Responder::new(context.group, context.token, sender, self.peer, incoming.began, buffer);
+        responder.set_timed(timed.clone());
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();
@@ -192,7 +194,7 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler: Arc::clone(handler), exchange });
+        context.job = Some(Job { handler: Arc::clone(handler), exchange, timed });
         Turn::Run
     }
 

@@ -19,7 +19,7 @@ use maitred_io::timers::Timers;
 use maitred_io::{clock, memory};
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
 
-use crate::connection::{Context, Turn};
+use crate::connection::{Context, Timed, Turn};
 use crate::dispatch::{Scheduler, Serve, panic_text, work};
 use crate::listener::Listening;
 use crate::scratch::Scratch;
@@ -35,6 +35,15 @@ const ALARM: u64 = u64::MAX - 2;
 pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
+    /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
+    pub(crate) timed: Option<Timed>,
+}
+
+impl Job {
+    /// Whether it has been answered while it waited: it is dropped then, and not run. One load.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.timed.as_ref().is_some_and(Timed::is_out)
+    }
 }
 
 /// The group.
@@ -155,6 +164,11 @@ impl Group {
         if self.timers.set(slot, deadline) {
             self.reset_alarm();
         }
+    }
+
+    /// A request of this pool was not answered in time.
+    pub(crate) fn note_timeout(&self, _pool: u32) {
+        self.site.counters.timeouts.add(1);
     }
 
     /// Goes on with a connection whose exchange has ended, from whatever thread ended it.
@@ -281,7 +295,10 @@ impl Serve for Group {
     }
 
     fn run(&self, job: Job) {
-        let Job { handler, exchange } = job;
+        if job.is_dead() {
+            return;
+        }
+        let Job { handler, exchange, .. } = job;
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
