@@ -66,8 +66,21 @@ pub trait Respond: Send {
     /// Whether the peer is known to be gone.
     fn is_closed(&self) -> bool;
 
+    /// Whether the server has answered in the handler's place, because that took too long: nothing more can be sent,
+    /// and nobody waits for what the handler does. One load.
+    fn is_dead(&self) -> bool {
+        false
+    }
+
+    /// Whether a handler that can interrupt its application shall do so when it is told that its
+    /// [time is over](Observe::timed_out).
+    fn interrupts(&self) -> bool {
+        false
+    }
+
     /// Has `observer` told of every change until the end of the exchange: the peer has ended its sending
-    /// side, the peer is gone, there is room again. What has happened already is not told: look afterwards.
+    /// side, the peer is gone, there is room again, the time is over. What has happened already is not told: look
+    /// afterwards.
     fn observe(&mut self, observer: Arc<dyn Observe>);
 
     /// Whether the peer has ended its sending side, or is gone. A peer that has only ended its sending side
@@ -82,6 +95,12 @@ pub trait Respond: Send {
 pub trait Observe: Send + Sync + 'static {
     /// Called on any thread, under a lock of the server: neither waits nor calls the exchange.
     fn changed(&self);
+
+    /// Called instead, likewise, when the server has answered because the handler took too long: the exchange is
+    /// [dead](Exchange::is_dead).
+    fn timed_out(&self) {
+        self.changed();
+    }
 }
 
 /// Whether more can be queued.
@@ -147,6 +166,16 @@ impl Exchange {
     /// Whether the peer is known to be gone.
     pub fn is_closed(&self) -> bool {
         self.responder.as_ref().is_none_or(|responder| responder.is_closed())
+    }
+
+    /// Whether the server has answered already; see [`Respond::is_dead`].
+    pub fn is_dead(&self) -> bool {
+        self.responder.as_ref().is_none_or(|responder| responder.is_dead())
+    }
+
+    /// Whether the application is to be interrupted when its time is over; see [`Respond::interrupts`].
+    pub fn interrupts(&self) -> bool {
+        self.responder.as_ref().is_some_and(|responder| responder.interrupts())
     }
 
     /// Has `observer` told of changes; see [`Respond::observe`]. It stays with the [`Stream`].

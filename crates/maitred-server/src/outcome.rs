@@ -39,6 +39,7 @@ pub(crate) struct Counters {
     pub(crate) refused: Counter,
     pub(crate) errors: Counter,
     pub(crate) cut: Counter,
+    pub(crate) timeouts: Counter,
     pub(crate) body_bytes: Counter,
 }
 

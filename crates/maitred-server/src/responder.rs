@@ -11,7 +11,7 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, FileRange, Flow, Last, Observe, Request, Respond, SendError};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Timed};
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::outcome::{End, Outcome};
@@ -49,6 +49,9 @@ pub(crate) struct Responder {
     surplus_reported: bool,
     /// The request's body is still on its way.
     live: bool,
+    /// Whether the time of the request is over, where there is a limit.
+    timed: Option<Timed>,
+    interrupts: bool,
 }
 
 impl Responder {
@@ -71,7 +74,15 @@ impl Responder {
             body_bytes: 0,
             surplus_reported: false,
             live: false,
+            timed: None,
+            interrupts: false,
         }
+    }
+
+    /// The response has to begin in time.
+    pub(crate) fn set_timed(&mut self, timed: Option<Timed>, interrupts: bool) {
+        self.interrupts = interrupts && timed.is_some();
+        self.timed = timed;
     }
 
     /// The request's body is read by the handler.
@@ -98,7 +109,9 @@ impl Responder {
     fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let slot = self.group.slots.find(self.token.slot)?;
         let mut place = slot.lock();
-        place.as_mut().filter(|_| slot.generation() == self.token.generation).map(act)
+        let own =
+            |place: &&mut Connection| slot.generation() == self.token.generation && !place.is_abandoned();
+        place.as_mut().filter(own).map(act)
     }
 
     /// Ends the exchange on its connection, with the last part of the response and what stands behind it, and
@@ -127,10 +140,10 @@ impl Responder {
             connection.end_exchange(&self.group, self.token, reusable, now);
             (sent.map(drop), now)
         });
-        let (sent, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), clock::monotonic()));
-        if defers && rest {
+        if defers && rest && ended.is_some() {
             self.group.scheduler.send_later(self.token.to_u64());
         }
+        let (sent, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), clock::monotonic()));
         let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
         let outcome = Outcome {
             head: &request.head,
@@ -141,8 +154,11 @@ impl Responder {
             ended,
             end,
         };
-        self.group.site.counters.count(&outcome);
-        self.group.site.log.access(&outcome);
+        // The outcome of one that was answered in our place has been written down there.
+        if !self.is_dead() {
+            self.group.site.counters.count(&outcome);
+            self.group.site.log.access(&outcome);
+        }
         recycle(request);
         recycle_buffer(buffer);
         sent
@@ -247,7 +263,9 @@ impl Respond for Responder {
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
         let on = On(self.peer, &request);
         let log = &self.group.site.log;
-        if self.has_peer_ended() {
+        if self.is_dead() {
+            log.debug(format_args!("{on}: ended after its time was over: {reason}"));
+        } else if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
         } else {
             log.error(format_args!("{on}: the response was cut: {reason}"));
@@ -300,8 +318,16 @@ impl Respond for Responder {
         self.with_connection(|connection| connection.is_full()).unwrap_or(false)
     }
 
+    fn is_dead(&self) -> bool {
+        self.timed.as_ref().is_some_and(Timed::is_out)
+    }
+
+    fn interrupts(&self) -> bool {
+        self.interrupts
+    }
+
     fn is_closed(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.peer_gone.load(Ordering::Acquire))
+        self.is_dead() || self.slot().is_none_or(|slot| slot.peer_gone.load(Ordering::Acquire))
     }
 }
 

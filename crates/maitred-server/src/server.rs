@@ -69,6 +69,8 @@ pub struct Snapshot {
     pub errors: u64,
     /// Responses that did not reach their end.
     pub cut: u64,
+    /// Requests answered with 504 in the place of their handler; among the errors, too.
+    pub timeouts: u64,
     /// Body bytes of the answers.
     pub body_bytes: u64,
     /// Application threads that exist or have been asked for.
@@ -167,6 +169,7 @@ impl Server {
             refused: counters.refused.total(),
             errors: counters.errors.total(),
             cut: counters.cut.total(),
+            timeouts: counters.timeouts.total(),
             body_bytes: counters.body_bytes.total(),
             threads: self.group.scheduler.threads() as u64,
         }

@@ -112,7 +112,10 @@ pub struct PoolLimits {
     pub thread_idle: Duration,
     /// After so many requests a thread is replaced; 0 for never.
     pub thread_requests: u64,
-    /// From the complete request until its response has begun; then the peer gets 504. `None`: for ever.
+    /// From a complete request to the first byte of its handler's response, waiting for a thread included; then the
+    /// engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose head has
+    /// left is not timed. With a body that is read as it comes, the time begins anew with every part, and stands
+    /// still while the handler waits for its peer. `None`: for ever.
     pub request_timeout: Option<Duration>,
     /// Threads whose request has timed out and that are replaced until they return; 0 switches that off.
     pub max_lost: usize,

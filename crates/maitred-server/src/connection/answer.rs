@@ -196,8 +196,10 @@ impl Connection {
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
+        let timed = self.await_response(context, &request.head, incoming.began, target.pool);
         let mut responder =
             Responder::new(context.group, context.token, sender, self.peer, incoming.began, buffer);
+        responder.set_timed(timed.clone(), context.group.scheduler.interrupts(target.pool));
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();
@@ -207,7 +209,7 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler, exchange, target, route });
+        context.job = Some(Job { handler, exchange, target, route, timed });
         Turn::Run
     }
 

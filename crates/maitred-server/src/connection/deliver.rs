@@ -47,6 +47,7 @@ impl Connection {
         if self.dead {
             return Err(SendError::Closed);
         }
+        self.begin_response();
         if self.writer.is_none() && copy_small(before, &content, behind) {
             return self.send_or_keep(group, token, before);
         }
@@ -91,6 +92,7 @@ impl Connection {
         if self.dead {
             return Err(SendError::Closed);
         }
+        self.begin_response();
         self.queue(before, content, behind);
         Ok(Flow::Ready)
     }
@@ -179,7 +181,7 @@ impl Connection {
             return;
         }
         self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
-        group.set_deadline(token.slot, self.deadline);
+        self.arm(group, token);
     }
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
@@ -207,6 +209,7 @@ impl Connection {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
         self.observer = None;
+        self.begin_response();
         self.end_live();
         self.phase = Phase::Sending;
         if self.dead || (self.last && self.writer.is_none()) {
@@ -242,7 +245,7 @@ impl Connection {
         }
         let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
         self.deadline = now + wait;
-        group.set_deadline(token.slot, self.deadline);
+        self.arm(group, token);
         if self.unread || !self.input.is_empty() || self.incoming.is_some() {
             group.resume(token);
         }

@@ -227,6 +227,11 @@ impl Connection {
         waiting.is_some()
     }
 
+    /// Whether the handler waits for its peer.
+    pub(super) fn waits_for_body(&mut self) -> bool {
+        self.live().is_some_and(|live| live.waiting.is_some())
+    }
+
     /// Bytes for the handler: `Ok(None)` when none are there, and `observer` is told when some may be.
     fn read_live(
         &mut self,
@@ -243,6 +248,9 @@ impl Connection {
             _ => OVER.result().map(Some),
         };
         self.incoming = Some(incoming);
+        if matches!(read, Ok(Some(_))) {
+            self.note_body_read();
+        }
         read
     }
 
@@ -263,8 +271,11 @@ impl Connection {
         if live.end.is_none()
             && let Some(mut interim) = live.interim.take()
         {
+            // An interim response is not the response.
+            let awaited = self.awaited.take();
             // Whether the peer is gone is seen below.
             let _ = self.deliver(group, reader.token, &mut interim, Last::NOTHING, b"");
+            self.awaited = awaited;
         }
         loop {
             if let Some(end) = live.end {
@@ -346,7 +357,9 @@ impl LiveReader {
     fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let slot = self.group.slots.find(self.token.slot)?;
         let mut place = slot.lock();
-        place.as_mut().filter(|_| slot.generation() == self.token.generation).map(act)
+        let own =
+            |place: &&mut Connection| slot.generation() == self.token.generation && !place.is_abandoned();
+        place.as_mut().filter(own).map(act)
     }
 
     fn time_out(&self) -> io::Result<usize> {

@@ -11,6 +11,7 @@
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
 mod answer;
+mod awaited;
 pub(crate) mod body;
 mod deliver;
 mod linger;
@@ -34,6 +35,9 @@ use crate::group::{Group, Job};
 use crate::responder::MAX_HELD;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
+use awaited::Awaited;
+
+pub(crate) use awaited::Timed;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -61,6 +65,8 @@ pub(crate) struct Connection {
     writer: Option<Box<Writer>>,
     /// Who is told of changes while a handler answers.
     pub(crate) observer: Option<Arc<dyn Observe>>,
+    /// The request whose response is awaited, if there is a time limit for that.
+    awaited: Option<Box<Awaited>>,
     deadline: u64,
     watched: Interest,
     /// Requests answered.
@@ -78,6 +84,8 @@ pub(crate) struct Connection {
     lingering: bool,
     /// Nothing can be sent any more; the connection waits for its handler only.
     dead: bool,
+    /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
+    abandoned: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +147,7 @@ impl Connection {
             incoming: None,
             writer: None,
             observer: None,
+            awaited: None,
             deadline,
             watched: Interest::ReadWrite,
             served: 0,
@@ -149,6 +158,7 @@ impl Connection {
             lingers: 0,
             lingering: false,
             dead: false,
+            abandoned: false,
         });
         if let Err(error) =
             group.scheduler.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite)
@@ -200,7 +210,9 @@ impl Connection {
     fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
         match self.phase {
             Phase::Running => {
-                if !self.tell_reader() {
+                if self.tell_reader() {
+                    self.note_body_read();
+                } else {
                     self.note_wake_while_running(context);
                 }
                 Turn::Wait
@@ -259,6 +271,10 @@ impl Connection {
         }
         context.slot.peer_gone.store(true, Ordering::Release);
         self.tell();
+        if self.awaits_response() {
+            // What its timer has to say may have come together with this.
+            self.arm(context.group, context.token);
+        }
         Turn::Wait
     }
 
@@ -279,16 +295,16 @@ impl Connection {
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
         self.deadline = deadline;
-        context.group.set_deadline(context.token.slot, deadline);
+        self.arm(context.group, context.token);
     }
 
     fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        if self.deadline == NEVER {
-            return None;
+        if let Some(turn) = self.check_request(context) {
+            return Some(turn);
         }
         if context.now < self.deadline {
-            // The deadline was put off while this event was on its way.
-            context.group.set_deadline(context.token.slot, self.deadline);
+            // The deadline was put off while this event was on its way, or it was for another one.
+            self.arm(context.group, context.token);
             return None;
         }
         match self.phase {
@@ -297,7 +313,10 @@ impl Connection {
                 None
             }
             Phase::Lingering => Some(Turn::Close),
-            Phase::Running if self.writer.is_none() => None,
+            Phase::Running if self.writer.is_none() => {
+                self.set_deadline(context, NEVER);
+                None
+            }
             Phase::Running | Phase::Sending => {
                 context.group.site.log.info(format_args!(
                     "{}: the peer has taken nothing of the response for {:?}; closing",

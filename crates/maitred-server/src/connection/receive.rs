@@ -36,7 +36,7 @@ impl Connection {
         let flushed = self.flush(context);
         match (turn, flushed) {
             (Turn::Run, _) => {
-                self.set_running();
+                self.set_running(context);
                 Turn::Run
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
@@ -60,11 +60,14 @@ impl Connection {
         Turn::Later
     }
 
-    fn set_running(&mut self) {
+    fn set_running(&mut self, context: &Context<'_>) {
         self.useless_wakes = 0;
         if self.writer.is_none() {
             // The timer stays as it is: the end of the exchange puts it off, which costs less than arming it.
             self.deadline = super::NEVER;
+        }
+        if self.awaits_response() {
+            self.arm(context.group, context.token);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the pools and locks of a scheduler have counted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use maitred_stats::LockSnapshot;
 
@@ -13,8 +14,11 @@ use crate::settings::PoolLimits;
 #[derive(Clone, Debug)]
 pub(crate) struct PoolFigures {
     pub(crate) name: String,
-    /// Threads that exist or have been asked for, the most there may be, those that are parked, those ever asked for.
+    /// Threads that exist or have been asked for.
     pub(crate) threads: usize,
+    /// Threads whose request has timed out and that have not returned.
+    pub(crate) lost: usize,
+    /// The most there may be, those that are parked, those ever asked for.
     pub(crate) max: usize,
     pub(crate) parked: usize,
     pub(crate) made: usize,
@@ -40,6 +44,32 @@ impl<J: Send> Scheduler<J> {
     pub(crate) fn locks(&self) -> Vec<LockSnapshot> {
         let lists = [self.ready.lock_snapshot(), self.unsent.lock_snapshot()];
         lists.into_iter().chain(self.pools().flat_map(Pool::lock_snapshots)).collect()
+    }
+
+    /// The time limit of a request in this pool.
+    pub(crate) fn request_limit(&self, pool: usize) -> Option<Duration> {
+        self.pool_at(pool).request_limit()
+    }
+
+    /// Whether the application is interrupted when that is over.
+    pub(crate) fn interrupts(&self, pool: usize) -> bool {
+        self.pool_at(pool).interrupts()
+    }
+
+    /// A thread of the pool is lost until its request comes back.
+    pub(crate) fn lose_thread<S: Serve<Job = J>>(&self, pool: usize, server: &Arc<S>) {
+        // An event loop runs everything on one thread, in whose place there can be no other.
+        if self.looped.is_none() {
+            let call = self.pool_at(pool).lose_thread();
+            self.answer_call_of(pool, &call, server);
+        }
+    }
+
+    /// A lost thread is back.
+    pub(crate) fn find_thread(&self, pool: usize) {
+        if self.looped.is_none() {
+            self.pool_at(pool).find_thread();
+        }
     }
 
     /// Changes the limits of the pool called `name`; false when there is none.

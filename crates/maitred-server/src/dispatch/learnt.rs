@@ -5,9 +5,9 @@
 //!
 //! none --slow--> entry --3 of 8 slow--> learnt --1 of 8 slow, or nothing slow for a minute--> entry or none
 //! ```
-//! Promises: a table of a fixed size, no lock, no allocation. While nothing has been slow nothing is hashed: one load says
-//! so. Who invents paths cannot make it grow, cannot displace a route that is learnt, and cannot know which paths share a
-//! place: the hash is keyed by chance.
+//! Promises: a table of a fixed size, no lock, no allocation. While nothing has been slow nothing is hashed: one load
+//! says so. Who invents paths cannot make it grow, cannot displace a route that is learnt, and cannot know which
+//! paths share a place: the hash is keyed by chance.
 //!
 //! Leaves out: what is done with a learnt route, and the clock. Its limit: whoever can make 1,024 different shapes slow
 //! within a minute keeps new routes from being learnt for that minute.
@@ -93,8 +93,8 @@ impl LearntRoutes {
         self.learnt.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether any route has been slow lately: then fast requests are to be noted too, because they may be of that route.
-    /// One load.
+    /// Whether any route has been slow lately: then fast requests are to be noted too, because they may be of that
+    /// route. One load.
     pub(crate) fn is_watching(&self) -> bool {
         self.entries.load(Ordering::Relaxed) > 0
     }
@@ -205,7 +205,7 @@ impl Entry {
         let last = self.0 >> SECONDS_SHIFT & SECONDS;
         let since = now.wrapping_sub(last) & SECONDS;
         // Another thread's later second, seen with an earlier one of this thread, is not 97 days old.
-        since >= DECAY && since < SECONDS - DECAY
+        (DECAY..SECONDS - DECAY).contains(&since)
     }
 
     /// The entry of `key` after one more result.
@@ -213,7 +213,7 @@ impl Entry {
         let results = (self.0 << 1 | u64::from(slow)) & RESULTS;
         let count = results.count_ones();
         let learnt = count >= MANY || (self.is_learnt() && count > FEW);
-        if count == 0 || (self.is_learnt() && !learnt) {
+        if count == 0 {
             return Self::NONE;
         }
         let seconds = if slow { now & SECONDS } else { self.0 >> SECONDS_SHIFT & SECONDS };

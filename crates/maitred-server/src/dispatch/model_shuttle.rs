@@ -181,7 +181,8 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
 
 /// With a second pool of one thread.
 fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
-    let limits = PoolLimits { max_threads: max, low_mark: 0, thread_idle: Duration::ZERO, ..PoolLimits::default() };
+    let limits =
+        PoolLimits { max_threads: max, low_mark: 0, thread_idle: Duration::ZERO, ..PoolLimits::default() };
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
     let limits = PoolLimits { min_threads: 0, max_threads: 1, ..limits };
     let other = PoolSettings { limits, ..PoolSettings::named("other") };

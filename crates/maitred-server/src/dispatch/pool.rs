@@ -56,6 +56,9 @@ pub(crate) struct Pool<J> {
     budget: AtomicU64,
     /// There are more threads than there may be, likewise.
     is_surplus: AtomicBool,
+    /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
+    request_limit: AtomicU64,
+    interrupts: AtomicBool,
     pub(super) audit: Audit,
 }
 
@@ -89,6 +92,10 @@ struct Idle<J> {
     stopping: bool,
     /// Threads ever asked for, for their names.
     made: usize,
+    /// Threads whose request has timed out and that have not returned.
+    lost: usize,
+    limits: PoolLimits,
+    /// The rule of the limits, with room for threads in the place of those that are lost.
     rule: Rule,
     budget_ends: BudgetEnds,
 }
@@ -175,6 +182,8 @@ impl<J> Pool<J> {
             starting: 0,
             stopping: false,
             made: 0,
+            lost: 0,
+            limits,
             rule: Rule::of(&limits),
             budget_ends: BudgetEnds::default(),
         };
@@ -191,6 +200,8 @@ impl<J> Pool<J> {
             max: AtomicUsize::new(0),
             budget: AtomicU64::new(0),
             is_surplus: AtomicBool::new(false),
+            request_limit: AtomicU64::new(0),
+            interrupts: AtomicBool::new(false),
             audit: Audit::default(),
         };
         pool.publish(&pool.idle.lock());
@@ -425,8 +436,8 @@ impl<J> Pool<J> {
             (queue.capacity, queue.overflow) = (limits.queue, limits.overflow);
         }
         let mut idle = self.idle.lock();
-        idle.rule = Rule::of(limits);
-        self.publish(&idle);
+        idle.limits = *limits;
+        self.renew(&mut idle);
         // They sleep anew, with the new idle time, or end.
         for place in idle.parked.drain(..) {
             place.call();
@@ -439,7 +450,47 @@ impl<J> Pool<J> {
         wanted
     }
 
+    /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
+    /// one is made now, which is counted.
+    pub(super) fn lose_thread(&self) -> Call {
+        let mut idle = self.idle.lock();
+        idle.lost += 1;
+        self.renew(&mut idle);
+        drop(idle);
+        if self.queued() == 0 && self.slow_waiting() == 0 {
+            return Call::Nothing;
+        }
+        self.call_poller()
+    }
+
+    /// A lost thread has returned.
+    pub(super) fn find_thread(&self) {
+        let mut idle = self.idle.lock();
+        idle.lost -= 1;
+        self.renew(&mut idle);
+    }
+
+    /// From the complete request until its response has begun.
+    pub(super) fn request_limit(&self) -> Option<Duration> {
+        let nanos = self.request_limit.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// Whether the application is interrupted when that is over.
+    pub(super) fn interrupts(&self) -> bool {
+        self.interrupts.load(Ordering::Relaxed)
+    }
+
+    fn renew(&self, idle: &mut Idle<J>) {
+        idle.rule = Rule::of(&idle.limits);
+        idle.rule.max += idle.lost.min(idle.limits.max_lost);
+        self.publish(idle);
+    }
+
     fn publish(&self, idle: &Idle<J>) {
+        let limit = idle.limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
+        self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.interrupts.store(idle.limits.interrupt, Ordering::Relaxed);
         self.max.store(idle.rule.max, Ordering::Relaxed);
         self.budget.store(if idle.rule.budget == 0 { u64::MAX } else { idle.rule.budget }, Ordering::Relaxed);
         self.is_surplus.store(idle.threads > idle.rule.max, Ordering::Relaxed);
@@ -488,6 +539,7 @@ impl<J> Pool<J> {
         PoolFigures {
             name: self.name.clone(),
             threads: idle.threads,
+            lost: idle.lost,
             max: idle.rule.max,
             parked: idle.parked.len(),
             made: idle.made,

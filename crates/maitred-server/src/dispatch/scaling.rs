@@ -5,13 +5,14 @@
 //! one more thread      none      | one at a time  | at once, up to max
 //! budget spent         it ends   | it goes on serving
 //! ```
-//! Promises: no clock, no lock, no counting of its own. Whoever asks holds the pool's lock, brings the pool's [`Rule`] of
-//! this moment and the time, and counts as it is told; so what is changed at run time holds from the next question on.
+//! Promises: no clock, no lock, no counting of its own. Whoever asks holds the pool's lock, brings the pool's
+//! [`Rule`] of this moment and the time, and counts as it is told; so what is changed at run time holds from the next
+//! question on.
 //!
 //! Leaves out: the other reason for a thread, that nobody polls. A request is run by the thread that reads it, so the
 //! usual pool has nothing in its queue, and 10 % of a queue of 1,000 would be an absurd threshold for the second
-//! thread. Whoever finds that nobody polls may have a thread made whenever there are fewer than the most; what is here is
-//! the rule for requests that wait though somebody polls.
+//! thread. Whoever finds that nobody polls may have a thread made whenever there are fewer than the most; what is
+//! here is the rule for requests that wait though somebody polls.
 
 use crate::settings::PoolLimits;
 
@@ -106,7 +107,8 @@ impl Rule {
     /// where no thread exists or is on its way: a request that waits there would wait for ever. Otherwise by the marks:
     /// not up to the low one, one at a time up to the high one, in parallel beyond it.
     ///
-    /// A request below the low mark does not wait for ever either: a thread exists, and looks at the queue before it rests.
+    /// A request below the low mark does not wait for ever either: a thread exists, and looks at the queue before it
+    /// rests.
     pub(crate) fn may_create(&self, load: Load) -> bool {
         let Load { queued, threads, starting } = load;
         if threads >= self.max {
@@ -115,12 +117,6 @@ impl Rule {
         threads == 0
             || threads < self.min
             || (self.is_above_low(queued) && (starting == 0 || self.is_above_high(queued)))
-    }
-
-    /// Until when a thread sleeps that has had nothing to do since `idle_since`: then it asks
-    /// [`ends_idle`](Self::ends_idle). After a change of the rule those that sleep have to be called, to sleep anew.
-    pub(crate) fn sleeps_until(&self, idle_since: u64) -> u64 {
-        idle_since.saturating_add(self.idle)
     }
 
     /// Whether a thread ends that has had nothing to do since `idle_since`; both times in nanoseconds of one clock.
@@ -149,8 +145,8 @@ impl BudgetEnds {
     /// What a thread does that has `served` requests behind it, the present one included, and has just finished one.
     /// `now` in nanoseconds of a clock that does not go back.
     ///
-    /// It ends at once where the pool has more threads than the most, which has been lowered then. With its budget spent
-    /// it ends unless requests wait above the low mark, or another one has ended for that within
+    /// It ends at once where the pool has more threads than the most, which has been lowered then. With its budget
+    /// spent it ends unless requests wait above the low mark, or another one has ended for that within
     /// [`BUDGET_ENDS_APART`]; it asks again after its next request, and where it has none its idle time ends it.
     pub(crate) fn after_request(&mut self, rule: &Rule, load: Load, served: u64, now: u64) -> After {
         let Load { queued, threads, .. } = load;

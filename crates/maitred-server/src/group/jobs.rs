@@ -13,6 +13,7 @@ use maitred_runtime::{Exchange, Handler, InvocationType};
 use super::claim::Signals;
 use super::slots::Token;
 use super::{ALARM, Group};
+use crate::connection::Timed;
 use crate::dispatch::{Route, Scheduler, Serve, Target, panic_text, work};
 use crate::scratch::Scratch;
 
@@ -27,9 +28,16 @@ pub(crate) struct Job {
     pub(crate) target: Target,
     /// Its route, where routes are watched.
     pub(crate) route: Option<Route>,
+    /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
+    pub(crate) timed: Option<Timed>,
 }
 
 impl Job {
+    /// Whether it has been answered while it waited: it is dropped then, and not run. One load.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.timed.as_ref().is_some_and(Timed::is_out)
+    }
+
     fn claims_not_to_block(&self) -> bool {
         self.handler.invocation_type() == InvocationType::NonBlocking
     }
@@ -83,11 +91,20 @@ impl Serve for Group {
     }
 
     fn run(&self, job: Job) -> Option<Route> {
+        if job.is_dead() {
+            return None;
+        }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, exchange, route, .. } = job;
+        let Job { handler, exchange, route, timed, target } = job;
+        if let Some(timed) = &timed {
+            timed.enter();
+        }
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
+        }
+        if timed.is_some_and(|timed| timed.leave()) {
+            self.scheduler.find_thread(target.pool);
         }
         if let Some(entered) = entered {
             self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));

@@ -22,6 +22,11 @@ impl Group {
                 &counters.refused,
             ),
             count("maitred_errors_total", "Answers with a status of 500 or above.", &counters.errors),
+            count(
+                "maitred_timeouts_total",
+                "Requests answered 504 because they took too long.",
+                &counters.timeouts,
+            ),
             count("maitred_cut_total", "Responses that did not reach their end.", &counters.cut),
             count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
         ];
@@ -50,6 +55,11 @@ type Figure = (&'static str, &'static str, fn(&PoolFigures) -> Value<'static>);
 
 const OF_POOLS: &[Figure] = &[
     ("maitred_pool_threads", "Threads that exist or have been asked for.", |pool| gauge(pool.threads as u64)),
+    (
+        "maitred_pool_threads_lost",
+        "Threads whose request has timed out and that have not returned.",
+        |pool| gauge(pool.lost as u64),
+    ),
     ("maitred_pool_threads_max", "The most threads.", |pool| gauge(pool.max as u64)),
     ("maitred_pool_threads_idle", "Threads that are parked.", |pool| gauge(pool.parked as u64)),
     ("maitred_pool_threads_made_total", "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
@@ -73,7 +83,10 @@ const OF_POOLS: &[Figure] = &[
     }),
 ];
 
-const OF_LOCKS: &[(&str, &str, fn(&LockSnapshot) -> Value<'static>)] = &[
+/// A figure of a lock, likewise.
+type LockFigure = (&'static str, &'static str, fn(&LockSnapshot) -> Value<'static>);
+
+const OF_LOCKS: &[LockFigure] = &[
     ("maitred_lock_acquisitions_total", "How often a lock was taken.", |lock| {
         Value::Counter(lock.acquisitions)
     }),
