@@ -48,6 +48,8 @@ pub struct Config {
     pub root_path: String,
     /// Where the engine itself says that it serves.
     pub health_path: Option<String>,
+    /// Where the engine itself shows its figures.
+    pub metrics_path: Option<String>,
     /// From when on a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
@@ -89,6 +91,7 @@ impl Default for Config {
             env_file: None,
             root_path: String::new(),
             health_path: None,
+            metrics_path: None,
             stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,

@@ -223,6 +223,7 @@ fn settings(
         .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
         .collect();
     settings.health_path = config.health_path.clone();
+    settings.metrics_path = config.metrics_path.clone();
     pools::apply(config, &mut settings);
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;

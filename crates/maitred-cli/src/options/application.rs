@@ -95,6 +95,19 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "it hides an application's page of that name, and everyone may ask",
     },
     Definition {
+        name: "metrics-path",
+        placeholder: "/URL",
+        kind: Kind::UrlPathOrNone(|config| &mut config.metrics_path),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The engine itself answers GET and HEAD of this URL path with its figures as Prometheus text: \
+                  connections, requests, and for each pool its threads, its queue and how long requests waited \
+                  although a thread was idle; for each lock how often and how long threads waited for it.",
+        cost: "a comparison for each request",
+        worst: "it hides an application's page of that name, and everyone may ask: how busy a server is helps \
+                whoever attacks it",
+    },
+    Definition {
         name: "stuck-after",
         placeholder: "SECONDS",
         kind: Kind::SecondsOrOff(|config| &mut config.stuck_after),

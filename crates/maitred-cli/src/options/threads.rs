@@ -42,7 +42,7 @@ pub(super) const POOL: &[Definition] = &[
         name: "queue-low",
         placeholder: "PERCENT",
         kind: Kind::Percent(|config| &mut config.pool.queue_low),
-        default: &["10"],
+        default: &["0"],
         reach: Reach::Everywhere,
         summary: "How full the queue is before threads are made because requests wait in it; 0: each request \
                   that waits may have one made. A thread that has had its thread-requests goes on above it.",
