@@ -79,6 +79,7 @@ def test_a_validated_application_is_served_as_wsgi(serve: Serve) -> None:
         (["app:asynchronous", "--loop", "nowhere:new"], ["the loop nowhere:new cannot be found"]),
         (["app:asynchronous", "--loop", "app:HELLO"], ["the loop app:HELLO cannot be found"]),
         (["app", "--min-thread", "1"], ["--min-threads"]),
+        (["app", "--pool", "a,max-thread=2"], ["unknown key 'max-thread'", "did you mean 'max-threads'?"]),
     ],
 )
 def test_errors_are_one_line_with_the_remedy(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
@@ -88,6 +89,25 @@ def test_errors_are_one_line_with_the_remedy(tmp_path: Path, arguments: list[str
     assert done.stderr.count("\n") == 1, done.stderr
     for part in parts:
         assert part in done.stderr
+
+
+def test_a_bad_key_of_a_pool_names_file_line_and_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(HELLO)
+    (tmp_path / "maitred.toml").write_text('[pool.reports]\nmatch = "/report/*"\nmax_threads = 2\n')
+    done = run(tmp_path, "app", "--listen", "127.0.0.1:0")
+    assert (done.returncode, done.stdout) == (2, "")
+    where = "maitred.toml:3: unknown key 'max_threads' in [pool.reports]"
+    assert done.stderr == f"maitred: {where}; did you mean 'max-threads'?\n"
+
+
+@pytest.mark.parametrize("interface", ["auto", "asgi"])
+def test_an_asgi_application_is_refused_pools(tmp_path: Path, interface: str) -> None:
+    (tmp_path / "app.py").write_text("async def app(scope, receive, send): pass\n")
+    done = run(tmp_path, "app", "--interface", interface, "--pool", "a,path=/a", "--listen", "127.0.0.1:0")
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("maitred: --pool a: ")
+    assert "an ASGI application runs on one event loop; leave the pools out" in line
 
 
 def test_an_exception_during_the_import_is_shown_before_the_line(tmp_path: Path) -> None:

@@ -103,14 +103,14 @@ pub(crate) fn end_application(
 
 /// What is served and on what, for the first start-up line.
 pub(crate) fn what(config: &Config, application: &Application) -> String {
-    let place = application.runs_on.clone().unwrap_or_else(|| {
-        let mut text = threads(&config.pool);
-        for pool in &config.pools {
-            text.push_str(&format!(", {} for {}", threads(&pool.threads), pool.name));
-        }
-        text
-    });
+    let place = application.runs_on.clone().unwrap_or_else(|| all_threads(config));
     format!("{} on {place}", application.description)
+}
+
+/// `1 to 10 threads, 0 to 2 threads for reports`.
+fn all_threads(config: &Config) -> String {
+    let named = config.pools.iter().map(|pool| format!(", {} for {}", threads(&pool.threads), pool.name));
+    threads(&config.pool) + &named.collect::<String>()
 }
 
 fn threads(pool: &PoolConfig) -> String {
@@ -151,6 +151,21 @@ mod tests {
 
     use super::*;
     use crate::host::StopSignal::{self, Interrupt, Terminate};
+    use crate::pools::NamedPool;
+
+    #[test]
+    fn the_threads_of_every_pool_are_told() {
+        let mut config = Config::default();
+        assert_eq!(all_threads(&config), "1 to 10 threads");
+        for (name, min, max) in [("a", 0, 2), ("b", 1, 1), ("c", 3, 3)] {
+            let threads = PoolConfig { min_threads: min, max_threads: max, ..config.pool.clone() };
+            config.pools.push(NamedPool { name: name.to_owned(), threads });
+        }
+        assert_eq!(
+            all_threads(&config),
+            "1 to 10 threads, 0 to 2 threads for a, 1 thread for b, 3 threads for c"
+        );
+    }
 
     /// A server that is drained after so many looks.
     struct Scripted {

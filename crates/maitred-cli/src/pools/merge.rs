@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use maitred_server::{DEFAULT_POOL, PoolRule, Strategy as ThreadStrategy};
+use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
 use super::{NamedPool, PoolConfig, in_named_pool};
 use crate::config::Config;
@@ -83,7 +83,7 @@ fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), Ba
     let set = in_named_pool(value.definition).set(config, std::slice::from_ref(&value.text));
     mem::swap(&mut config.pool, &mut config.pools[position].threads);
     let strategy = config.pools[position].threads.strategy;
-    if matches!(strategy, ThreadStrategy::Pc | ThreadStrategy::Epc) {
+    if matches!(strategy, Strategy::Pc | Strategy::Epc) {
         return Err(BadValue::new(
             format!("'{}' is for threads that poll, and those of a named pool never do", value.text),
             "write adaptive or pec",

@@ -9,9 +9,7 @@ mod text;
 
 use std::time::Duration;
 
-use maitred_server::{
-    DEFAULT_POOL, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy as ThreadStrategy,
-};
+use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
 use crate::config::Config;
 use crate::options::{self, Definition, Kind};
@@ -49,7 +47,7 @@ pub struct PoolConfig {
     /// What becomes of a request that finds the queue full.
     pub overflow: Overflow,
     /// Who runs a request; in a named pool `Adaptive` or `Pec`.
-    pub strategy: ThreadStrategy,
+    pub strategy: Strategy,
 }
 
 /// A pool besides the default one.
@@ -75,7 +73,7 @@ impl PoolConfig {
         max_lost_threads: None,
         interrupt: false,
         overflow: Overflow::Wait,
-        strategy: ThreadStrategy::Adaptive,
+        strategy: Strategy::Adaptive,
     };
 
     /// The defaults of a named pool.

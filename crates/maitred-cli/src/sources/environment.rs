@@ -1,5 +1,5 @@
 //! The environment: `MAITRED_NAME` for each option. Lists are separated by commas, and so are the
-//! parameters of a listener, which are told by their form; an empty variable counts as not set.
+//! parameters of a listener and the keys of a pool, which are told by their form; an empty variable counts as not set.
 //!
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.

@@ -77,6 +77,19 @@ fn a_table_is_a_pool_with_the_built_in_defaults() {
 }
 
 #[test]
+fn a_pool_may_be_written_in_every_form_of_a_table() {
+    for text in [
+        "pool.a.max-threads = 2\npool.a.match = \"/a\"\n",
+        "pool = { a = { max-threads = 2, match = [\"/a\"] } }\n",
+        "[pool]\na.max-threads = 2\na.match = { path = \"/a\" }\n",
+    ] {
+        let loaded = Case::new(&[("maitred.toml", text)]).loaded(&["--queue=3"]);
+        assert_eq!((pool(&loaded, "a").max_threads, pool(&loaded, "a").queue), (2, 1000), "{text}");
+        assert!(rules(&loaded)[0].starts_with("a \"/a\" maitred.toml:"), "{text}");
+    }
+}
+
+#[test]
 fn the_command_line_says_the_same_in_its_own_form() {
     let loaded = Case::new(&[]).loaded(&[
         "--pool",
