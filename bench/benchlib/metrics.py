@@ -13,6 +13,8 @@ PATH = "/metrics"
 OPTION = "--metrics-path"
 #: The option with its value.
 WORDS = (OPTION, PATH)
+#: What the figures about requests that waited although a thread was idle have in their names.
+AUDIT = "idle_while_waiting"
 
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

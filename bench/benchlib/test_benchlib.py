@@ -55,9 +55,9 @@ maitred_lock_acquisitions_total{lock="queue"} 217000
 maitred_lock_acquisitions_total{lock="idle \\"a\\""} 3
 maitred_lock_contended_total{lock="queue"} 12
 maitred_lock_wait_seconds_total{lock="queue"} 0.000025
-maitred_lock_wait_max_nanoseconds{lock="queue"} 4000
-maitred_audit_wait_seconds_bucket{le="+Inf"} 7
-maitred_audit_wait_seconds_count 7
+maitred_lock_wait_longest_microseconds{lock="queue"} 4
+maitred_pool_queued_seconds_bucket{le="+Inf"} 7
+maitred_pool_queued_seconds_count 7
 maitred_connections -1
 '''
 
@@ -73,7 +73,8 @@ maitred_connections -1
 
     def test_samples_are_found_by_a_word(self) -> None:
         samples = metrics.parse(self.TEXT)
-        self.assertEqual([each.text for each in metrics.named(samples, "audit")], ["maitred_audit_wait_seconds_count"])
+        self.assertEqual([each.text for each in metrics.named(samples, "queued")],
+                         ["maitred_pool_queued_seconds_count"])
         self.assertEqual(samples[-1].value, -1)
 
 

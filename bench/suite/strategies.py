@@ -74,7 +74,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     lines: list[str] = []
     languages = [Language(name, ONE if environment else LOOPS, environment)
                  for name, environment in workbench.languages(options, lines).items()]
-    report.text(*_method(languages), *lines)
+    report.text(*_method(languages))
+    report.text(*lines)
     gates: list[str] = []
     groups = []
     for language in languages:
@@ -111,7 +112,8 @@ def _measure(options: rounds.Options, language: Language, workloads: Sequence[Wo
              report: Report) -> Table:
     lines: list[str] = []
     chosen, skipped = rounds.present(options, language.contenders(pinned, lines))
-    report.text(f"## {language.name}, server on {'one core' if pinned else 'both cores'}", "", *lines, *skipped)
+    report.text(f"## {language.name}, server on {'one core' if pinned else 'both cores'}")
+    report.text(*lines, *skipped)
     with compare.running(chosen, ADAPTIVE, folder, report) as up:
         table, others = measure(options, up, ADAPTIVE, workloads, PAIRS, 1, folder, report)
     rows = []
