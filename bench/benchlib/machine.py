@@ -93,25 +93,30 @@ def _ticks_ns(pid: int) -> int:
 class Switches:
     """Context switches: because a thread had to wait, and because another was to run."""
 
-    voluntary: int
-    involuntary: int
-
-    def __sub__(self, earlier: Switches) -> Switches:
-        return Switches(self.voluntary - earlier.voluntary, self.involuntary - earlier.involuntary)
+    voluntary: int = 0
+    involuntary: int = 0
 
 
-def context_switches(pid: int) -> Switches:
-    """Context switches of a process tree so far; those of threads that ended are forgotten."""
-    counts = {"voluntary_ctxt_switches:": 0, "nonvoluntary_ctxt_switches:": 0}
+def context_switches(pid: int) -> dict[int, Switches]:
+    """Context switches of every thread of a process tree so far, by its id."""
+    threads = {}
     for member in process_tree(pid):
         for status in Path(f"/proc/{member}/task").glob("*/status"):
             try:
                 lines = status.read_text().splitlines()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            for name, value in (line.split()[:2] for line in lines if "_ctxt_switches:" in line):
-                counts[name] += int(value)
-    return Switches(*counts.values())
+            counts = dict(line.split()[:2] for line in lines if "_ctxt_switches:" in line)
+            threads[int(status.parent.name)] = Switches(int(counts.get("voluntary_ctxt_switches:", 0)),
+                                                        int(counts.get("nonvoluntary_ctxt_switches:", 0)))
+    return threads
+
+
+def switched(before: dict[int, Switches], after: dict[int, Switches]) -> Switches:
+    """The switches between two looks; those of threads that ended between them are forgotten."""
+    pairs = [(before.get(thread, Switches()), now) for thread, now in after.items()]
+    return Switches(sum(now.voluntary - then.voluntary for then, now in pairs),
+                    sum(now.involuntary - then.involuntary for then, now in pairs))
 
 
 @contextlib.contextmanager

@@ -82,15 +82,16 @@ class Watch:
     def __init__(self, server: servers.Server) -> None:
         self._pid = server.pid
         self.meter = rounds.Meter(server)
-        self.switches = machine.Switches(0, 0)
+        self.switches = machine.Switches()
+        self._before: dict[int, machine.Switches] = {}
 
     def start(self) -> None:
-        self.switches = machine.context_switches(self._pid)
+        self._before = machine.context_switches(self._pid)
         self.meter.start()
 
     def stop(self) -> None:
         self.meter.stop()
-        self.switches = machine.context_switches(self._pid) - self.switches
+        self.switches = machine.switched(self._before, machine.context_switches(self._pid))
 
 
 def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, workloads: Sequence[Workload], pairs: int,
@@ -155,8 +156,8 @@ def _note(series: Series, watch: Watch, requests: int) -> None:
     series.involuntary.append(watch.switches.involuntary / requests)
 
 
-def bars(table: Table, workload: str, share: float | None = None) -> list[chart.Bar]:
-    """A group of a chart: CPU of every server with this workload, or a percentile of its latencies."""
-    spreads = {server: figures.spread(series.cpu if share is None else series.percentiles[share])
+def bars(table: Table, workload: str, what: str | float = "cpu") -> list[chart.Bar]:
+    """A group of a chart, a bar for every server with this workload: a list of `Series`, or a percentile by its share."""
+    spreads = {server: figures.spread(getattr(series, what) if isinstance(what, str) else series.percentiles[what])
                for (name, server), series in table.items() if name == workload}
     return [chart.Bar(server, of.median, of.lower, of.upper) for server, of in spreads.items()]

@@ -40,7 +40,10 @@ class Accounting(unittest.TestCase):
         before = machine.context_switches(os.getpid())
         for _ in range(5):
             time.sleep(0.001)
-        self.assertGreaterEqual((machine.context_switches(os.getpid()) - before).voluntary, 5)
+        after = machine.context_switches(os.getpid())
+        self.assertGreaterEqual(machine.switched(before, after).voluntary, 5)
+        ended = machine.switched({1: machine.Switches(9, 9), 2: machine.Switches(1, 0)}, {2: machine.Switches(4, 2)})
+        self.assertEqual(ended, machine.Switches(3, 2))
 
     def test_memory_is_seen(self) -> None:
         before = machine.memory(os.getpid())

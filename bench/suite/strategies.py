@@ -84,6 +84,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         gates += [*_wakes(language, closed), *_costs(language, closed), *_tails(language, mixes)]
         groups += [(f"{language.name}, {each.name}: CPU-s per 100,000", bars(closed, each.name))
                    for each in language.closed()]
+        groups += [(f"{language.name}, {each.name}: wake-ups per request", bars(closed, each.name, "voluntary"))
+                   for each in language.closed()]
         groups += [(f"{language.name}, {each.name}: p99.9 in ms", bars(mixes, each.name, 0.999))
                    for each in language.mixes()]
     report.text("## Gates", "", *gates)
