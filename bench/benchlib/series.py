@@ -157,7 +157,7 @@ def _note(series: Series, watch: Watch, requests: int) -> None:
 
 
 def bars(table: Table, workload: str, what: str | float = "cpu") -> list[chart.Bar]:
-    """A group of a chart, a bar for every server with this workload: a list of `Series`, or a percentile by its share."""
+    """A group of a chart: for every server with this workload a list of its `Series`, or a percentile by its share."""
     spreads = {server: figures.spread(getattr(series, what) if isinstance(what, str) else series.percentiles[what])
                for (name, server), series in table.items() if name == workload}
     return [chart.Bar(server, of.median, of.lower, of.upper) for server, of in spreads.items()]

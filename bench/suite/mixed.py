@@ -38,7 +38,7 @@ AUDIT_US = 1000.0
 
 @dataclass
 class Audit:
-    """What our servers say of requests that waited although a thread was idle: sums over the rounds, and the longest."""
+    """What our servers say of requests that waited although a thread was idle: sums of the rounds, and the longest."""
 
     figures: dict[tuple[str, str], float] = field(default_factory=dict)
 

@@ -16,10 +16,15 @@ STRATEGIES = ("adaptive", "pc", "pec", "epc")
 ADAPTIVE = STRATEGIES[0]
 #: The bounds: loops that do nothing but the work; the engine with a single thread.
 LOOPS, ONE = "one loop per core", "1 thread"
+#: Threads of every strategy, from the start: when more are made is another question.
+TEN = ("--min-threads", "10", "--max-threads", "10")
 #: µs of CPU.
 CLOSED = (0, 20, 200)
 PAIRS = 5
-#: Requests per second of the second by language; where there are few, it is longer, for its p99.9.
+#: A request at a time: who is woken for it.
+PACED, PACED_RATE = "5 µs", 4000
+#: Fast requests among sleepers, and requests per second: of the second by language, and it is longer where they are few,
+#: for its p99.9.
 FIRST = ("98 % 5 µs, 2 % sleep 20 ms", 4000)
 SECOND = "99 % fast, 1 % sleep 50 ms"
 SECOND_RATES = {workbench.NATIVE: 4000, workbench.WSGI: 400}
@@ -28,9 +33,7 @@ SLOW_RATE_S = 12.0
 GATE_CPU, GATE_CPU_AT_WORK = 1.2, 1.05
 #: p99.9 of adaptive to the best; of one loop per core to adaptive.
 GATE_TAIL, GATE_AHEAD = 1.5, 5.0
-#: Voluntary context switches per request in the closed loops: "about one", and "far below"; for requests up to so many
-#: µs, as others leave the driver time to look at the clock.
-SHORT = 20
+#: Wake-ups per request beyond those of one thread, on a schedule without sleepers: "about one", and "far below".
 GATE_WOKEN, GATE_NOT_WOKEN = 0.8, 0.2
 
 
@@ -47,10 +50,10 @@ class Language:
         def one(name: str, *words: str) -> servers.Contender:
             return workbench.contender(self.environment, name, words, pinned)
 
-        several = [one(name, "--strategy", name) for name in STRATEGIES]
+        several = [one(name, "--strategy", name, *TEN) for name in STRATEGIES]
         if not servers.offers(several[0].program, "--strategy"):
             workbench.left_out(lines, f"{', '.join(STRATEGIES[1:])} (this build has no --strategy)")
-            several = [one(ADAPTIVE)]
+            several = [one(ADAPTIVE, *TEN)]
         loops = [] if self.environment else [workbench.loops(LOOPS, pinned)]
         return [*several, *loops, one(ONE, "--max-threads", "1")]
 
@@ -58,13 +61,14 @@ class Language:
         paths = {micros: f"/cpu/{micros}" if micros else "/" for micros in CLOSED}
         return [Workload(f"{micros} µs", [traffic.bare(path, HELLO)]) for micros, path in paths.items()]
 
-    def mixes(self) -> list[Workload]:
+    def paced(self) -> list[Workload]:
         def mix(fast: str, slow: str, share: float) -> list[traffic.Request]:
             return traffic.mixed(traffic.bare(fast, HELLO), traffic.bare(slow, HELLO), share=share)
 
         rate = SECOND_RATES[self.name]
         second = Schedule(rate) if rate > 1000 else Schedule(rate, SLOW_RATE_S)
-        return [Workload(f"{FIRST[0]}, {FIRST[1]}/s", mix("/cpu/5", "/sleep/20", 0.02), Schedule(FIRST[1])),
+        return [Workload(f"{PACED}, {PACED_RATE}/s", [traffic.bare("/cpu/5", HELLO)], Schedule(PACED_RATE)),
+                Workload(f"{FIRST[0]}, {FIRST[1]}/s", mix("/cpu/5", "/sleep/20", 0.02), Schedule(FIRST[1])),
                 Workload(f"{SECOND}, {rate}/s", mix("/", "/sleep/50", 0.01), second)]
 
 
@@ -80,14 +84,13 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     groups = []
     for language in languages:
         closed = _measure(options, language, language.closed(), True, folder, report)
-        mixes = _measure(options, language, language.mixes(), False, folder, report)
-        gates += [*_wakes(language, closed), *_costs(language, closed), *_tails(language, mixes)]
+        paced = _measure(options, language, language.paced(), False, folder, report)
+        gates += [*_wakes(language, paced), *_costs(language, closed), *_tails(language, paced)]
         groups += [(f"{language.name}, {each.name}: CPU-s per 100,000", bars(closed, each.name))
                    for each in language.closed()]
-        groups += [(f"{language.name}, {each.name}: wake-ups per request", bars(closed, each.name, "voluntary"))
-                   for each in language.closed()]
-        groups += [(f"{language.name}, {each.name}: p99.9 in ms", bars(mixes, each.name, 0.999))
-                   for each in language.mixes()]
+        alone, *mixes = (each.name for each in language.paced())
+        groups.append((f"{language.name}, {alone}: wake-ups per request", bars(paced, alone, "voluntary")))
+        groups += [(f"{language.name}, {name}: p99.9 in ms", bars(paced, name, 0.999)) for name in mixes]
     report.text("## Gates", "", *gates)
     report.chart(chart.bars("Strategies", "", [group for group in groups if group[1]]))
 
@@ -97,7 +100,7 @@ def _method(languages: Sequence[Language]) -> list[str]:
     spins = [f"{workbench.spins(each.environment)['BENCH_SPINS']} turns of a loop for 50 µs in Python"
              for each in languages if each.environment]
     return [
-        f"maitred with 1 to 10 threads and each strategy, and with one thread (\"{ONE}\"); \"{LOOPS}\" is "
+        f"maitred with 10 threads and each strategy (pc takes one), and with one thread (\"{ONE}\"); \"{LOOPS}\" is "
         "`bench/epollloop`, which does the same work but parses nothing, with an epoll descriptor and a listener for "
         f"each loop. {'; '.join([*environments, *spins])}; {workbench.turns()['BENCH_TURNS']} turns for a millisecond "
         "in Rust. Work is counted in turns: a thread that loses the core in the middle still has "
@@ -105,8 +108,9 @@ def _method(languages: Sequence[Language]) -> list[str]:
         f"Closed loops: {compare.CONNECTIONS} busy connections, the server on one core. Schedules: Poisson, the server "
         "on both cores, the load on one of them, latency from the scheduled time, of the fast requests only. Every "
         "figure is the median of the rounds, percentiles too. Wake-ups are voluntary context switches of all threads "
-        "of the server: a thread that goes to sleep is woken once. On a schedule one of them is the wait for the next "
-        "request; and the driver looks at the clock now and then, which shows the more the fewer requests there are. "
+        "of the server: a thread that goes to sleep is woken once. In a saturated closed loop nobody goes to sleep: "
+        "whom a strategy wakes shows on the schedule without sleepers, where one of the wake-ups is the wait for the "
+        "request. The driver, which looks at the clock now and then, is among them; involuntary switches are not. "
         f"{rounds.INTERVAL_NOTE}"]
 
 
@@ -136,15 +140,16 @@ def _measure(options: rounds.Options, language: Language, workloads: Sequence[Wo
 
 
 def _wakes(language: Language, table: Table) -> list[str]:
-    """Short requests in closed loops: how often a thread is woken says which strategy it is."""
+    """How often a further thread is woken for a request says which strategy it is."""
     lines = []
-    short = [f"{micros} µs" for micros in CLOSED if micros <= SHORT]
+    workload = language.paced()[0].name
+    one = table.get((workload, ONE))
     for name, least in (("pec", True), ("epc", True), ("pc", False), (ADAPTIVE, False)):
-        counts = [table[workload, name].median("voluntary") for workload in short if (workload, name) in table]
-        if counts:
-            value, which = (min(counts), "lowest") if least else (max(counts), "highest")
-            words = f"Gate, {language.name}: wake-ups per request of {name}, {which} at {' and '.join(short)}"
-            lines.append(rounds.verdict(words, value, GATE_WOKEN if least else GATE_NOT_WOKEN, least))
+        series = table.get((workload, name))
+        if one and series:
+            beyond = figures.spread([a - b for a, b in zip(series.voluntary, one.voluntary, strict=True)]).median
+            words = f"Gate, {language.name}, {workload}: wake-ups per request of {name} beyond those of {ONE}"
+            lines.append(rounds.verdict(words, beyond, GATE_WOKEN if least else GATE_NOT_WOKEN, least))
     return lines
 
 
@@ -164,7 +169,7 @@ def _costs(language: Language, table: Table) -> list[str]:
 
 def _tails(language: Language, table: Table) -> list[str]:
     lines = []
-    for workload in dict.fromkeys(workload for workload, _ in table):
+    for workload in (each.name for each in language.paced()[1:]):
         tails = {name: series.at(0.999) for (other, name), series in table.items() if other == workload}
         if ADAPTIVE not in tails:
             continue
