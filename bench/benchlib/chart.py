@@ -31,12 +31,15 @@ class Line:
 
 
 def bars(title: str, unit: str, groups: Sequence[tuple[str, Sequence[Bar]]]) -> str:
-    """Horizontal bars in groups, each group with its own scale from zero; whiskers from low to high."""
+    """Horizontal bars in groups, each group with its own scale from zero; whiskers from low to high.
+
+    Without a unit of all groups, their headings name it.
+    """
     parts, y = [], TOP
     names = list(dict.fromkeys(bar.label for _, group in groups for bar in group))
     for heading, group in groups:
         top = max(bar.high for bar in group) or 1.0
-        parts.append(_text(10, y + 14, f"{heading} ({unit})", weight="bold"))
+        parts.append(_text(10, y + 14, f"{heading} ({unit})" if unit else heading, weight="bold"))
         y += 24
         for bar in group:
             scale = (WIDTH - LEFT - RIGHT) / top

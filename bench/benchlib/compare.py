@@ -77,9 +77,10 @@ def running(contenders: Sequence[servers.Contender], ours: str, folder: Path,
         yield up
 
 
-def settled(up: Sequence[servers.Server], ours: str, workload: Workload, folder: Path, report: Report) -> tuple[list[servers.Server], Path]:
+def settled(up: Sequence[servers.Server], ours: str, workload: str, wanted: Sequence[traffic.Request], folder: Path,
+            report: Report) -> tuple[list[servers.Server], Path]:
     """The servers that answer everything right, and the file with the requests."""
-    requests: list[traffic.Request] = list(workload.requests)
+    requests = list(wanted)
     right = []
     for server in up:
         try:
@@ -89,14 +90,14 @@ def settled(up: Sequence[servers.Server], ours: str, workload: Workload, folder:
             if server.name == ours:
                 raise
             say(f"left out: {error}")
-            report.text(f"left out of {workload.name}: {error}")
+            report.text(f"left out of {workload}: {error}")
     return right, traffic.write(folder / "requests", requests)
 
 
 def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, workload: Workload, folder: Path,
             report: Report) -> Result:
     """Rounds of every server with this workload, and their table in the report."""
-    right, requests = settled(up, ours, workload, folder, report)
+    right, requests = settled(up, ours, workload.name, workload.requests, folder, report)
     samples: dict[str, list[Sample]] = {server.name: [] for server in right}
     shares = []
     seconds = options.duration(SECONDS, SMOKE_SECONDS)

@@ -5,9 +5,11 @@ Only processes that a bench started are ever signalled, each by its own id.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,17 +89,45 @@ def _ticks_ns(pid: int) -> int:
     return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // TICKS
 
 
-def context_switches(pid: int) -> int:
-    """Context switches of a process tree so far, voluntary and not; those of threads that ended are forgotten."""
-    total = 0
+@dataclass(frozen=True)
+class Switches:
+    """Context switches: because a thread had to wait, and because another was to run."""
+
+    voluntary: int = 0
+    involuntary: int = 0
+
+
+def context_switches(pid: int) -> dict[int, Switches]:
+    """Context switches of every thread of a process tree so far, by its id."""
+    threads = {}
     for member in process_tree(pid):
         for status in Path(f"/proc/{member}/task").glob("*/status"):
             try:
                 lines = status.read_text().splitlines()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            total += sum(int(line.split()[1]) for line in lines if "_ctxt_switches:" in line)
-    return total
+            counts = dict(line.split()[:2] for line in lines if "_ctxt_switches:" in line)
+            threads[int(status.parent.name)] = Switches(int(counts.get("voluntary_ctxt_switches:", 0)),
+                                                        int(counts.get("nonvoluntary_ctxt_switches:", 0)))
+    return threads
+
+
+def switched(before: dict[int, Switches], after: dict[int, Switches]) -> Switches:
+    """The switches between two looks; those of threads that ended between them are forgotten."""
+    pairs = [(before.get(thread, Switches()), now) for thread, now in after.items()]
+    return Switches(sum(now.voluntary - then.voluntary for then, now in pairs),
+                    sum(now.involuntary - then.involuntary for then, now in pairs))
+
+
+@contextlib.contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """Hold the calling thread, and what it starts, to a core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def core_busy_ns(core: int) -> int:

@@ -5,7 +5,7 @@ Threads are what the name says; "maitred" without a number is our default, 1 to 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import machine
@@ -21,9 +21,9 @@ PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn",
 
 
 def ours(environment: Environment, application: str, interface: str, name: str = OURS, threads: int | None = None,
-         variables: dict[str, str] | None = None, pinned: bool = True) -> Contender:
-    """Ours, with the default number of threads or the one given."""
-    words = ["--interface", interface] + ([] if threads is None else ["--max-threads", str(threads)])
+         words: Sequence[str] = (), variables: dict[str, str] | None = None, pinned: bool = True) -> Contender:
+    """Ours, with the default number of threads or the one given, and further options."""
+    words = ["--interface", interface, *([] if threads is None else ["--max-threads", str(threads)]), *words]
     return _contender(environment, name, "maitred", _maitred, application, words, variables, pinned)
 
 
@@ -42,13 +42,17 @@ def wsgi(environment: Environment, application: str, threads: int | None = None,
                    "--threads", str(number))
 
     def mine(number: int) -> Contender:
-        return ours(environment, application, "wsgi", f"{OURS}, {_threads(number)}", number, variables)
+        return ours(environment, application, "wsgi", f"{OURS}, {_threads(number)}", number, variables=variables)
+
+    def weft(number: int | None) -> Contender:
+        name, words = ("weft", []) if number is None else (f"weft, {_threads(number)}", ["--wsgi-threads", str(number)])
+        return one(name, "weft", _weft, "--interface", "wsgi", *words)
 
     if threads is not None:
-        return [mine(threads), granian(threads), gunicorn(threads)]
+        return [mine(threads), granian(threads), weft(threads), gunicorn(threads)]
     return [ours(environment, application, "wsgi", variables=variables), mine(1),
             one("peregrine", "peregrine", _peregrine, "--protocol", "wsgi"),
-            one("weft", "weft", _weft, "--interface", "wsgi"), granian(1), granian(4), gunicorn(4)]
+            weft(None), granian(1), granian(4), gunicorn(4)]
 
 
 def _threads(number: int) -> str:

@@ -23,7 +23,9 @@ class Report:
         self._chart = ""
 
     def text(self, *lines: str) -> None:
-        self._lines += [*lines, ""]
+        """A paragraph, a heading, or nothing."""
+        if lines:
+            self._lines += [*lines, ""]
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         rule = ["---", *["---:"] * (len(heads) - 1)]

@@ -130,9 +130,10 @@ def others_text(shares: Sequence[float]) -> str:
             f"most {100 * max(shares):.0f} % (other processes, interrupts, stolen time).")
 
 
-def verdict(words: str, value: float, limit: float) -> str:
-    """A gate or goal with the figure beside it."""
-    return f"- {words}: {value:.3f} against {limit:.3f}: **{'met' if value <= limit else 'not met'}**"
+def verdict(words: str, value: float, limit: float, least: bool = False) -> str:
+    """A gate or goal with the figure beside it; `least`: the figure must reach the limit, not stay below."""
+    met = value >= limit if least else value <= limit
+    return f"- {words}: {value:.3f} against {'at least ' * least}{limit:.3f}: **{'met' if met else 'not met'}**"
 
 
 INTERVAL_NOTE = ("Medians with quartiles in brackets; ratios are formed pair by pair (same round), median with the "

@@ -7,7 +7,9 @@ mentioning, and the same root folder.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import shutil
 import signal
 import socket
@@ -137,6 +139,13 @@ def cargo_build(package: str) -> None:
     manifest = machine.REPOSITORY / "bench" / package / "Cargo.toml"
     subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(manifest),
                     "--target-dir", str(machine.REPOSITORY / "target/bench")], check=True)
+
+
+@functools.cache
+def offers(program: str | Path, option: str) -> bool:
+    """Whether this program has an option of this name, by its `--help`."""
+    done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=60, check=False)
+    return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", done.stdout) is not None
 
 
 def free_port() -> int:

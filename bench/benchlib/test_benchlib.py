@@ -7,7 +7,7 @@ import time
 import unittest
 from xml.etree import ElementTree
 
-from benchlib import chart, figures, load, machine
+from benchlib import chart, figures, load, machine, metrics, rounds, series, traffic
 
 
 class Figures(unittest.TestCase):
@@ -36,10 +36,71 @@ class Accounting(unittest.TestCase):
             pass
         self.assertAlmostEqual((machine.cpu_ns(os.getpid()) - total) / 1e6, 100, delta=25)
 
+    def test_switches_are_counted_apart(self) -> None:
+        before = machine.context_switches(os.getpid())
+        for _ in range(5):
+            time.sleep(0.001)
+        after = machine.context_switches(os.getpid())
+        self.assertGreaterEqual(machine.switched(before, after).voluntary, 5)
+        ended = machine.switched({1: machine.Switches(9, 9), 2: machine.Switches(1, 0)}, {2: machine.Switches(4, 2)})
+        self.assertEqual(ended, machine.Switches(3, 2))
+
     def test_memory_is_seen(self) -> None:
         before = machine.memory(os.getpid())
         held = b"x" * (16 << 20)
         self.assertAlmostEqual((machine.memory(os.getpid()).pss - before.pss) / len(held), 1, delta=0.1)
+
+
+class Metrics(unittest.TestCase):
+    TEXT = '''# HELP maitred_lock_acquisitions_total Taken.
+# TYPE maitred_lock_acquisitions_total counter
+maitred_lock_acquisitions_total{lock="queue"} 217000
+maitred_lock_acquisitions_total{lock="idle \\"a\\""} 3
+maitred_lock_contended_total{lock="queue"} 12
+maitred_lock_wait_seconds_total{lock="queue"} 0.000025
+maitred_lock_wait_longest_microseconds{lock="queue"} 4
+maitred_pool_queued_seconds_bucket{le="+Inf"} 7
+maitred_pool_queued_seconds_count 7
+maitred_connections -1
+'''
+
+    def test_locks_are_found_by_their_label(self) -> None:
+        locks = metrics.locks(metrics.parse(self.TEXT))
+        self.assertEqual((locks["queue"].acquisitions, locks["queue"].contended), (217000, 12))
+        self.assertAlmostEqual(locks["queue"].wait, 25e-6)
+        self.assertAlmostEqual(locks["queue"].longest, 4e-6)
+        self.assertEqual(len(locks), 2)
+        earlier = metrics.Lock(200000, 10, 5e-6, 3e-6)
+        self.assertEqual((locks["queue"] - earlier).acquisitions, 17000)
+        self.assertEqual((locks["queue"] - earlier).longest, locks["queue"].longest)
+
+    def test_samples_are_found_by_a_word(self) -> None:
+        samples = metrics.parse(self.TEXT)
+        self.assertEqual([each.text for each in metrics.named(samples, "queued")],
+                         ["maitred_pool_queued_seconds_count"])
+        self.assertEqual(samples[-1].value, -1)
+
+
+class Rounds(unittest.TestCase):
+    def test_rounds_apart_and_together(self) -> None:
+        of = series.Series(latencies=[[1000.0, 9000.0], [2000.0, 3000.0]])
+        of.percentiles[0.5] = [1.0, 2.0]
+        self.assertEqual((of.at(0.5), of.together(0.5)), (1.5, 2.0))
+
+    def test_a_schedule_has_its_lengths(self) -> None:
+        schedule = series.Schedule(400, 6.0, 5 / 6)
+        self.assertEqual(schedule.lengths(rounds.Options()), (6.0, 5.0))
+        self.assertEqual(schedule.lengths(rounds.Options(seconds=12.0)), (12.0, 10.0))
+
+    def test_a_gate_has_a_side(self) -> None:
+        self.assertIn("**met**", rounds.verdict("x", 1, 2))
+        self.assertIn("**not met**", rounds.verdict("x", 1, 2, least=True))
+
+    def test_a_blend_keeps_its_shares(self) -> None:
+        fast, slow = traffic.bare("/"), traffic.bare("/sleep/50")
+        requests = traffic.mixed(fast, slow)
+        self.assertEqual((len(requests), sum(each.background for each in requests)), (1000, 100))
+        self.assertEqual(requests, traffic.mixed(fast, slow))
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

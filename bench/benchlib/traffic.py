@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.client
 import random
@@ -60,8 +61,12 @@ def varied(answer: bytes | None = None, body: bytes = b"", prefix: str = "/shop/
 
 def mixed(fast: Request, slow: Request, count: int = 1000, share: float = 0.1) -> list[Request]:
     """A share of slow requests, in the background, among fast ones: in an order that is the same in every run."""
-    slow = dataclasses.replace(slow, background=True)
-    requests = [slow] * round(count * share) + [fast] * (count - round(count * share))
+    return blend([(dataclasses.replace(slow, background=True), share), (fast, 1 - share)], count)
+
+
+def blend(parts: Sequence[tuple[Request, float]], count: int = 1000) -> list[Request]:
+    """Shares of several requests, in an order that is the same in every run."""
+    requests = [request for request, share in parts for _ in range(round(count * share))]
     random.Random(1).shuffle(requests)
     return requests
 
@@ -82,8 +87,23 @@ def settle(name: str, port: int, requests: Sequence[Request]) -> list[Request]:
     return [settled[request] for request in requests]
 
 
+def burst(name: str, port: int, request: Request, count: int) -> None:
+    """Send the request over so many new connections at once, and wait for all answers."""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+                       for _ in range(count)]
+        for connection in connections:
+            connection.sendall(request.wire)
+        for connection in connections:
+            _answer(name, connection, request)
+
+
 def _settle(name: str, connection: socket.socket, request: Request) -> Request:
     connection.sendall(request.wire)
+    return dataclasses.replace(request, answer=_answer(name, connection, request))
+
+
+def _answer(name: str, connection: socket.socket, request: Request) -> bytes:
     line = request.wire.partition(b"\r\n")[0].decode()
     try:
         answer = http.client.HTTPResponse(connection, method=line.split()[0])
@@ -93,7 +113,7 @@ def _settle(name: str, connection: socket.socket, request: Request) -> Request:
         raise WrongAnswer(f"{name} did not answer {line}: {error!r}") from error
     if answer.status != 200 or (request.answer is not None and body != request.answer):
         raise WrongAnswer(f"{name} answered {line} with {answer.status} and {len(body)} other bytes")
-    return dataclasses.replace(request, answer=body)
+    return body
 
 
 def write(path: Path, requests: Sequence[Request]) -> Path:

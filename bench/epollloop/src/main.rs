@@ -4,13 +4,20 @@
 //! prebuilt answer for each. It does not parse, route, log, time out, open files or check anything; a request
 //! with a body would be miscounted. It is a yardstick, never a server.
 //!
-//! Usage: `epollloop PORT [BODY_BYTES]` (127.0.0.1 only; the body is 1,024 bytes unless told).
+//! With `--work` it is the bound of `bench/strategies`: so many of these loops, each with a thread, an epoll descriptor
+//! and a listener of its own (`SO_REUSEPORT`), which do the `work` that the path of a request names before they
+//! answer. Of the request it sees only the path, and one read must bring one whole request.
+//!
+//! Usage: `epollloop PORT [BODY_BYTES]`, `epollloop PORT --work LOOPS` (127.0.0.1 only; the body is 1,024 bytes unless
+//! told).
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use work::{Work, Workload};
 
 /// Answers that leave in one write when requests are pipelined.
 const MAX_BATCH: usize = 64;
@@ -24,17 +31,33 @@ const BACKLOG: i32 = 4096;
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let port = number(arguments.next().as_deref(), None)?;
-    let body = number(arguments.next().as_deref(), Some(1024))?;
     let port = u16::try_from(port).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
-    Loop::new(port, body)?.run()
+    let next = arguments.next();
+    if next.as_deref() != Some("--work") {
+        let body = number(next.as_deref(), Some(1024))?;
+        return Loop::new(port, Answers::of_a_file(body), None)?.run();
+    }
+    let loops = number(arguments.next().as_deref(), None)?;
+    let workload = Workload::from_environment();
+    // All of them listen before one serves.
+    let loops = (0..loops).map(|_| Loop::new(port, Answers::of_work(), Some(workload)));
+    let loops = loops.collect::<io::Result<Vec<_>>>()?;
+    // The first that fails ends the program: a loop less would be another bound.
+    let (sender, ended) = mpsc::channel();
+    for mut one in loops {
+        let sender = sender.clone();
+        std::thread::spawn(move || sender.send(one.run()));
+    }
+    ended.recv().unwrap_or(Ok(()))
 }
 
 fn number(argument: Option<&str>, default: Option<usize>) -> io::Result<usize> {
+    let usage = "usage: epollloop PORT [BODY_BYTES] | PORT --work LOOPS";
     argument
         .map_or(Ok(default), |text| text.parse().map(Some))
         .ok()
         .flatten()
-        .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "usage: epollloop PORT [BODY_BYTES]"))
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, usage))
 }
 
 struct Loop {
@@ -44,23 +67,17 @@ struct Loop {
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     answers: Answers,
+    workload: Option<Workload>,
     buffer: Vec<u8>,
 }
 
 impl Loop {
-    fn new(port: u16, body: usize) -> io::Result<Self> {
+    fn new(port: u16, answers: Answers, workload: Option<Workload>) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let listener = listen(port)?;
+        let listener = listen(port, workload.is_some())?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        let buffer = vec![0; READ_BYTES];
-        Ok(Self {
-            epoll,
-            listener,
-            connections: Vec::new(),
-            free: Vec::new(),
-            answers: Answers::new(body),
-            buffer,
-        })
+        let (connections, free) = (Vec::new(), Vec::new());
+        Ok(Self { epoll, listener, connections, free, answers, workload, buffer: vec![0; READ_BYTES] })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -106,7 +123,8 @@ impl Loop {
         let Some(place) = self.connections.get_mut(key) else { return };
         let Some(connection) = place else { return };
         let ends = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if !connection.turn(&mut self.buffer, &self.answers, ends).unwrap_or(false) {
+        let turn = connection.turn(&mut self.buffer, &self.answers, self.workload.as_ref(), ends);
+        if !turn.unwrap_or(false) {
             *place = None;
             self.free.push(key);
         }
@@ -127,7 +145,13 @@ impl Connection {
     }
 
     /// One edge: everything there is read and answered. `ends`: the peer has shut down. False when it has gone.
-    fn turn(&mut self, buffer: &mut [u8], answers: &Answers, ends: bool) -> io::Result<bool> {
+    fn turn(
+        &mut self,
+        buffer: &mut [u8],
+        answers: &Answers,
+        workload: Option<&Workload>,
+        ends: bool,
+    ) -> io::Result<bool> {
         loop {
             if !self.pay(answers)? {
                 return Ok(true);
@@ -135,7 +159,13 @@ impl Connection {
             match self.stream.read(buffer) {
                 Ok(0) => return Ok(false),
                 Ok(length) => {
-                    self.owed += self.count(buffer.get(..length).unwrap_or_default()) * answers.one;
+                    let bytes = buffer.get(..length).unwrap_or_default();
+                    if let Some(workload) = workload
+                        && let Some(work) = target(bytes).and_then(Work::of)
+                    {
+                        workload.perform(work);
+                    }
+                    self.owed += self.count(bytes) * answers.one;
                     // A short read has drained the socket (unless its end is there too); what comes later is a
                     // new edge.
                     if length < buffer.len() && !ends {
@@ -183,6 +213,11 @@ impl Connection {
     }
 }
 
+/// The target of the request that begins there: what stands between the first two spaces.
+fn target(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.split(|&byte| byte == b' ').nth(1)
+}
+
 /// The same answer many times over, so that a pipelined batch is one write.
 struct Answers {
     bytes: Vec<u8>,
@@ -190,16 +225,26 @@ struct Answers {
 }
 
 impl Answers {
-    fn new(body: usize) -> Self {
-        // As many fields as a static file server sends, so that the bytes on the wire are comparable.
+    /// As many fields as a static file server sends, so that the bytes on the wire are comparable.
+    fn of_a_file(body: usize) -> Self {
+        let fields = "Content-Type: application/octet-stream\r\n\
+                      Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\
+                      ETag: \"00000000-400\"\r\nAccept-Ranges: bytes\r\n";
+        Self::new(fields, &vec![b'x'; body])
+    }
+
+    /// What the handlers of `bench/strategies` answer.
+    fn of_work() -> Self {
+        Self::new("Content-Type: text/plain\r\n", work::HELLO.as_bytes())
+    }
+
+    fn new(fields: &str, body: &[u8]) -> Self {
         let head = format!(
             "HTTP/1.1 200 OK\r\nServer: epollloop\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
-             Content-Type: application/octet-stream\r\nContent-Length: {body}\r\n\
-             Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\
-             ETag: \"00000000-400\"\r\nAccept-Ranges: bytes\r\n\r\n"
+             Content-Length: {}\r\n{fields}\r\n",
+            body.len()
         );
-        let mut answer = head.into_bytes();
-        answer.resize(answer.len() + body, b'x');
+        let answer = [head.as_bytes(), body].concat();
         Self { one: answer.len(), bytes: answer.repeat(MAX_BATCH) }
     }
 
@@ -211,13 +256,15 @@ impl Answers {
     }
 }
 
-fn listen(port: u16) -> io::Result<OwnedFd> {
+/// `shared`: others of this program listen there too.
+fn listen(port: u16, shared: bool) -> io::Result<OwnedFd> {
     use rustix::net::{
         AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, shared)?;
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
@@ -243,8 +290,14 @@ mod tests {
     }
 
     #[test]
+    fn the_target_is_what_stands_between_the_first_two_spaces() {
+        assert_eq!(target(b"GET /cpu/20 HTTP/1.1\r\n\r\n"), Some(&b"/cpu/20"[..]));
+        assert_eq!(target(b"\r\n"), None);
+    }
+
+    #[test]
     fn a_debt_that_begins_inside_an_answer_ends_at_an_answer() {
-        let answers = Answers::new(10);
+        let answers = Answers::of_a_file(10);
         assert_eq!(answers.owed(answers.one).len(), answers.one);
         assert_eq!(answers.owed(3), answers.bytes.get(answers.one - 3..answers.one).expect("the tail"));
         assert_eq!(answers.owed(answers.one * 1000).len(), answers.one * MAX_BATCH);

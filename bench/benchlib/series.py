@@ -1,0 +1,163 @@
+"""What one server does with one workload, round after round: CPU, throughput, latency, context switches."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import chart, compare, figures, load, machine, rounds, servers, traffic
+from .report import Report, say
+
+#: The percentiles that are kept.
+SHARES = (0.5, 0.9, 0.99, 0.999)
+SMOKE_SCHEDULE_S = 0.5
+
+
+@dataclass
+class Series:
+    """All rounds of one server with one workload; latencies in milliseconds."""
+
+    #: CPU-seconds per 100,000 requests.
+    cpu: list[float] = field(default_factory=list)
+    #: Right answers per second; of a schedule, its rate.
+    rate: list[float] = field(default_factory=list)
+    #: Percentiles of each round, by their shares.
+    percentiles: dict[float, list[float]] = field(default_factory=lambda: {share: [] for share in SHARES})
+    #: Context switches per request: a thread that went to sleep has been woken, or will be.
+    voluntary: list[float] = field(default_factory=list)
+    involuntary: list[float] = field(default_factory=list)
+    #: Share of the schedule that was answered.
+    finished: list[float] = field(default_factory=list)
+    #: Of a schedule: every latency of a fast request, sorted, by round; microseconds.
+    latencies: list[list[float]] = field(default_factory=list)
+
+    def at(self, share: float) -> float:
+        """A percentile: the median of the rounds'."""
+        return figures.spread(self.percentiles[share]).median
+
+    def together(self, share: float) -> float:
+        """A percentile of all rounds of a schedule together; of a closed loop as `at`."""
+        if not self.latencies:
+            return self.at(share)
+        return figures.percentile(list(heapq.merge(*self.latencies)) or [float("inf")], share) / 1e3
+
+    def median(self, name: str) -> float:
+        """Of one of the lists above."""
+        return figures.spread(getattr(self, name)).median
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """So many requests a second, at random intervals, after a warm-up at the same rate."""
+
+    rate: float
+    seconds: float = 6.0
+    #: Its length as a share of `seconds`.
+    warm_up: float = 1 / 6
+
+    def lengths(self, options: rounds.Options) -> tuple[float, float]:
+        """Seconds measured and of warm-up in this run."""
+        seconds = options.duration(self.seconds, SMOKE_SCHEDULE_S)
+        return seconds, seconds * self.warm_up
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is sent: on a schedule, or else in a closed loop."""
+
+    name: str
+    requests: Sequence[traffic.Request]
+    schedule: Schedule | None = None
+
+
+#: By workload and server.
+Table = dict[tuple[str, str], Series]
+
+
+class Watch:
+    """CPU time and context switches of a server between `start` and `stop`."""
+
+    def __init__(self, server: servers.Server) -> None:
+        self._pid = server.pid
+        self.meter = rounds.Meter(server)
+        self.switches = machine.Switches()
+        self._before: dict[int, machine.Switches] = {}
+
+    def start(self) -> None:
+        self._before = machine.context_switches(self._pid)
+        self.meter.start()
+
+    def stop(self) -> None:
+        self.meter.stop()
+        self.switches = machine.switched(self._before, machine.context_switches(self._pid))
+
+
+def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, workloads: Sequence[Workload], pairs: int,
+            smoke_pairs: int, folder: Path, report: Report) -> tuple[Table, list[float]]:
+    """Rounds of every server with every workload; and the shares of the server's core that went to others."""
+    table: Table = {}
+    others: list[float] = []
+    for workload in workloads:
+        right, requests = compare.settled(up, ours, workload.name, workload.requests, folder, report)
+        for number in range(options.rounds(pairs, smoke_pairs)):
+            say(f"{report.name}, {workload.name}: round {number + 1}")
+            for server in right:
+                series = table.setdefault((workload.name, server.name), Series())
+                if workload.schedule:
+                    watch = on_schedule(options, workload.schedule, server, requests, number, series, folder)
+                else:
+                    watch = in_closed_loop(options, server, requests, series)
+                others.append(watch.meter.others)
+    return table, others
+
+
+def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Path, series: Series) -> Watch:
+    """One round with all connections busy, from a generator that polls."""
+    watch = Watch(server)
+    seconds = options.duration(compare.SECONDS, compare.SMOKE_SECONDS)
+    closed = load.busy(server.port, load.listed(requests), compare.CONNECTIONS, 1, seconds, seconds / 4,
+                       {"measuring": watch.start, "measured": watch.stop})
+    if closed.failed or not closed.requests:
+        raise load.WrongAnswer(f"{server.name}: {closed.failed} failed requests, {closed.requests} right ones")
+    _note(series, watch, closed.requests)
+    series.rate.append(closed.rate)
+    for share, value in ((0.5, closed.p50), (0.99, closed.p99), (0.999, closed.p999)):
+        series.percentiles[share].append(value / 1e3)
+    series.finished.append(1.0)
+    return watch
+
+
+def on_schedule(options: rounds.Options, schedule: Schedule, server: servers.Server, requests: Path, seed: int,
+                series: Series, folder: Path) -> Watch:
+    """One round on a schedule, the same one for the same seed; CPU and switches include the warm-up."""
+    seconds, warm_up = schedule.lengths(options)
+    watch = Watch(server)
+    watch.start()
+    outcome = load.openloop(server.port, load.listed(requests), schedule.rate, seconds, warm_up, compare.CONNECTIONS,
+                            folder, poisson=seed)
+    watch.stop()
+    if outcome.wrong or outcome.broken or not outcome.answered:
+        raise load.WrongAnswer(f"{server.name}: {outcome.wrong} wrong answers, {outcome.broken} connections broke, "
+                               f"{outcome.answered} right answers")
+    _note(series, watch, outcome.answered + int(schedule.rate * warm_up))
+    series.rate.append(schedule.rate)
+    for share in SHARES:
+        series.percentiles[share].append(figures.percentile(outcome.latencies or [float("inf")], share) / 1e3)
+    series.finished.append(outcome.answered / outcome.scheduled)
+    series.latencies.append(outcome.latencies)
+    return watch
+
+
+def _note(series: Series, watch: Watch, requests: int) -> None:
+    series.cpu.append(watch.meter.cpu_ns / requests / 1e4)
+    series.voluntary.append(watch.switches.voluntary / requests)
+    series.involuntary.append(watch.switches.involuntary / requests)
+
+
+def bars(table: Table, workload: str, what: str | float = "cpu") -> list[chart.Bar]:
+    """A group of a chart: for every server with this workload a list of its `Series`, or a percentile by its share."""
+    spreads = {server: figures.spread(getattr(series, what) if isinstance(what, str) else series.percentiles[what])
+               for (name, server), series in table.items() if name == workload}
+    return [chart.Bar(server, of.median, of.lower, of.upper) for server, of in spreads.items()]

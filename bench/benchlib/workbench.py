@@ -1,0 +1,112 @@
+"""The native server of the scheduling benches, and what it is compared with; and what both languages' work is told."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import machine, peers, python_servers, rounds, servers
+from .report import say
+from .servers import Contender, Place
+
+#: The WSGI application with the same paths.
+APPLICATION = "work_wsgi:application"
+HELLO = b"Hello, world!"
+NATIVE, WSGI = "native", "WSGI"
+_PROGRAMS = machine.REPOSITORY / "target/bench/release"
+
+
+def build() -> None:
+    """The programs that are not Python."""
+    for package in ("openloop", "epollloop", "workbench"):
+        servers.cargo_build(package)
+
+
+def languages(options: rounds.Options, lines: list[str]) -> dict[str, peers.Environment | None]:
+    """What `contender` takes, by language.  A smoke run goes on without Python, and `lines` says so."""
+    found: dict[str, peers.Environment | None] = {NATIVE: None}
+    try:
+        found[WSGI] = peers.environment(options)
+    except rounds.Missing as error:
+        if not options.smoke:
+            raise
+        left_out(lines, f"{WSGI} ({error})")
+    return found
+
+
+def left_out(lines: list[str], what: str) -> None:
+    """One more line for the report about what this run leaves out; said at once too."""
+    lines.append(f"skipped: {what}")
+    say(lines[-1])
+
+
+def contender(environment: peers.Environment | None, name: str, words: Sequence[str] = (),
+              pinned: bool = True) -> Contender:
+    """Ours with these options, in Python if there is an environment, else native."""
+    if environment is None:
+        return native(name, words, pinned)
+    return wsgi(environment, name, words, pinned)
+
+
+def native(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
+    """The engine with a native handler and these options."""
+    return _contender(name, "workbench", _workbench, words, pinned)
+
+
+def loops(name: str, pinned: bool = True) -> Contender:
+    """As many loops as cores, which do the same work and nothing else; connections stay with the loop they came to."""
+    count = 1 if pinned else len(set(machine.cores()))
+    return _contender(name, "epollloop", _loops, [str(count)], pinned)
+
+
+def echo(name: str) -> Contender:
+    """A thread for each connection that blocks, and answers with the time."""
+    return _contender(name, "echo", _echo, [], True)
+
+
+def wsgi(environment: peers.Environment, name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
+    """Ours with the WSGI application and these options."""
+    return python_servers.ours(environment, APPLICATION, "wsgi", name, words=words, variables=spins(environment),
+                               pinned=pinned)
+
+
+@functools.cache
+def spins(environment: peers.Environment) -> dict[str, str]:
+    """What the WSGI application is told: turns of a loop for 50 µs."""
+    return {"BENCH_SPINS": _said(environment.program("python"), python_servers.folder_of(APPLICATION))}
+
+
+@functools.cache
+def turns() -> dict[str, str]:
+    """What the native programs are told: turns of a loop for a millisecond."""
+    return {"BENCH_TURNS": _said(_PROGRAMS / "workbench", "--count")}
+
+
+def _said(*command: str | Path) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def _contender(name: str, program: str, command: python_servers.Command, words: Sequence[str],
+               pinned: bool) -> Contender:
+    return Contender(name, _PROGRAMS / program, command, {"words": list(words)}, turns(), pinned)
+
+
+def _words(contender: Contender) -> list[str]:
+    words = contender.options["words"]
+    assert isinstance(words, list)
+    return words
+
+
+def _workbench(contender: Contender, place: Place) -> list[str]:
+    return [str(contender.program), "native", "--listen", f"127.0.0.1:{place.port}", *_words(contender)]
+
+
+def _loops(contender: Contender, place: Place) -> list[str]:
+    return [str(contender.program), str(place.port), "--work", *_words(contender)]
+
+
+def _echo(contender: Contender, place: Place) -> list[str]:
+    return [str(contender.program), str(place.port)]

@@ -1,0 +1,198 @@
+"""Equal threads, fast requests among slow ones: at a fresh server, at one that knows its routes, and beside bursts."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchlib import (chart, compare, figures, load, machine, metrics, peers, python_servers, rounds, servers, traffic,
+                      workbench)
+from benchlib.report import Report, say
+from benchlib.series import Schedule, Series, Table, Workload, bars, on_schedule
+
+TITLE = "Mixed load: fast requests among slow ones, equal threads"
+APPLICATION, HELLO = workbench.APPLICATION, workbench.HELLO
+OURS, NATIVE = python_servers.OURS, workbench.NATIVE
+THREADS = (4, 10)
+FAST, SLOW = traffic.bare("/", HELLO), traffic.bare("/sleep/50", HELLO)
+#: Requests a second, in the mixes and beside the bursts.
+RATE, BURST_RATE = 400, 200
+#: From the first request of a fresh server; after five seconds in which it may have learnt what is slow.
+FRESH = Workload(f"10 % sleep 50 ms, {RATE}/s, from the start", traffic.mixed(FAST, SLOW), Schedule(RATE, warm_up=0))
+LEARNT = Workload(f"10 % sleep 50 ms, {RATE}/s, warm", traffic.mixed(FAST, SLOW), Schedule(RATE, warm_up=5 / 6))
+BURST = Workload(f"30 slow at once every second, {BURST_RATE}/s fast", [FAST], Schedule(BURST_RATE))
+#: One burst, and how far apart they are: longer than four threads need for thirty times 50 ms.
+BURST_SIZE, BURST_EVERY_S = 30, 1.0
+#: Into the measured time, so that the first burst is not missed.
+BURST_LEAD_S = 0.1
+PAIRS = 5
+#: Fast p99 in milliseconds: a goal with four threads when the slow route is known; a gate beside bursts.
+GOAL_MS, GATE_BURST_MS = 2.0, 5.0
+#: The longest a request may wait while a thread is idle and the interpreter free, µs: the watcher's look.
+AUDIT_US = 1000.0
+
+
+@dataclass
+class Audit:
+    """What our servers say of requests that waited although a thread was idle: sums of the rounds, and the longest."""
+
+    figures: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def add(self, server: str, samples: Sequence[metrics.Sample]) -> None:
+        for sample in samples:
+            key = (server, sample.text)
+            join = max if "longest" in sample.name else sum
+            self.figures[key] = join((self.figures.get(key, 0.0), sample.value))
+
+    def lines(self) -> list[str]:
+        return [f"- {server}: {name} {value:g}" for (server, name), value in self.figures.items()]
+
+    def gates(self) -> list[str]:
+        lines = []
+        for (server, name), value in self.figures.items():
+            if "longest" in name:
+                limit = 0.0 if server.startswith(NATIVE) else AUDIT_US
+                lines.append(rounds.verdict(f"Gate, {server}: {name}", value, limit))
+        return lines
+
+
+def run(options: rounds.Options, folder: Path, report: Report) -> None:
+    rounds.need("taskset")
+    workbench.build()
+    environment = peers.environment(options)
+    assert LEARNT.schedule is not None
+    _, warm_up = LEARNT.schedule.lengths(options)
+    report.text(
+        f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
+        "Every server has the same number of threads for the application, on one core; the load is on another. Poisson "
+        f"schedules over {compare.CONNECTIONS} connections; latency from the scheduled time, of the fast requests "
+        "only. Slow ones have a path of their own. Every round starts every server anew: the first workload is "
+        f"measured from its first request, the second after {warm_up:.1f} s of the same, the third with bursts of slow "
+        f"requests over connections of their own. \"{NATIVE}\" is ours with a native handler, which peers are not "
+        f"compared with. {rounds.INTERVAL_NOTE}")
+    gates: list[str] = []
+    groups = []
+    for threads in THREADS:
+        table, audit = _measure(options, environment, threads, folder, report)
+        _write(report, table)
+        report.text(*audit.lines())
+        gates += [*_gates(table, threads), *audit.gates()]
+        groups += [(f"{_count(threads)}; {workload.name}: fast p99 in ms", bars(table, workload.name, 0.99))
+                   for workload in (FRESH, LEARNT, BURST)]
+    report.text("## Gates", "", *gates)
+    report.chart(chart.bars(TITLE, "", [group for group in groups if group[1]]))
+
+
+def _count(threads: int) -> str:
+    return f"{threads} threads"
+
+
+def _measure(options: rounds.Options, environment: peers.Environment, threads: int, folder: Path,
+             report: Report) -> tuple[Table, Audit]:
+    ours = f"{OURS}, {_count(threads)}"
+    words = ["--max-threads", str(threads)]
+    _, *others = python_servers.wsgi(environment, APPLICATION, threads, workbench.spins(environment))
+    mine = workbench.wsgi(environment, ours, words)
+    watched = servers.offers(mine.program, metrics.OPTION)
+    words += metrics.WORDS if watched else ()
+    candidates = [workbench.wsgi(environment, ours, words), *others,
+                  workbench.native(f"{NATIVE}, {_count(threads)}", words)]
+    chosen, skipped = rounds.present(options, candidates)
+    report.text(f"## {_count(threads)}")
+    report.text(*skipped)
+    table: Table = {}
+    audit = Audit()
+    failed: set[tuple[str, str]] = set()
+    for number in range(options.rounds(PAIRS, smoke=1)):
+        with compare.running(chosen, ours, folder, report) as up:
+            for workload in (FRESH, LEARNT, BURST):
+                say(f"mixed, {_count(threads)}, {workload.name}: round {number + 1}")
+                requests = traffic.write(folder / "requests", workload.requests)
+                for server in up:
+                    if (workload.name, server.name) in failed:
+                        continue
+                    series = table.setdefault((workload.name, server.name), Series())
+                    try:
+                        # Only a fast one is tried: a fresh server knows of no slow route yet.
+                        traffic.settle(server.name, server.port, [FAST])
+                        _round(options, server, workload, requests, number, series, folder)
+                    except load.WrongAnswer as error:
+                        if server.name == ours:
+                            raise
+                        failed.add((workload.name, server.name))
+                        del table[workload.name, server.name]
+                        say(f"left out: {error}")
+                        report.text(f"left out of {workload.name}: {error}")
+            if watched:
+                for server in up:
+                    if server.name.startswith((OURS, NATIVE)):
+                        audit.add(server.name, metrics.named(metrics.read(server.port), metrics.AUDIT))
+    return table, audit
+
+
+def _round(options: rounds.Options, server: servers.Server, workload: Workload, requests: Path, seed: int,
+           series: Series, folder: Path) -> None:
+    assert workload.schedule is not None
+    if workload is not BURST:
+        on_schedule(options, workload.schedule, server, requests, seed, series, folder)
+        return
+    seconds, warm_up = workload.schedule.lengths(options)
+    ended = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        bursts = pool.submit(_bursts, server, machine.cores()[1], warm_up + BURST_LEAD_S, seconds, ended)
+        try:
+            on_schedule(options, workload.schedule, server, requests, seed, series, folder)
+        finally:
+            ended.set()
+        if not bursts.result():
+            raise load.WrongAnswer(f"{server.name}: no burst was answered in time")
+
+
+def _bursts(server: servers.Server, core: int, first: float, seconds: float, ended: threading.Event) -> int:
+    """Bursts from `first` on until `seconds` later; how many there were."""
+    start = time.monotonic() + first
+    fired = 0
+    with machine.on_core(core):
+        while fired * BURST_EVERY_S < seconds - BURST_LEAD_S:
+            if ended.wait(max(0.0, start + fired * BURST_EVERY_S - time.monotonic())):
+                break
+            traffic.burst(server.name, server.port, SLOW, BURST_SIZE)
+            fired += 1
+    return fired
+
+
+def _write(report: Report, table: Table) -> None:
+    rows = []
+    for (workload, name), series in table.items():
+        cells = []
+        for share in (0.5, 0.99):
+            of = figures.spread(series.percentiles[share])
+            cells.append(f"{of.median:.2f} [{of.lower:.2f}, {of.upper:.2f}]")
+        rows.append([workload, name, *cells, f"{series.at(0.999):.2f}", f"{series.median('cpu'):.2f}",
+                     f"{100 * series.median('finished'):.0f} %"])
+    report.table(["workload", "server", "fast p50 ms", "fast p99 ms", "fast p99.9 ms", "CPU-s per 100,000", "answered"],
+                 rows)
+
+
+def _gates(table: Table, threads: int) -> list[str]:
+    ours = f"{OURS}, {_count(threads)}"
+    lines = []
+    for workload in (FRESH, LEARNT, BURST):
+        tails = {name: series.at(0.99) for (other, name), series in table.items() if other == workload.name}
+        if ours not in tails:
+            continue
+        mine = tails.pop(ours)
+        tails.pop(f"{NATIVE}, {_count(threads)}", None)
+        what = f"{_count(threads)}, {workload.name}: fast p99"
+        if tails:
+            best = min(tails, key=tails.__getitem__)
+            lines.append(rounds.verdict(f"Gate, {what} to the best peer's ({best})", mine / tails[best], 1.0))
+        if workload is LEARNT and threads == THREADS[0]:
+            lines.append(rounds.verdict(f"Goal, {what} in ms", mine, GOAL_MS))
+        if workload is BURST:
+            lines.append(rounds.verdict(f"Gate, {what} in ms", mine, GATE_BURST_MS))
+    return lines
