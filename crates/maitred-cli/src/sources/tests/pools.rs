@@ -304,8 +304,9 @@ fn keys_of_a_pool_are_checked_against_each_other() {
          max-threads to 3 or more"
     );
     assert_eq!(
-        error(&Case::new(&[]), &["--queue-high=5"]),
-        "--queue-high: queue-high 5 is less than queue-low 10 (default); set queue-low to 5 or less"
+        error(&Case::new(&[("maitred.toml", "queue-low = 10\n")]), &["--queue-high=5"]),
+        "maitred.toml:1: queue-low: queue-low 10 is greater than queue-high 5 (command line); set queue-high to 10 or \
+         more"
     );
     assert_eq!(
         error(&Case::new(&[]), &["--queue-low=90"]),
