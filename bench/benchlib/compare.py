@@ -113,6 +113,7 @@ def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, wo
             samples[server.name].append(Sample(meter.cpu_ns / closed.requests / 1e4, closed.rate, closed.p50 / 1e3,
                                                closed.p99 / 1e3, closed.failed))
             shares.append(meter.others)
+            rounds.rest(server)
     result = Result(workload.name, samples)
     _write(report, result, ours, shares)
     return result

@@ -82,6 +82,10 @@ def all_running(contenders: Sequence[servers.Contender], root: Path, folder: Pat
         yield [stack.enter_context(servers.running(each, root, folder, connections)) for each in contenders]
 
 
+#: Between two looks whether a server has come to rest, the share of a core below which it has, and how long that may take.
+REST_LOOK_S, IDLE_SHARE, MOST_REST_S = 0.05, 0.2, 10.0
+
+
 class Meter:
     """CPU time of a server's process tree between `start` and `stop`."""
 
@@ -102,6 +106,16 @@ class Meter:
 
     def _read(self) -> tuple[int, int, int]:
         return machine.cpu_ns(self._pid), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+
+
+def rest(server: servers.Server) -> None:
+    """Wait until the server has ended what it was asked in its window: the next one is measured on the same core."""
+    until = time.monotonic() + MOST_REST_S
+    while time.monotonic() < until:
+        before = machine.cpu_ns(server.pid)
+        time.sleep(REST_LOOK_S)
+        if machine.cpu_ns(server.pid) - before < IDLE_SHARE * REST_LOOK_S * 1e9:
+            return
 
 
 def timed(server: servers.Server, work: Callable[[], T]) -> Timed[T]:
