@@ -52,9 +52,10 @@ def test_the_order_of_startup_requests_and_shutdown(serve_asgi: Serve) -> None:
     server = serve_asgi(source=APP + ORDERLY)
     assert server.fetch("/").body == b"{'from': 'startup'}"
     assert server.stop() == 0
-    marks = ["started", "serving ASGI app.py:app on one event loop", "drained", "stopping", "stopped"]
-    assert sorted(marks, key=server.said.index) == marks, server.said
-    assert server.said.rstrip().endswith("stopped"), "nothing is amiss, nothing is said"
+    # What the server says goes through its log, and may come a moment after what the application prints.
+    for marks in (["started", "stopping", "stopped"], ["started", "serving ASGI app.py:app on one event loop", "drained"]):
+        assert sorted(marks, key=server.said.index) == marks, server.said
+    assert not re.search(r" (error|warn) ", server.said), "nothing is amiss, nothing is said"
 
 
 @pytest.mark.parametrize(
