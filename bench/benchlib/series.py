@@ -130,21 +130,24 @@ def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Pa
 
 
 def on_schedule(options: rounds.Options, schedule: Schedule, server: servers.Server, requests: Path, seed: int,
-                series: Series, folder: Path) -> Watch:
-    """One round on a schedule, the same one for the same seed; CPU and switches include the warm-up."""
+                series: Series, folder: Path, may_starve: bool = False) -> Watch:
+    """One round on a schedule, the same one for the same seed; CPU and switches include the warm-up.
+
+    With `may_starve`, a server that answers nothing has a latency of the whole schedule; else that is an error.
+    """
     seconds, warm_up = schedule.lengths(options)
     watch = Watch(server)
     watch.start()
     outcome = load.openloop(server.port, load.listed(requests), schedule.rate, seconds, warm_up, compare.CONNECTIONS,
                             folder, poisson=seed)
     watch.stop()
-    if outcome.wrong or outcome.broken or not outcome.answered:
+    if outcome.wrong or outcome.broken or not (outcome.answered or may_starve):
         raise load.WrongAnswer(f"{server.name}: {outcome.wrong} wrong answers, {outcome.broken} connections broke, "
                                f"{outcome.answered} right answers")
-    _note(series, watch, outcome.answered + int(schedule.rate * warm_up))
+    _note(series, watch, max(1, outcome.answered + int(schedule.rate * warm_up)))
     series.rate.append(schedule.rate)
     for share in SHARES:
-        series.percentiles[share].append(figures.percentile(outcome.latencies or [float("inf")], share) / 1e3)
+        series.percentiles[share].append(figures.percentile(outcome.latencies or [seconds * 1e6], share) / 1e3)
     series.finished.append(outcome.answered / outcome.scheduled)
     series.latencies.append(outcome.latencies)
     return watch

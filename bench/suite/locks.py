@@ -53,7 +53,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "10 % 200 µs of CPU, 10 % sleep 1 ms, 10 % sleep 50 ms. Saturation: "
         f"{compare.CONNECTIONS} busy connections, {SATURATION_THREADS} threads; 88 % hello, 10 % 200 µs of CPU, 2 % "
         "sleep 1 ms. Both with the server on all cores and the load on one of them. Counts are those of the measured "
-        f"time, from `{metrics.PATH}`; the longest wait is that since the server started, which is new for each load.")
+        f"time, from `{metrics.PATH}`; the longest wait is that since the server started, which is new for each load. A "
+        f"lock that was taken less than {GATE_CONTENDED:,} times meets its gate only without any contention.")
     languages = workbench.languages(options, lines)
     phases = []
     for language, environment in languages.items():

@@ -26,6 +26,8 @@ SCHEDULE = Schedule(200, 5.0)
 PAIRS = 5
 #: Percentile and how often its idle value.
 SHARE, GATE = 0.9, 1.5
+#: Reports per second when both threads of the pool sleep all the time, less a tenth.
+BOTH_AT_WORK = 18.0
 #: How much longer than the rest the reports are asked for: the start of the generator.
 SPARE_S = 1.0
 
@@ -96,7 +98,7 @@ def _measure(options: rounds.Options, up: Sequence[servers.Server], kind: str, s
             traffic.settle(server.name, server.port, [slow, REST])
             on_schedule(options, SCHEDULE, server, rest, number, beside.idle, folder)
             with _busy(options, server, reports, beside.reports):
-                on_schedule(options, SCHEDULE, server, rest, number, beside.rest, folder)
+                on_schedule(options, SCHEDULE, server, rest, number, beside.rest, folder, may_starve=True)
 
 
 @contextlib.contextmanager
@@ -135,6 +137,9 @@ def _gates(table: Table) -> list[str]:
             words = "Gate" if kind == SLEEPS else "For comparison"
             what = f"{words}, {name}, report {kind}: p90 of the rest to idle"
             lines.append(rounds.verdict(what, beside.ratio().median, GATE))
+            if kind == SLEEPS:
+                what = f"For comparison, {name}, report {kind}: reports/s of two threads"
+                lines.append(rounds.verdict(what, figures.spread(beside.reports).median, BOTH_AT_WORK, least=True))
     return lines or ["- No server has a pool: nothing to judge."]
 
 
