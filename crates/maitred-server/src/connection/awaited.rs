@@ -16,6 +16,7 @@
 //! which has no time limit as long as it makes progress.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
@@ -35,6 +36,7 @@ pub(super) struct Awaited {
     /// In monotonic nanoseconds, as the next.
     due: u64,
     began: u64,
+    limit: Duration,
     /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
     head: RequestHead,
     timed: Timed,
@@ -62,7 +64,8 @@ impl Connection {
         let limit = context.group.site.timeouts.request?;
         let timed = Timed::default();
         let due = context.now.saturating_add(nanos(limit));
-        self.awaited = Some(Box::new(Awaited { due, began, head: head.clone(), timed: timed.clone() }));
+        let awaited = Awaited { due, began, limit, head: head.clone(), timed: timed.clone() };
+        self.awaited = Some(Box::new(awaited));
         Some(timed)
     }
 
@@ -72,10 +75,10 @@ impl Connection {
     }
 
     /// The handler has got a part of a body that it reads as it comes: its time begins again.
-    pub(super) fn note_body_read(&mut self, group: &Group) {
-        if let (Some(awaited), Some(limit)) = (&mut self.awaited, group.site.timeouts.request) {
+    pub(super) fn note_body_read(&mut self) {
+        if let Some(awaited) = &mut self.awaited {
             // The timer finds out when it rings.
-            awaited.due = clock::monotonic().saturating_add(nanos(limit));
+            awaited.due = clock::monotonic().saturating_add(nanos(awaited.limit));
         }
     }
 
@@ -106,7 +109,7 @@ impl Connection {
         }
         if self.waits_for_body() {
             // For the peer, and body-timeout ends that.
-            self.note_body_read(context.group);
+            self.note_body_read();
             return None;
         }
         let awaited = self.awaited.take()?;
@@ -127,8 +130,8 @@ impl Connection {
     /// The engine's own answer, the last one of the connection.
     fn answer_in_its_place(&mut self, context: &mut Context<'_>, awaited: &Awaited) -> Turn {
         let site = &context.group.site;
-        let Awaited { began, head, .. } = awaited;
-        let seconds = site.timeouts.request.unwrap_or_default().as_secs_f64();
+        let Awaited { began, limit, head, .. } = awaited;
+        let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         site.log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
         let status = Status::GATEWAY_TIMEOUT;

@@ -249,7 +249,7 @@ impl Connection {
         };
         self.incoming = Some(incoming);
         if matches!(read, Ok(Some(_))) {
-            self.note_body_read(&reader.group);
+            self.note_body_read();
         }
         read
     }

@@ -211,7 +211,7 @@ impl Connection {
         match self.phase {
             Phase::Running => {
                 if self.tell_reader() {
-                    self.note_body_read(context.group);
+                    self.note_body_read();
                 } else {
                     self.note_wake_while_running(context);
                 }
