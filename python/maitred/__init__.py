@@ -4,9 +4,10 @@ The command ``maitred`` (or ``python -m maitred``) serves a WSGI or ASGI applica
 
     maitred app:app
 
-:func:`main` is the same command for programs that start it themselves.
+:func:`main` is the same command for programs that start it themselves. :class:`RequestTimeout` is what a WSGI application gets with
+``--interrupt`` in the middle of a request that takes longer than ``--request-timeout``.
 """
 
-from maitred._engine import __version__, main
+from maitred._engine import RequestTimeout, __version__, main
 
-__all__ = ["__version__", "main"]
+__all__ = ["RequestTimeout", "__version__", "main"]

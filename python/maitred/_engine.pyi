@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from os import PathLike
 
-__all__ = ["__version__", "main"]
+__all__ = ["RequestTimeout", "__version__", "main"]
 
 __version__: str
 """The version of the package."""
+
+class RequestTimeout(Exception):
+    """The request took longer than the server waits for a response, and the client has been told so.
+
+    Raised in the middle of application code with the option interrupt.
+    """
 
 def main(argv: Sequence[str | PathLike[str]]) -> int:
     """Runs the command with these arguments, the program's name first, and returns its exit code.

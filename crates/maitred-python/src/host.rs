@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::asgi::{self, AsgiSettings, LoopThread, StartError, StillThread};
+use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch};
@@ -24,6 +25,7 @@ pub(crate) struct PythonHost {
     // Known only once the command has read its configuration.
     error_log: Arc<OnceLock<ErrorLog>>,
     watch: Mutex<Option<Watch>>,
+    interrupter: OnceLock<Arc<Interrupter>>,
     /// The event loop of an ASGI application.
     event_loop: OnceLock<LoopThread>,
     still: Mutex<Option<StillThread>>,
@@ -45,6 +47,7 @@ impl PythonHost {
             leveled,
             error_log,
             watch: Mutex::default(),
+            interrupter: OnceLock::new(),
             event_loop: OnceLock::new(),
             still: Mutex::default(),
         })
@@ -69,6 +72,8 @@ impl PythonHost {
             return self.start_asgi(py, application, description, spec);
         }
         let handler = WsgiHandler::new(py, application, spec.max_threads, self.log.clone())?;
+        // Called once; a second application would be ignored.
+        let _ = self.interrupter.set(Arc::clone(handler.interrupter()));
         if let Some(limit) = spec.stuck_after {
             self.start_watch(py, limit);
         }
@@ -123,6 +128,9 @@ impl PythonHost {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(watch) = watch {
             watch.stop(py);
+        }
+        if let Some(interrupter) = self.interrupter.get() {
+            interrupter.stop(py);
         }
         let still = self.still.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(still) = still {

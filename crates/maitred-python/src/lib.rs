@@ -9,6 +9,7 @@ mod asgi;
 mod block;
 mod declared;
 mod host;
+mod interrupt;
 mod report;
 mod signals;
 mod stuck;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+pub use interrupt::RequestTimeout;
 pub use report::ErrorSink;
 pub use threads::PythonThreads;
 pub use wsgi::WsgiHandler;
@@ -37,6 +39,9 @@ const JOIN_LIMIT_AT_ONCE: Duration = Duration::from_millis(100);
 /// The native part of the Python package.
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::RequestTimeout;
+
     #[pymodule_export]
     use super::main;
 

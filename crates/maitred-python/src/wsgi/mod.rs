@@ -21,12 +21,15 @@ mod head;
 mod input;
 mod response;
 
+use std::sync::Arc;
+
 use maitred_http::Method;
 use maitred_runtime::{Exchange, Handler};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink};
 use callable::StartResponseType;
 use deliver::{Trouble, deliver};
@@ -40,6 +43,7 @@ pub struct WsgiHandler {
     environ: EnvironBuilder,
     start_response: StartResponseType,
     errors: Py<ErrorStream>,
+    interrupter: Arc<Interrupter>,
     log: ErrorSink,
 }
 
@@ -52,7 +56,13 @@ impl WsgiHandler {
     pub fn new(py: Python<'_>, application: Py<PyAny>, max_threads: usize, log: ErrorSink) -> PyResult<Self> {
         let errors = Py::new(py, ErrorStream::new(log.clone()))?;
         let environ = EnvironBuilder::new(py, errors.clone_ref(py), max_threads > 1)?;
-        Ok(Self { application, environ, start_response: StartResponseType::new(py)?, errors, log })
+        let start_response = StartResponseType::new(py)?;
+        Ok(Self { application, environ, start_response, errors, interrupter: Arc::default(), log })
+    }
+
+    /// What uses the interpreter when no request runs any more, to be stopped.
+    pub(crate) fn interrupter(&self) -> &Arc<Interrupter> {
+        &self.interrupter
     }
 
     fn answer(&self, py: Python<'_>, mut exchange: Exchange) -> PyResult<()> {
@@ -131,9 +141,15 @@ impl Handler for WsgiHandler {
         true
     }
 
-    fn handle(&self, exchange: Exchange) {
+    fn handle(&self, mut exchange: Exchange) {
         let _inside = crate::stuck::enter(&exchange.request().head);
+        let interruptible = self.interrupter.enter(&mut exchange);
+        if exchange.is_dead() {
+            // Answered before it could be interrupted.
+            return;
+        }
         Python::attach(|py| {
+            let _interruptible = interruptible;
             if let Err(error) = self.answer(py, exchange) {
                 // The exchange was dropped on the way, so the peer has its 500.
                 report::write(py, &self.log, &report::traceback(py, &error));

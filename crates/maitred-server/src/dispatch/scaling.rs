@@ -32,7 +32,7 @@ pub(crate) struct Rule {
     pub(crate) max: usize,
     /// Requests that may wait.
     pub(crate) capacity: usize,
-    /// Up to so many per cent of the capacity no thread is made; 0: every waiting request is a reason for one.
+    /// Below so many per cent of the capacity no thread is made; 0: every waiting request is a reason for one.
     pub(crate) low: u32,
     /// Above so many per cent threads are made in parallel; 100 or more: never.
     pub(crate) high: u32,
@@ -79,7 +79,7 @@ impl Rule {
         }
     }
 
-    /// Requests up to which no thread is made: the capacity's percentage, rounded down.
+    /// Requests below which no thread is made: the capacity's percentage, rounded down.
     pub(crate) fn low_mark(&self) -> usize {
         share(self.capacity, self.low)
     }
@@ -95,6 +95,11 @@ impl Rule {
         self.min.min(self.max)
     }
 
+    /// Whether so few wait that no thread is made.
+    fn is_below_low(&self, queued: usize) -> bool {
+        queued == 0 || queued < self.low_mark()
+    }
+
     fn is_above_low(&self, queued: usize) -> bool {
         queued > self.low_mark()
     }
@@ -105,7 +110,7 @@ impl Rule {
 
     /// Whether one more thread may be made because requests wait. Never beyond the most; always below the least, and
     /// where no thread exists or is on its way: a request that waits there would wait for ever. Otherwise by the marks:
-    /// not up to the low one, one at a time up to the high one, in parallel beyond it.
+    /// not below the low one, one at a time up to the high one, in parallel beyond it.
     ///
     /// A request below the low mark does not wait for ever either: a thread exists, and looks at the queue before it
     /// rests.
@@ -116,7 +121,7 @@ impl Rule {
         }
         threads == 0
             || threads < self.min
-            || (self.is_above_low(queued) && (starting == 0 || self.is_above_high(queued)))
+            || (!self.is_below_low(queued) && (starting == 0 || self.is_above_high(queued)))
     }
 
     /// Whether a thread ends that has had nothing to do since `idle_since`; both times in nanoseconds of one clock.

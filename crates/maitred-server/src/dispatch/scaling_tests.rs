@@ -17,8 +17,8 @@ fn the_marks_say_when_a_thread_is_made() {
     for (queued, threads, starting, may, why) in [
         (0, 5, 0, false, "nothing waits"),
         (99, 5, 0, false, "below the low mark"),
-        (100, 5, 0, false, "at the low mark"),
-        (101, 5, 0, true, "above the low mark: one"),
+        (100, 5, 0, true, "at the low mark: one"),
+        (100, 6, 1, false, "one at a time"),
         (101, 6, 1, false, "one at a time"),
         (800, 6, 1, false, "at the high mark: still one at a time"),
         (801, 6, 1, true, "above the high mark: in parallel"),
@@ -74,13 +74,14 @@ fn the_marks_are_those_of_the_present_limits() {
     assert!(smaller.may_create(waiting), "300 are above 80 % of 300");
     assert!(!Rule { max: 5, ..smaller }.may_create(waiting));
     assert!(Rule { min: 6, ..RULE }.may_create(load(0, 5, 1)));
+    assert!(!RULE.may_create(load(99, 5, 0)) && smaller.may_create(load(30, 5, 0)));
     for (capacity, low, mark) in
         [(0, 10, 0), (5, 10, 0), (19, 10, 1), (usize::MAX, 10, usize::MAX / 100 * 10 + 1)]
     {
         assert_eq!(Rule { capacity, low, ..RULE }.low_mark(), mark, "{low} % of {capacity}");
     }
     let most = Rule { capacity: usize::MAX, low: u32::MAX, ..RULE };
-    assert!(!most.may_create(load(usize::MAX, 5, 0)), "nothing overflows");
+    assert!(!most.may_create(load(usize::MAX - 1, 5, 0)), "nothing overflows");
 }
 
 #[test]

@@ -1,0 +1,122 @@
+"""Requests that take longer than the server waits for a response: 504, and what the application hears of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from conftest import Serve
+
+LIMIT = ("--request-timeout", "0.3", "--max-threads", "1")
+
+# `/stands` waits in a call of C until somebody opens the FIFO for writing.
+WSGI = """
+import os
+import maitred
+os.mkfifo("door")
+
+def app(environ, start_response):
+    path = environ["PATH_INFO"]
+    try:
+        if path == "/stands":
+            open("door").close()
+        while path in ("/computes", "/catches"):
+            pass
+    except maitred.RequestTimeout as error:
+        print("caught", repr(error), flush=True)
+        if path != "/catches":
+            raise
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    print("answers", path, flush=True)
+    return [b"through"]
+"""
+
+ASGI = """
+import asyncio
+door = asyncio.Event()
+
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        return
+    if scope["path"] == "/listens":
+        while (message := await receive())["type"] == "http.request":
+            pass
+        print("heard", message["type"], flush=True)
+        return
+    if scope["path"] == "/waits":
+        await door.wait()
+    if scope["path"] == "/opens":
+        door.set()
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"through"})
+    except OSError as error:
+        print("cannot send:", type(error).__name__, flush=True)
+"""
+
+
+def test_the_client_gets_504_and_the_application_goes_on(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*LIMIT, source=WSGI)
+    reply = server.fetch("/stands?token=secret")
+    assert (reply.status, reply.headers["Connection"]) == (504, "close")
+    assert reply.body == b"504 Gateway Timeout: no response within 0.3 s\n"
+    server.wait_for(r" error 127\.0\.0\.1:\d+: GET /stands: no response within 0\.3 s; 504\n")
+    # A request that waits for the only thread has the same limit, and is never run.
+    assert server.fetch("/waits").status == 504
+    (tmp_path / "door").write_text("")
+    server.wait_for("answers /stands\n")
+    assert server.fetch("/then").body == b"through"
+    assert server.stop() == 0, server.said
+    assert "answers /waits" not in server.said
+    assert "Traceback" not in server.said and "secret" not in re.sub(r'"GET .*', "", server.said)
+
+
+def test_without_the_limit_nothing_is_timed(serve: Serve, tmp_path: Path) -> None:
+    server = serve("--max-threads", "1", source=WSGI)
+    connection = server.connect()
+    connection.request("GET", "/stands")
+    (tmp_path / "door").write_text("")
+    assert connection.getresponse().read() == b"through"
+    connection.close()
+
+
+def test_an_interrupted_request_is_logged_with_its_place(serve: Serve) -> None:
+    # The whole stack is looked at: without the validator's frames.
+    server = serve(*LIMIT, "--interrupt", source=WSGI, checked=False)
+    assert server.fetch("/computes").status == 504
+    server.wait_for(r"caught RequestTimeout\(\)\n")
+    entry = server.wait_for(r"GET /computes: the application raised an exception\n(.*\n)+?maitred\.RequestTimeout\n")
+    assert re.search(r'File ".*app\.py", line \d+, in app\n', entry[0])
+    # The thread serves on, and nothing of it is left there.
+    assert server.fetch("/then").body == b"through"
+    assert server.stop() == 0, server.said
+
+
+def test_an_application_may_catch_the_interruption(serve: Serve) -> None:
+    server = serve(*LIMIT, "--interrupt", source=WSGI)
+    assert server.fetch("/catches").status == 504
+    server.wait_for("answers /catches\n")
+    assert server.fetch("/then").body == b"through"
+    assert server.stop() == 0, server.said
+    assert "Traceback" not in server.said
+
+
+def test_a_call_of_c_is_interrupted_when_it_returns(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*LIMIT, "--interrupt", source=WSGI)
+    assert server.fetch("/stands").status == 504
+    (tmp_path / "door").write_text("")
+    server.wait_for(r"GET /stands: the application raised an exception\n")
+    assert server.fetch("/then").body == b"through"
+    assert server.stop() == 0, server.said
+
+
+def test_an_asgi_application_is_told_as_if_the_client_had_left(serve_asgi: Serve) -> None:
+    server = serve_asgi("--request-timeout", "0.3", "--interrupt", source=ASGI)
+    assert server.fetch("/listens").status == 504
+    server.wait_for("heard http.disconnect\n")
+    assert server.fetch("/waits").status == 504
+    assert server.fetch("/opens").status == 200
+    server.wait_for("cannot send: ClientDisconnected\n")
+    assert server.fetch("/then").body == b"through"
+    assert server.stop() == 0, server.said
+    assert "Traceback" not in server.said
