@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
@@ -14,7 +15,7 @@ use harness::{
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Events, Interest, Poller, Waker};
 use maitred_runtime::{
-    EventLoop, Exchange, Flow, Handler, Last, Observe, ThreadBody, ThreadHost, Turned, Turns,
+    EventLoop, Exchange, Flow, Handler, Last, Observe, SendError, ThreadBody, ThreadHost, Turned, Turns,
 };
 use maitred_server::Routes;
 use maitred_server::static_files::{StaticFiles, StaticSettings};
@@ -108,6 +109,10 @@ struct Looped {
 
 /// A server with files below `/files` and `handler` for the rest.
 fn looped(handler: impl FnOnce(Arc<Tasks>) -> Arc<dyn Handler>) -> Looped {
+    looped_with(None, handler)
+}
+
+fn looped_with(limit: Option<Duration>, handler: impl FnOnce(Arc<Tasks>) -> Arc<dyn Handler>) -> Looped {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "static").unwrap();
     let tasks = Arc::new(Tasks { list: Mutex::default(), waker: Waker::new().unwrap() });
@@ -117,6 +122,7 @@ fn looped(handler: impl FnOnce(Arc<Tasks>) -> Arc<dyn Handler>) -> Looped {
     let routes = Routes::new().with_static("/files", files).with_application(handler(Arc::clone(&tasks)));
     let mut settings = settings(routes);
     settings.threads = Arc::new(Loop { tasks, told, ended });
+    settings.timeouts.request = limit;
     Looped { running: start(settings), told: hear, ended: end, _folder: folder }
 }
 
@@ -189,6 +195,53 @@ fn while_the_loop_stands_still_files_are_served_and_pages_wait() {
     assert!(!looped.told.recv_timeout(PATIENCE).unwrap(), "the loop is back");
     assert!(read_all(&mut stuck).ends_with("page"));
     assert!(read_all(&mut page).ends_with("page"));
+}
+
+#[test]
+fn while_the_loop_stands_still_requests_time_out() {
+    let (open, door) = mpsc::channel::<()>();
+    let door = Mutex::new(door);
+    let (ran, seen) = mpsc::channel();
+    let looped = looped_with(Some(Duration::from_millis(300)), |_| {
+        handler(move |exchange| {
+            let path = exchange.request().head.path().to_vec();
+            if path == b"/stuck" {
+                door.lock().unwrap().recv().unwrap();
+            }
+            ran.send(path).unwrap();
+            text(exchange, "page");
+        })
+    });
+    let mut both = [connect(looped.running.address), connect(looped.running.address)];
+    both[0].write_all(&get("/stuck")).unwrap();
+    assert!(looped.told.recv_timeout(PATIENCE).unwrap(), "the driver has taken over");
+    both[1].write_all(&get("/waits")).unwrap();
+    for stream in &mut both {
+        assert!(read_all(stream).starts_with("HTTP/1.1 504 "));
+    }
+    open.send(()).unwrap();
+    assert!(exchange(looped.running.address, &get_last("/then")).ends_with("page"));
+    let seen: Vec<_> = (0..2).map(|_| seen.recv_timeout(PATIENCE).unwrap()).collect();
+    assert_eq!(seen, [b"/stuck".to_vec(), b"/then".to_vec()]);
+}
+
+#[test]
+fn a_task_that_takes_too_long_answers_nobody() {
+    let (kept, keep) = mpsc::channel();
+    let kept = Mutex::new(kept);
+    let looped = looped_with(Some(Duration::from_millis(300)), |tasks| {
+        handler(move |exchange| match exchange.request().head.path() {
+            b"/kept" => kept.lock().unwrap().send((Arc::clone(&tasks), exchange)).unwrap(),
+            _ => text(exchange, "page"),
+        })
+    });
+    assert!(exchange(looped.running.address, &get("/kept")).starts_with("HTTP/1.1 504 "));
+    let (tasks, late) = keep.recv_timeout(PATIENCE).unwrap();
+    let (send, sent) = mpsc::channel();
+    let head = ResponseHead::new(Status::OK);
+    tasks.call_soon(move || send.send((late.is_dead(), late.respond(head, "late"))).unwrap());
+    assert_eq!(sent.recv_timeout(PATIENCE).unwrap(), (true, Err(SendError::Closed)));
+    assert!(exchange(looped.running.address, &get_last("/then")).ends_with("page"));
 }
 
 #[test]
