@@ -56,7 +56,7 @@ async def app(scope, receive, send):
 
 
 def test_the_client_gets_504_and_the_application_goes_on(serve: Serve, tmp_path: Path) -> None:
-    server = serve(*LIMIT, source=WSGI)
+    server = serve(*LIMIT, "--max-lost-threads", "0", source=WSGI)
     reply = server.fetch("/stands?token=secret")
     assert (reply.status, reply.headers["Connection"]) == (504, "close")
     assert reply.body == b"504 Gateway Timeout: no response within 0.3 s\n"
@@ -69,6 +69,27 @@ def test_the_client_gets_504_and_the_application_goes_on(serve: Serve, tmp_path:
     assert server.stop() == 0, server.said
     assert "answers /waits" not in server.said
     assert "Traceback" not in server.said and "secret" not in re.sub(r'"GET .*', "", server.said)
+
+
+def test_a_thread_that_is_lost_is_replaced_until_it_returns(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*LIMIT, "--max-lost-threads", "1", "--metrics-path", "/metrics", source=WSGI)
+
+    def lost_and_threads() -> list[bytes]:
+        return re.findall(rb'^maitred_pool_threads(?:_lost)?{pool="default"} (\d+)$', server.fetch("/metrics").body, re.M)
+
+    assert server.fetch("/stands").status == 504
+    assert server.fetch("/other").body == b"through", "another thread"
+    assert lost_and_threads() == [b"2", b"1"]
+    assert server.fetch("/stands").status == 504
+    assert server.fetch("/third").status == 504, "as many are lost as are replaced"
+    for _ in range(2):
+        (tmp_path / "door").write_text("")
+    server.wait_for("answers /stands\n(.*\n)*.*answers /stands\n")
+    assert server.fetch("/then").body == b"through"
+    # One of the two ends after its answer has left.
+    assert any(lost_and_threads() == [b"1", b"0"] for _ in range(1000))
+    assert server.stop() == 0, server.said
+    assert "answers /third" not in server.said
 
 
 def test_without_the_limit_nothing_is_timed(serve: Serve, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ impl Server {
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
         let pool_map = PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?;
         let scheduler = match settings.threads.event_loop() {
-            Some(event_loop) => Scheduler::for_loop(event_loop)?,
+            Some(event_loop) => Scheduler::for_loop(event_loop, first.limits)?,
             None => Scheduler::new(&first, &settings.pools, processors, settings.threads.is_exclusive())?,
         };
         let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads, pool_map)?);

@@ -122,7 +122,7 @@ fn looped_with(limit: Option<Duration>, handler: impl FnOnce(Arc<Tasks>) -> Arc<
     let routes = Routes::new().with_static("/files", files).with_application(handler(Arc::clone(&tasks)));
     let mut settings = settings(routes);
     settings.threads = Arc::new(Loop { tasks, told, ended });
-    settings.timeouts.request = limit;
+    settings.pool.limits.request_timeout = limit;
     Looped { running: start(settings), told: hear, ended: end, _folder: folder }
 }
 

@@ -147,7 +147,10 @@ fn the_answer_to_head_has_no_body() {
 
 #[test]
 fn a_request_that_waits_for_a_thread_times_out_and_never_runs() {
-    let (running, test) = serve(|settings| settings.pool.limits.max_threads = 1);
+    let (running, test) = serve(|settings| {
+        settings.pool.limits.max_threads = 1;
+        settings.pool.limits.max_lost = 0;
+    });
     let mut held = connect(running.address);
     held.write_all(&get("/hold")).unwrap();
     assert_eq!(test.hear(), "/hold");

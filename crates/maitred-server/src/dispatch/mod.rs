@@ -215,12 +215,12 @@ impl<J: Send> Scheduler<J> {
         Ok(scheduler)
     }
 
-    /// A scheduler for an event loop.
+    /// A scheduler for an event loop; of the limits of the only pool those of threads do not hold.
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
-        let limits = PoolLimits { min_threads: 0, max_threads: 0, ..PoolLimits::default() };
+    pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>, limits: PoolLimits) -> io::Result<Self> {
+        let limits = PoolLimits { min_threads: 0, max_threads: 0, ..limits };
         let none = PoolSettings { limits, ..PoolSettings::default() };
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(&none, &[], 1, false)? })
     }

@@ -47,6 +47,8 @@ pub(crate) struct Pool<J> {
     queued: AtomicUsize,
     /// Slow requests that wait, likewise.
     slow_waiting: AtomicUsize,
+    /// Threads that run slow requests, or are being found for one.
+    pub(super) slow_inside: AtomicUsize,
     /// Parked threads, likewise, and since when there are any, in monotonic nanoseconds.
     parked: AtomicUsize,
     parked_since: AtomicU64,
@@ -67,8 +69,6 @@ pub(super) struct Queue<J> {
     jobs: VecDeque<Waiting<J>>,
     /// Requests of routes that are slow again and again, and wait for one of the threads that may run them.
     pub(super) slow: VecDeque<Waiting<J>>,
-    /// Threads that run such requests.
-    pub(super) slow_inside: usize,
     capacity: usize,
     overflow: Overflow,
     /// Requests that have waited, and that were refused, so far.
@@ -170,7 +170,6 @@ impl<J> Pool<J> {
         let queue = Queue {
             jobs: VecDeque::new(),
             slow: VecDeque::new(),
-            slow_inside: 0,
             capacity: limits.queue,
             overflow: limits.overflow,
             waited: 0,
@@ -195,6 +194,7 @@ impl<J> Pool<J> {
             exclusive,
             queued: AtomicUsize::new(0),
             slow_waiting: AtomicUsize::new(0),
+            slow_inside: AtomicUsize::new(0),
             parked: AtomicUsize::new(0),
             parked_since: AtomicU64::new(0),
             max: AtomicUsize::new(0),

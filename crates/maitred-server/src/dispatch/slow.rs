@@ -4,6 +4,8 @@
 //! its place; whatever it does, nobody finds out first that it stands still. When as many such requests run as may,
 //! further ones wait, and a fast request finds a thread.
 
+use maitred_io::sync::atomic::Ordering;
+
 use super::pool::{Call, Pool, Queue, Slow};
 
 /// One of so many threads is kept for other requests, and one at least.
@@ -15,40 +17,50 @@ pub(super) fn slow_limit(max: usize) -> usize {
 }
 
 impl<J> Pool<J> {
+    /// Takes one of the places for slow requests, if one is free.
+    fn enter_slow(&self) -> bool {
+        let limit = slow_limit(self.max());
+        let more = |inside| (inside < limit).then_some(inside + 1);
+        self.slow_inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
     /// Finds a thread for a request of a slow route.
     pub(super) fn pass_slow(&self, job: J, now: u64) -> Slow<J> {
-        let mut queue = self.lock();
-        if queue.slow_inside >= slow_limit(self.max()) {
+        if !self.enter_slow() {
+            let mut queue = self.lock();
             if queue.is_full() {
                 return Slow::Refuse(job);
             }
             self.push_slow(&mut queue, job, now);
-            return Slow::Passed(Call::Nothing);
+            drop(queue);
+            // One of those inside may have looked for another one before.
+            return self.next_slow().map_or(Slow::Passed(Call::Nothing), |next| self.place_slow(next, now));
         }
-        queue.slow_inside += 1;
-        // Held on: who looks for slow requests meanwhile finds this one's place taken, or the request.
+        self.place_slow(job, now)
+    }
+
+    /// Finds a thread for a slow request that has its place.
+    fn place_slow(&self, job: J, now: u64) -> Slow<J> {
         let job = match self.give(job) {
             Ok(()) => return Slow::Passed(Call::Unparked),
             Err(job) => job,
         };
         if self.call_for_one_more() {
-            queue.slow_inside -= 1;
-            self.push_slow(&mut queue, job, now);
+            self.wait_slow(job, now);
             return Slow::Passed(Call::Spawn);
         }
         Slow::Run(job)
     }
 
-    /// Has a slow request wait, whose place for such requests the caller gives back.
+    /// Has a slow request wait, whose place the caller gives back: for a thread that begins, or ends its request.
     pub(super) fn wait_slow(&self, job: J, now: u64) {
-        let mut queue = self.lock();
-        queue.slow_inside -= 1;
-        self.push_slow(&mut queue, job, now);
+        self.push_slow(&mut self.lock(), job, now);
+        self.slow_inside.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether a slow request waits that may run.
     pub(super) fn has_slow(&self) -> bool {
-        self.slow_waiting() > 0 && self.lock().slow_inside < slow_limit(self.max())
+        self.slow_waiting() > 0 && self.slow_inside.load(Ordering::SeqCst) < slow_limit(self.max())
     }
 
     fn push_slow(&self, queue: &mut Queue<J>, job: J, now: u64) {
@@ -56,34 +68,30 @@ impl<J> Pool<J> {
         self.count_slow(queue);
     }
 
-    /// A slow request for this thread, which then holds one of the places for them.
+    /// A slow request for this thread, which then has a place.
     pub(super) fn next_slow(&self) -> Option<J> {
-        if self.slow_waiting() == 0 {
+        if self.slow_waiting() == 0 || !self.enter_slow() {
             return None;
         }
+        let next = self.pop_slow();
+        if next.is_none() {
+            self.slow_inside.fetch_sub(1, Ordering::SeqCst);
+        }
+        next
+    }
+
+    fn pop_slow(&self) -> Option<J> {
         let mut queue = self.lock();
-        if queue.slow_inside >= slow_limit(self.max()) {
-            return None;
-        }
-        let waiting = queue.slow.pop_front()?;
-        queue.slow_inside += 1;
+        let waiting = queue.slow.pop_front();
         self.count_slow(&queue);
-        Some(waiting.job)
+        waiting.map(|waiting| waiting.job)
     }
 
     /// A slow request has ended: the next one for this thread, which else gives its place back.
     pub(super) fn end_slow(&self) -> Option<J> {
-        let mut queue = self.lock();
-        let next = match queue.slow_inside > slow_limit(self.max()) {
-            // Fewer may run since the limits were changed.
-            true => None,
-            false => queue.slow.pop_front(),
-        };
-        if next.is_none() {
-            queue.slow_inside -= 1;
-        }
-        self.count_slow(&queue);
-        next.map(|waiting| waiting.job)
+        // Given back before it is looked for: whoever makes one wait looks for a place afterwards.
+        self.slow_inside.fetch_sub(1, Ordering::SeqCst);
+        self.next_slow()
     }
 }
 
