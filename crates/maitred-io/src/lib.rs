@@ -16,6 +16,7 @@
 //! | [`clock`] | monotonic time and dates |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches |
+//! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
 pub mod clock;
@@ -27,3 +28,4 @@ pub mod poller;
 pub mod socket;
 pub mod sync;
 pub mod timers;
+pub mod usage;

@@ -192,7 +192,7 @@ impl Connection {
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
     ) -> Turn {
-        let (target, route) = self.target(context, &incoming.request.head, path);
+        let (target, measure) = self.target(context, &incoming.request.head, path);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
@@ -209,7 +209,7 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler, exchange, target, route, timed });
+        context.job = Some(Job { handler, exchange, target, measure, timed });
         Turn::Run
     }
 
@@ -225,9 +225,8 @@ impl Connection {
             let normal = target::normalise(head.path(), path).is_ok();
             map.find(head, if normal { path } else { head.path() }, self.peer.ip())
         });
-        let looked_up = group.slowness.look_up(head, context.now, &group.site.log);
-        let slow = looked_up.is_some_and(|(_, slow)| slow);
-        (Target { pool, slow }, looked_up.map(|(route, _)| route))
+        let known = group.slowness.look_up(head, context.now, &group.site.log);
+        (Target { pool, slow: known.slow }, known.measure)
     }
 
     /// Our own address: the listener's, unless it listens on all.

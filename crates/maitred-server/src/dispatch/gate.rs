@@ -263,12 +263,13 @@ impl<J> Pool<J> {
     /// The runner whose last return was `mine` has something to run beside the others. Whoever watches takes over
     /// at once; false when nobody does and another thread is to be called.
     pub(super) fn step_aside(&self, mine: u64, now: u64) -> bool {
-        let _queue = self.lock();
+        let queue = self.lock();
         if self.gate.since.load(Ordering::SeqCst) != mine {
             return true;
         }
         self.gate.since.store(0, Ordering::SeqCst);
         let watched = self.gate.is_watched();
+        drop(queue);
         if watched {
             self.gate.alarm.set(now);
         }
@@ -277,12 +278,14 @@ impl<J> Pool<J> {
 
     /// Has a parked thread watch, if none does. False when nobody is parked.
     pub(super) fn call_watcher(&self) -> bool {
-        let _queue = self.lock();
+        let queue = self.lock();
         if self.gate.is_watched() {
             return true;
         }
         let Some(place) = self.take_parked() else { return false };
         self.gate.watched.store(true, Ordering::SeqCst);
+        // A call is a system call.
+        drop(queue);
         place.watch();
         true
     }

@@ -122,6 +122,12 @@ impl LearntRoutes {
         })
     }
 
+    /// Whether a request of this route has been slow lately.
+    pub(crate) fn knows(&self, key: Key) -> bool {
+        self.is_watching()
+            && self.bucket(key).iter().any(|word| Entry(word.load(Ordering::Relaxed)).is_of(key))
+    }
+
     /// Notes that a request has been in the application for `nanos`. To be called after each slow one, and after fast
     /// ones while [`is_watching`](Self::is_watching) says so; `now` in seconds of a clock that does not go back.
     pub(crate) fn note(&self, key: Key, nanos: u64, now: u64) -> Option<Change> {

@@ -48,6 +48,7 @@ use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use driver::Driver;
 pub(crate) use figures::PoolFigures;
+pub(crate) use learnt::Key as Route;
 use looped::{LoopTurns, Looped};
 use pool::{Call, Pool, Slow};
 use ready::Ready;
@@ -60,6 +61,8 @@ const STOP: u64 = u64::MAX - 1;
 pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// A request that needs an application thread.
     type Job: Send;
+    /// What is measured of a request.
+    type Measured;
 
     /// The scheduler of this.
     fn scheduler(&self) -> &Scheduler<Self::Job>;
@@ -79,11 +82,11 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// Where `job` is to run.
     fn target(&self, job: &Self::Job) -> Target;
 
-    /// Runs application code, and says which route it was.
-    fn run(&self, job: Self::Job) -> Option<Route>;
+    /// Runs application code.
+    fn run(&self, job: Self::Job) -> Option<Self::Measured>;
 
-    /// A request of `route` was in the application for `nanos`, until `now`, both in nanoseconds.
-    fn note_run(&self, route: Option<Route>, nanos: u64, now: u64);
+    /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
+    fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
 
     /// Answers that there is no room for `job`.
     fn refuse(&self, job: Self::Job);
@@ -111,9 +114,6 @@ pub(crate) struct Target {
     /// Its route is slow again and again.
     pub(crate) slow: bool,
 }
-
-/// A route, as [`Serve::note_run`] knows it.
-pub(crate) type Route = learnt::Key;
 
 /// How the thread that has read a request goes on with it.
 enum Here<J> {
@@ -441,9 +441,9 @@ impl<J: Send> Scheduler<J> {
 }
 
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
-    let route = server.run(job);
+    let measured = server.run(job);
     let ended = clock::monotonic();
-    server.note_run(route, ended.saturating_sub(now), ended);
+    server.note_run(measured, ended.saturating_sub(now), ended);
     ended
 }
 

@@ -12,7 +12,7 @@ use maitred_io::sync::{Condvar, Mutex, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
-use super::{Route, Scheduler, Serve, Target, run_driver, work};
+use super::{Scheduler, Serve, Target, run_driver, work};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
@@ -87,6 +87,7 @@ impl Model {
 
 impl Serve for Model {
     type Job = usize;
+    type Measured = ();
 
     fn scheduler(&self) -> &Scheduler<usize> {
         &self.scheduler
@@ -111,7 +112,7 @@ impl Serve for Model {
         self.kinds[*event].target()
     }
 
-    fn note_run(&self, _: Option<Route>, _: u64, _: u64) {}
+    fn note_run(&self, _: Option<()>, _: u64, _: u64) {}
 
     fn refuse(&self, event: usize) {
         panic!("nothing is refused: {event}");
@@ -121,7 +122,7 @@ impl Serve for Model {
         self.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize) -> Option<Route> {
+    fn run(&self, event: usize) -> Option<()> {
         if self.kinds[event].is_counted() {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }

@@ -283,6 +283,8 @@ impl<J> Pool<J> {
     fn call(&self, grow: impl FnOnce(&mut Idle<J>, usize) -> bool) -> Call {
         let mut idle = self.idle.lock();
         if let Some(place) = self.pop_parked(&mut idle) {
+            // A call is a system call.
+            drop(idle);
             place.call();
             return Call::Unparked;
         }

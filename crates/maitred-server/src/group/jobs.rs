@@ -12,6 +12,7 @@ use maitred_runtime::{Exchange, Handler, InvocationType};
 
 use super::claim::Signals;
 use super::slots::Token;
+use super::slowness::Measured;
 use super::{ALARM, Group};
 use crate::connection::Timed;
 use crate::dispatch::{Route, Scheduler, Serve, Target, panic_text, work};
@@ -26,8 +27,8 @@ pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
     pub(crate) target: Target,
-    /// Its route, where routes are watched.
-    pub(crate) route: Option<Route>,
+    /// Its route, if it is to be measured.
+    pub(crate) measure: Option<Route>,
     /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
     pub(crate) timed: Option<Timed>,
 }
@@ -45,6 +46,7 @@ impl Job {
 
 impl Serve for Group {
     type Job = Job;
+    type Measured = Measured;
 
     fn scheduler(&self) -> &Scheduler<Job> {
         &self.scheduler
@@ -90,12 +92,13 @@ impl Serve for Group {
         job.target
     }
 
-    fn run(&self, job: Job) -> Option<Route> {
+    fn run(&self, job: Job) -> Option<Measured> {
         if job.is_dead() {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, exchange, route, timed, target } = job;
+        let Job { handler, exchange, measure, timed, target } = job;
+        let measured = measure.map(Measured::begin);
         if let Some(timed) = &timed {
             timed.enter();
         }
@@ -109,11 +112,11 @@ impl Serve for Group {
         if let Some(entered) = entered {
             self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));
         }
-        route
+        measured
     }
 
-    fn note_run(&self, route: Option<Route>, nanos: u64, now: u64) {
-        self.slowness.note(route, nanos, now);
+    fn note_run(&self, measured: Option<Measured>, nanos: u64, now: u64) {
+        self.slowness.note(measured, nanos, now);
     }
 
     fn refuse(&self, job: Job) {
