@@ -333,11 +333,16 @@ impl<J> Pool<J> {
         }
         let mut queue = self.lock();
         let since = queue.oldest()?;
-        if !self.exclusive && self.parked.load(Ordering::SeqCst) > 0 {
-            let idle = self.parked_since.load(Ordering::Relaxed);
+        if let (false, Some(idle)) = (self.exclusive, self.idle_since()) {
             self.audit.add(clock::monotonic().saturating_sub(since.max(idle)));
         }
         self.pop_from(&mut queue)
+    }
+
+    /// Since when a thread has been parked, in monotonic nanoseconds, if one is.
+    pub(super) fn idle_since(&self) -> Option<u64> {
+        let parked = self.parked.load(Ordering::SeqCst) > 0;
+        parked.then(|| self.parked_since.load(Ordering::Relaxed))
     }
 
     /// Counts a thread that must be made at the start.
