@@ -15,7 +15,8 @@ use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{PoolLimits, PoolRule, Settings, Strategy};
+use crate::route::Routes;
+use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, Settings, Strategy};
 use crate::site::Site;
 use crate::spool::{self, Medium, Open, Spooler};
 
@@ -119,9 +120,7 @@ impl Server {
         let mut first = settings.pool;
         let limits = &mut first.limits;
         limits.max_threads = if first.strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
-        // Files alone never block a thread, so no further one would ever be called: one a processor.
-        let least = if site.routes.has_application() { 1 } else { processors };
-        limits.min_threads = limits.min_threads.max(least).min(limits.max_threads);
+        limits.min_threads = limits.min_threads.max(least_threads(&site.routes)).min(limits.max_threads);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
         let pool_map = PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?;
         let scheduler = match settings.threads.event_loop() {
@@ -176,10 +175,15 @@ impl Server {
     }
 
     /// Changes the limits of the pool called `name`, [`DEFAULT_POOL`](crate::DEFAULT_POOL) for the one every server has.
-    /// They hold at once: threads that are too many end after their request, missing ones are made. False when there is
-    /// no such pool.
+    /// They hold at once: threads that are too many end after their request, missing ones are made, also for requests
+    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds. False when there is no
+    /// such pool.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
-        self.group.scheduler.set_limits(name, limits, &self.group)
+        let mut limits = *limits;
+        if name == DEFAULT_POOL {
+            limits.min_threads = limits.min_threads.max(least_threads(&self.group.site.routes));
+        }
+        self.group.scheduler.set_limits(name, &limits, &self.group)
     }
 
     /// Leads requests to other pools from now on; those that wait stay where they are.
@@ -218,6 +222,11 @@ impl Drop for Server {
             spooler.end();
         }
     }
+}
+
+/// Files alone never block a thread, so no further one would ever be called: one a processor.
+fn least_threads(routes: &Routes) -> usize {
+    if routes.has_application() { 1 } else { machine::processors() }
 }
 
 /// Large bodies in memory after all, or nowhere to put them: said at the start, not at the first upload.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Serve;
-use super::pool::{Call, Parked, Place};
+use super::place::Place;
+use super::pool::{Call, Parked};
 use super::scaling::After;
 
 /// The life of a thread of the pool `index`.
@@ -11,6 +12,9 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     let scheduler = server.scheduler();
     let pool = scheduler.pool_at(index);
     pool.started();
+    if pool.follow() {
+        scheduler.answer_call_of(index, &Call::Spawn, server);
+    }
     let place: Arc<Place<S::Job>> = Arc::default();
     let mut served = 0;
     while !scheduler.is_stopping() {

@@ -9,7 +9,8 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Call, Parked, Place};
+use super::place::Place;
+use super::pool::{Call, Parked};
 use super::scaling::After;
 use super::worker::{serve, serve_batch};
 use super::{Here, SERVING, Serve, panic_text};

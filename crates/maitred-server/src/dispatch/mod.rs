@@ -24,6 +24,7 @@ mod looped;
 mod model_shuttle;
 mod pc;
 mod pec;
+mod place;
 mod pool;
 mod ready;
 mod runner;

@@ -9,17 +9,17 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
-use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use maitred_io::sync::{Mutex, MutexGuard, NamedLock};
+use maitred_io::sync::{MutexGuard, NamedLock};
 
 use super::audit::Audit;
 use super::figures::PoolFigures;
 use super::gate::Gate;
+use super::place::Place;
 use super::scaling::{After, BudgetEnds, Load, Rule};
 use crate::settings::{Overflow, PoolLimits};
 
@@ -98,47 +98,6 @@ struct Idle<J> {
     /// The rule of the limits, with room for threads in the place of those that are lost.
     rule: Rule,
     budget_ends: BudgetEnds,
-}
-
-/// Where one thread sleeps.
-pub(super) struct Place<J> {
-    parker: Parker,
-    /// It was called to watch.
-    watch: AtomicBool,
-    /// What it was given.
-    given: Mutex<Option<J>>,
-}
-
-impl<J> Default for Place<J> {
-    fn default() -> Self {
-        Self { parker: Parker::default(), watch: AtomicBool::new(false), given: Mutex::new(None) }
-    }
-}
-
-impl<J> Place<J> {
-    fn call(&self) {
-        self.parker.unpark();
-    }
-
-    /// Calls the thread to watch.
-    pub(super) fn watch(&self) {
-        self.watch.store(true, Ordering::SeqCst);
-        self.parker.unpark();
-    }
-
-    fn give(&self, job: J) {
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
-        self.parker.unpark();
-    }
-
-    /// Whether the thread was called to watch; asked once.
-    pub(super) fn take_watch(&self) -> bool {
-        self.watch.swap(false, Ordering::SeqCst)
-    }
-
-    fn take_given(&self) -> Option<J> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 /// Why a parked thread goes on.
@@ -364,6 +323,15 @@ impl<J> Pool<J> {
         self.idle.lock().starting -= 1;
     }
 
+    /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
+    /// its way none may have been made for them.
+    pub(super) fn follow(&self) -> bool {
+        match self.queued().saturating_sub(1) {
+            0 => false,
+            waiting => self.idle.lock().grow_for_queue(waiting),
+        }
+    }
+
     /// A thread could not be made.
     pub(crate) fn not_started(&self) {
         let mut idle = self.idle.lock();
@@ -454,7 +422,9 @@ impl<J> Pool<J> {
         for _ in 0..wanted {
             idle.count_new(true);
         }
-        wanted
+        // What waits need not wait any longer where there may be more threads now.
+        let more = idle.grow_for_queue(self.queued()) || (self.has_slow() && idle.grow(1));
+        wanted + usize::from(more)
     }
 
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether

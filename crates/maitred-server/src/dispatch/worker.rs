@@ -8,7 +8,8 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Call, Parked, Place};
+use super::place::Place;
+use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
 use super::unsent::Age;

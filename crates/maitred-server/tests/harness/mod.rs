@@ -1,10 +1,13 @@
 //! A server on a port of its own and clients that speak bytes.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod door;
+pub(crate) mod pools;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
@@ -16,6 +19,34 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Running {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
+}
+
+impl Running {
+    /// A figure of a pool: `figure("reports", "queued")` is `maitred_pool_queued{pool="reports"}`.
+    pub(crate) fn figure(&self, pool: &str, name: &str) -> u64 {
+        figure_in(&self.server.metrics(), pool, name)
+    }
+
+    /// Waits until a figure of a pool has this value.
+    pub(crate) fn wait_for_figure(&self, pool: &str, name: &str, value: u64) {
+        wait_until(&format!("{name} of {pool} is {value}"), || self.figure(pool, name) == value);
+    }
+}
+
+/// A figure of a pool in the text of `/metrics`.
+pub(crate) fn figure_in(metrics: &str, pool: &str, name: &str) -> u64 {
+    let start = format!("maitred_pool_{name}{{pool=\"{pool}\"}} ");
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
+}
+
+/// Looks again and again until it is so: for what the server tells only whoever asks.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
 }
 
 pub(crate) fn settings(routes: Routes) -> Settings {
@@ -43,6 +74,13 @@ pub(crate) fn text(exchange: Exchange, text: impl Into<String>) {
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream
+}
+
+/// Sends a request, and does not wait for its answer.
+pub(crate) fn ask(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(address);
+    stream.write_all(&get(path)).expect("the server takes the request");
     stream
 }
 
