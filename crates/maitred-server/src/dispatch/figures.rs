@@ -87,7 +87,7 @@ impl<J: Send> Scheduler<J> {
         true
     }
 
-    /// Limits as the pool can have them: a thread for every pool, one that always polls, no thread beside an event loop.
+    /// Limits as the pool can have them: a thread for every pool, one that always polls, none beside an event loop.
     fn bounded(&self, index: usize, limits: &PoolLimits) -> PoolLimits {
         let first = index == 0;
         let max_threads = match self.strategy {
