@@ -213,7 +213,7 @@ impl Connection {
         Turn::Run
     }
 
-    /// Which threads run a request; `path` is room for its normalised path.
+    /// Which threads run a request; `path` is room for its decoded path.
     fn target(
         &self,
         context: &Context<'_>,
@@ -222,8 +222,11 @@ impl Connection {
     ) -> (Target, Option<dispatch::Route>) {
         let group = context.group;
         let pool = group.pool_of(|map| {
-            let normal = target::normalise(head.path(), path).is_ok();
-            map.find(head, if normal { path } else { head.path() }, self.peer.ip())
+            if target::normalise(head.path(), path).is_err() {
+                // As the application reads it: an escape more does not lead past a rule.
+                target::percent_decode(head.path(), path);
+            }
+            map.find(head, path, self.peer.ip())
         });
         let known = group.slowness.look_up(head, context.now, &group.site.log);
         (Target { pool, slow: known.slow }, known.measure)

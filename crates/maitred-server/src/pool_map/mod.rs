@@ -69,7 +69,7 @@ impl PoolMap {
     /// The pool of a request: 0 is the default pool, `i + 1` the pool with the name `names[i]`.
     ///
     /// `path` is the path without its query, in the form that [`normalise`](maitred_http::target::normalise) gives it,
-    /// or as it was sent where it has none. `client` is the peer; an IPv4-mapped IPv6 address counts as IPv4.
+    /// or decoded only, with [`percent_decode`](maitred_http::target::percent_decode), where it has none. `client` is the peer; an IPv4-mapped IPv6 address counts as IPv4.
     pub fn find(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> usize {
         if self.is_trivial() {
             return 0;
