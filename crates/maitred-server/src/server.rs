@@ -15,7 +15,6 @@ use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::route::Routes;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, Settings, Strategy};
 use crate::site::Site;
 use crate::spool::{self, Medium, Open, Spooler};
@@ -23,6 +22,8 @@ use crate::spool::{self, Medium, Open, Spooler};
 /// A running server. Dropping it ends it at once.
 pub struct Server {
     group: Arc<Group>,
+    /// That of the pool that every server has.
+    strategy: Strategy,
     driver: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -118,9 +119,7 @@ impl Server {
         });
         let processors = machine::processors();
         let mut first = settings.pool;
-        let limits = &mut first.limits;
-        limits.max_threads = if first.strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
-        limits.min_threads = limits.min_threads.max(least_threads(&site.routes)).min(limits.max_threads);
+        first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
         let pool_map = PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?;
         let scheduler = match settings.threads.event_loop() {
@@ -132,7 +131,7 @@ impl Server {
         let driver =
             std::thread::Builder::new().name("maitred-driver".to_owned()).spawn(move || run_driver(&own))?;
         // Dropped, and so ended, on an error.
-        let server = Self { group, driver: Some(driver) };
+        let server = Self { group, strategy: first.strategy, driver: Some(driver) };
         server.group.scheduler.start(&server.group)?;
         Ok(server)
     }
@@ -179,11 +178,9 @@ impl Server {
     /// that wait already. Numbers of threads that the pool cannot have are brought into bounds. False when there is no
     /// such pool.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
-        let mut limits = *limits;
-        if name == DEFAULT_POOL {
-            limits.min_threads = limits.min_threads.max(least_threads(&self.group.site.routes));
-        }
-        self.group.scheduler.set_limits(name, &limits, &self.group)
+        let group = &self.group;
+        let limits = if name == DEFAULT_POOL { polling(limits, self.strategy, &group.site) } else { *limits };
+        group.scheduler.set_limits(name, &limits, group)
     }
 
     /// Leads requests to other pools from now on; those that wait stay where they are.
@@ -224,9 +221,12 @@ impl Drop for Server {
     }
 }
 
-/// Files alone never block a thread, so no further one would ever be called: one a processor.
-fn least_threads(routes: &Routes) -> usize {
-    if routes.has_application() { 1 } else { machine::processors() }
+/// The limits of the pool whose threads poll, of which there is always one.
+fn polling(limits: &PoolLimits, strategy: Strategy, site: &Site) -> PoolLimits {
+    let max_threads = if strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
+    // Files alone never block a thread, so no further one would ever be called: one a processor.
+    let least = if site.routes.has_application() { 1 } else { machine::processors() };
+    PoolLimits { min_threads: limits.min_threads.max(least).min(max_threads), max_threads, ..*limits }
 }
 
 /// Large bodies in memory after all, or nowhere to put them: said at the start, not at the first upload.

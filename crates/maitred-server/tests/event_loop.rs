@@ -17,8 +17,8 @@ use maitred_io::poller::{Events, Interest, Poller, Waker};
 use maitred_runtime::{
     EventLoop, Exchange, Flow, Handler, Last, Observe, SendError, ThreadBody, ThreadHost, Turned, Turns,
 };
-use maitred_server::Routes;
 use maitred_server::static_files::{StaticFiles, StaticSettings};
+use maitred_server::{PoolLimits, Routes};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -124,6 +124,15 @@ fn looped_with(limit: Option<Duration>, handler: impl FnOnce(Arc<Tasks>) -> Arc<
     settings.threads = Arc::new(Loop { tasks, told, ended });
     settings.pool.limits.request_timeout = limit;
     Looped { running: start(settings), told: hear, ended: end, _folder: folder }
+}
+
+#[test]
+fn an_event_loop_gets_no_threads_by_other_limits() {
+    let looped = looped(|_| handler(|exchange| text(exchange, "in a turn")));
+    let limits = PoolLimits { min_threads: 2, max_threads: 4, queue: 5, ..PoolLimits::default() };
+    assert!(looped.running.server.set_limits("default", &limits));
+    let answer = exchange(looped.running.address, &get_last("/"));
+    assert!(answer.ends_with("in a turn"), "{answer}");
 }
 
 fn handler(act: impl Fn(Exchange) + Send + Sync + 'static) -> Arc<dyn Handler> {

@@ -2,11 +2,13 @@
 
 mod harness;
 
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
 
-use harness::{Running, connect, get, get_last, read_response, settings, start, text};
+use harness::{PATIENCE, Running, connect, get, get_last, read_response, settings, start, text};
 use maitred_runtime::Exchange;
-use maitred_server::{PoolRule, PoolSettings, Routes, Settings};
+use maitred_server::{PoolLimits, PoolRule, PoolSettings, Routes, Settings, Strategy};
 
 /// Answers with the name of the thread it runs on.
 fn whose(exchange: Exchange) {
@@ -55,8 +57,6 @@ fn no_spelling_of_a_path_leads_past_its_rule() {
 
 #[test]
 fn rules_are_exchanged_on_open_connections() {
-    use std::io::Write;
-
     let running = start(with_reports());
     let mut stream = connect(running.address);
     let mut ask = |path: &str| {
@@ -71,4 +71,84 @@ fn rules_are_exchanged_on_open_connections() {
     assert!(!ask("/report/a") && ask("/export/a"));
     running.server.set_rules(&[]).unwrap();
     assert!(!ask("/report/a") && !ask("/export/a"));
+}
+
+/// The value of a figure of a pool.
+fn figure(running: &Running, name: &str, pool: &str) -> usize {
+    let metrics = running.server.metrics();
+    let start = format!("{name}{{pool=\"{pool}\"}} ");
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("{start} in {metrics}")).parse().unwrap()
+}
+
+#[test]
+fn limits_of_every_pool_can_be_changed() {
+    let running = start(with_reports());
+    let limits = |min_threads, max_threads| PoolLimits { min_threads, max_threads, ..PoolLimits::default() };
+    assert!(running.server.set_limits("reports", &limits(2, 3)));
+    assert!(running.server.set_limits("default", &limits(0, 0)));
+    assert!(!running.server.set_limits("other", &limits(2, 3)));
+    assert_eq!(figure(&running, "maitred_pool_threads_max", "reports"), 3);
+    assert_eq!(figure(&running, "maitred_pool_threads", "reports"), 2);
+    // Somebody has to poll.
+    assert_eq!(figure(&running, "maitred_pool_threads_max", "default"), 1);
+    assert!(is_of_reports(&running, "/report/a") && !is_of_reports(&running, "/"));
+}
+
+#[test]
+fn one_thread_that_does_everything_stays_alone() {
+    let mut settings = with_reports();
+    settings.pool.strategy = Strategy::Pc;
+    let running = start(settings);
+    let limits = PoolLimits { min_threads: 3, max_threads: 5, ..PoolLimits::default() };
+    assert!(running.server.set_limits("default", &limits));
+    assert_eq!(figure(&running, "maitred_pool_threads_max", "default"), 1);
+    assert_eq!(figure(&running, "maitred_pool_threads", "default"), 1);
+    assert!(!is_of_reports(&running, "/"));
+}
+
+#[test]
+fn more_threads_than_at_the_start_run_side_by_side() {
+    let everybody = Arc::new(Barrier::new(4));
+    let mut settings = settings(Routes::new().with_application(Arc::new(move |exchange: Exchange| {
+        everybody.wait();
+        text(exchange, "together");
+    })));
+    settings.pool.limits.max_threads = 1;
+    let running = start(settings);
+    let mut streams: Vec<_> = (0..4).map(|_| connect(running.address)).collect();
+    for stream in &mut streams {
+        stream.write_all(&get("/")).unwrap();
+    }
+    assert!(running.server.set_limits("default", &PoolLimits { max_threads: 4, ..PoolLimits::default() }));
+    for stream in &mut streams {
+        assert_eq!(read_response(stream).1, b"together");
+    }
+}
+
+#[test]
+fn requests_that_already_wait_get_the_threads_of_a_higher_limit() {
+    let everybody = Arc::new(Barrier::new(3));
+    let mut settings = settings(Routes::new().with_application(Arc::new(move |exchange: Exchange| {
+        everybody.wait();
+        text(exchange, "together");
+    })));
+    let mut pool = PoolSettings::named("reports");
+    pool.limits.max_threads = 1;
+    settings.pools.push(pool);
+    settings.rules.push(rule("reports", "/report/*"));
+    let running = start(settings);
+    let mut streams: Vec<_> = (0..3).map(|_| connect(running.address)).collect();
+    for stream in &mut streams {
+        stream.write_all(&get("/report/a")).unwrap();
+    }
+    let patience = Instant::now() + PATIENCE;
+    while figure(&running, "maitred_pool_queued", "reports") < 2 {
+        assert!(Instant::now() < patience, "two of three wait");
+        std::thread::yield_now();
+    }
+    assert!(running.server.set_limits("reports", &PoolLimits { max_threads: 3, ..PoolLimits::default() }));
+    for stream in &mut streams {
+        assert_eq!(read_response(stream).1, b"together");
+    }
 }

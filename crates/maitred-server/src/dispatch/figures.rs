@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::sync::atomic::Ordering;
 use maitred_stats::LockSnapshot;
 
 use super::audit::Idleness;
 use super::pool::{Call, Pool};
 use super::{Scheduler, Serve};
-use crate::settings::{PoolLimits, Strategy};
+use crate::settings::PoolLimits;
 
 /// The figures of one pool.
 #[derive(Clone, Debug)]
@@ -80,22 +81,14 @@ impl<J: Send> Scheduler<J> {
         server: &Arc<S>,
     ) -> bool {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
-        let limits = self.bounded(index, limits);
-        for _ in 0..self.pool_at(index).set_limits(&limits) {
+        let limits = &self.possible(*limits);
+        if index == 0 {
+            // Before its parked threads are called, which look at this.
+            self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);
+        }
+        for _ in 0..self.pool_at(index).set_limits(limits) {
             self.answer_call_of(index, &Call::Spawn, server);
         }
         true
-    }
-
-    /// Limits as the pool can have them: a thread for every pool, one that always polls, none beside an event loop.
-    fn bounded(&self, index: usize, limits: &PoolLimits) -> PoolLimits {
-        let first = index == 0;
-        let max_threads = match self.strategy {
-            _ if self.looped.is_some() => 0,
-            Strategy::Pc if first => 1,
-            _ => limits.max_threads.max(1),
-        };
-        let min_threads = limits.min_threads.max(usize::from(first)).min(max_threads);
-        PoolLimits { min_threads, max_threads, ..*limits }
     }
 }

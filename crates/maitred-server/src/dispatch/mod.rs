@@ -51,8 +51,9 @@ use driver::Driver;
 pub(crate) use figures::PoolFigures;
 pub(crate) use learnt::Key as Route;
 use looped::{LoopTurns, Looped};
-use pool::{Call, Pool, Slow};
+use pool::{Call, Pool};
 use ready::Ready;
+use slow::Slow;
 
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;
@@ -148,7 +149,9 @@ pub(crate) struct Scheduler<J> {
     others: Vec<Pool<J>>,
     /// Application threads that wait on the poller.
     pollers: AtomicUsize,
-    max_pollers: usize,
+    max_pollers: AtomicUsize,
+    /// The same, if there are as many threads.
+    width: usize,
     /// One thread at a time can run application code: see [`gate`].
     gated: bool,
     /// Threads of the pool that polls in application code.
@@ -183,7 +186,6 @@ impl<J: Send> Scheduler<J> {
         exclusive: bool,
     ) -> io::Result<Self> {
         let gated = exclusive && first.strategy == Strategy::Adaptive;
-        let max = first.limits.max_threads;
         let scheduler = Self {
             poller: Poller::new()?,
             waker: Waker::new()?,
@@ -198,8 +200,9 @@ impl<J: Send> Scheduler<J> {
                 .map(|pool| Pool::new(&pool.name, pool.limits, false))
                 .collect::<io::Result<_>>()?,
             pollers: AtomicUsize::new(0),
+            max_pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
-            max_pollers: max_pollers.max(if gated { 2 } else { 1 }).min(max.max(1)),
+            width: max_pollers.max(if gated { 2 } else { 1 }),
             gated,
             inside: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
@@ -211,6 +214,7 @@ impl<J: Send> Scheduler<J> {
             #[cfg(shuttle)]
             forgetful: false,
         };
+        scheduler.max_pollers.store(scheduler.pollers_of(first.limits.max_threads), Ordering::SeqCst);
         scheduler.poller.add_waker(&scheduler.waker, WAKER, Interest::Read)?;
         scheduler.poller.add_waker(&scheduler.stop, STOP, Interest::ReadLevel)?;
         Ok(scheduler)
@@ -221,9 +225,22 @@ impl<J: Send> Scheduler<J> {
     /// # Errors
     /// Out of descriptors.
     pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>, limits: PoolLimits) -> io::Result<Self> {
-        let limits = PoolLimits { min_threads: 0, max_threads: 0, ..limits };
-        let none = PoolSettings { limits, ..PoolSettings::default() };
+        let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(&none, &[], 1, false)? })
+    }
+
+    /// What holds of `limits` here.
+    fn possible(&self, limits: PoolLimits) -> PoolLimits {
+        if self.looped.is_some() { without_threads(limits) } else { limits }
+    }
+
+    /// How many of so many threads poll at once.
+    fn pollers_of(&self, threads: usize) -> usize {
+        self.width.min(threads.max(1))
+    }
+
+    fn max_pollers(&self) -> usize {
+        self.max_pollers.load(Ordering::Relaxed)
     }
 
     /// Makes the threads there are from the start, or attaches the event loop.
@@ -439,6 +456,11 @@ impl<J: Send> Scheduler<J> {
     pub(crate) fn threads(&self) -> usize {
         if self.looped.is_some() { 1 } else { self.pools().map(Pool::threads).sum() }
     }
+}
+
+/// An event loop's thread is no thread of a pool.
+fn without_threads(limits: PoolLimits) -> PoolLimits {
+    PoolLimits { min_threads: 0, max_threads: 0, ..limits }
 }
 
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {

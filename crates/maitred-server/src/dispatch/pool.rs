@@ -111,17 +111,6 @@ pub(crate) enum Parked<J> {
     Superfluous,
 }
 
-/// What becomes of a request of a slow route.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Slow<J> {
-    /// The caller runs it; it holds one of the places for such requests, see [`Pool::end_slow`].
-    Run(J),
-    /// Another thread runs it, now or later; the call is to be answered.
-    Passed(Call),
-    /// As many wait as may, and what is too much is refused.
-    Refuse(J),
-}
-
 impl<J> Pool<J> {
     /// # Errors
     /// Out of descriptors.
@@ -403,8 +392,7 @@ impl<J> Pool<J> {
         after
     }
 
-    /// Changes the limits; obeyed from now on. Threads that are too many end when they have nothing to run; the number of
-    /// those to be made is returned, and they are counted.
+    /// Changes the limits from now on. How many threads are to be made, which are counted; those that are too many end.
     pub(crate) fn set_limits(&self, limits: &PoolLimits) -> usize {
         {
             let mut queue = self.lock();
@@ -418,13 +406,12 @@ impl<J> Pool<J> {
             place.call();
         }
         self.count_parked(&idle);
-        let wanted = idle.rule.floor().saturating_sub(idle.threads);
-        for _ in 0..wanted {
-            idle.count_new(true);
-        }
-        // What waits need not wait any longer where there may be more threads now.
-        let more = idle.grow_for_queue(self.queued()) || (self.has_slow() && idle.grow(1));
-        wanted + usize::from(more)
+        // Where nobody polls only a further request would ask for a thread for those that wait.
+        let waiting = if self.exclusive { 0 } else { self.queued() };
+        let wanted = idle.rule.missing(idle.threads, waiting);
+        idle.threads += wanted;
+        idle.starting += wanted;
+        wanted + usize::from(self.has_slow() && idle.grow(1))
     }
 
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether

@@ -6,10 +6,21 @@
 
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Call, Pool, Queue, Slow};
+use super::pool::{Call, Pool, Queue};
 
 /// One of so many threads is kept for other requests, and one at least.
 const SHARE: usize = 4;
+
+/// What becomes of a request of a slow route.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Slow<J> {
+    /// The caller runs it; it holds one of the places for such requests, see [`Pool::end_slow`].
+    Run(J),
+    /// Another thread runs it, now or later; the call is to be answered.
+    Passed(Call),
+    /// As many wait as may, and what is too much is refused.
+    Refuse(J),
+}
 
 /// Threads that may run slow requests, of `max`.
 pub(super) fn slow_limit(max: usize) -> usize {

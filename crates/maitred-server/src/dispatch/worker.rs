@@ -51,7 +51,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         server,
         place: Arc::default(),
         scratch: Scratch::default(),
-        events: Events::with_capacity(batch(scheduler.max_pollers)),
+        events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(runner::BATCH),
         turns: 1,
         age: Age::default(),
@@ -125,13 +125,13 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Life::Goes;
         }
-        self.turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers));
-        if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers {
+        self.turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers()));
+        if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers() {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             return self.park(|waiting| {
                 !waiting
                     && scheduler.ready.is_empty()
-                    && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers
+                    && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
         scheduler.driver.dismiss();
