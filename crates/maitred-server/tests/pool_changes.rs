@@ -3,12 +3,15 @@
 mod harness;
 
 use std::io::Write;
-use std::sync::{Arc, Barrier};
-use std::time::Instant;
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use harness::{PATIENCE, Running, connect, get, get_last, read_response, settings, start, text};
 use maitred_runtime::Exchange;
 use maitred_server::{PoolLimits, PoolRule, PoolSettings, Routes, Settings, Strategy};
+
+/// A request that takes so long counts as slow, also if it waited a little before it was inside.
+const LEARNT: Duration = Duration::from_millis(20);
 
 /// Answers with the name of the thread it runs on.
 fn whose(exchange: Exchange) {
@@ -150,5 +153,45 @@ fn requests_that_already_wait_get_the_threads_of_a_higher_limit() {
     assert!(running.server.set_limits("reports", &PoolLimits { max_threads: 3, ..PoolLimits::default() }));
     for stream in &mut streams {
         assert_eq!(read_response(stream).1, b"together");
+    }
+}
+
+#[test]
+fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
+    let (open, door) = mpsc::channel::<()>();
+    let door = Mutex::new(door);
+    let mut settings = settings(Routes::new().with_application(Arc::new(move |exchange: Exchange| {
+        if exchange.request().head.path() == b"/slow" {
+            door.lock().unwrap().recv().unwrap();
+        }
+        text(exchange, "done");
+    })));
+    settings.pool.limits.max_threads = 2;
+    let running = start(settings);
+    // Learnt as slow: each stays inside until it has been there for long enough.
+    let ask = || {
+        let mut stream = connect(running.address);
+        stream.write_all(&get("/slow")).unwrap();
+        stream
+    };
+    for _ in 0..8 {
+        let mut stream = ask();
+        let began = Instant::now();
+        while began.elapsed() < LEARNT {
+            std::thread::yield_now();
+        }
+        open.send(()).unwrap();
+        assert_eq!(read_response(&mut stream).1, b"done");
+    }
+    let mut streams: Vec<_> = (0..4).map(|_| ask()).collect();
+    let patience = Instant::now() + PATIENCE;
+    while figure(&running, "maitred_pool_queued", "default") < 3 {
+        assert!(Instant::now() < patience, "one of four runs");
+        std::thread::yield_now();
+    }
+    assert!(running.server.set_limits("default", &PoolLimits { max_threads: 1, ..PoolLimits::default() }));
+    for stream in &mut streams {
+        open.send(()).unwrap();
+        assert_eq!(read_response(stream).1, b"done");
     }
 }

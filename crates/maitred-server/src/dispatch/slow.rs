@@ -22,9 +22,9 @@ pub(super) enum Slow<J> {
     Refuse(J),
 }
 
-/// Threads that may run slow requests, of `max`.
+/// Threads that may run slow requests, of `max`. One that has become the only one may: some may wait from before.
 pub(super) fn slow_limit(max: usize) -> usize {
-    max - (max / SHARE).max(1).min(max)
+    if max == 1 { 1 } else { max - (max / SHARE).max(1).min(max) }
 }
 
 impl<J> Pool<J> {
@@ -113,6 +113,6 @@ mod tests {
     #[test]
     fn a_thread_at_least_is_kept_for_fast_requests() {
         let limits: Vec<_> = [0, 1, 2, 3, 4, 8, 10, 20].map(slow_limit).into();
-        assert_eq!(limits, [0, 0, 1, 2, 3, 6, 8, 15]);
+        assert_eq!(limits, [0, 1, 1, 2, 3, 6, 8, 15]);
     }
 }
