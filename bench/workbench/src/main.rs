@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signals, StopSignal};
+use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, Handler, NativeThreads};
 use work::{HELLO, Work, Workload};
@@ -54,7 +54,7 @@ impl Host for Workbench {
 struct NoSignals;
 
 impl Signals for NoSignals {
-    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+    fn wait(&mut self, limit: Option<Duration>) -> Option<Signal> {
         std::thread::sleep(limit.unwrap_or(Duration::MAX));
         None
     }

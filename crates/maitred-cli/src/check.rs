@@ -63,7 +63,7 @@ fn table(loaded: &Loaded, name: &str, pool: Option<&NamedPool>) -> Vec<Line> {
         pool.into_iter().flat_map(|pool| options::of_pools().map(move |key| (pool, key)))
     {
         let source = origins.of_pool(Some(name), definition.name).clone();
-        lines.push((line(definition, pools::show(definition, pool)), Some(source)));
+        lines.push((line(definition, pools::show(definition, &pool.threads)), Some(source)));
     }
     let rules: Vec<Line> = (0..)
         .zip(&loaded.config.rules)

@@ -53,12 +53,31 @@ pub trait Host: Sync {
 /// what was written before is flushed; later entries may be lost.
 pub type ErrorLog = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
-/// The stop signals of the process.
+/// The signals of the process that the command answers.
 pub trait Signals {
-    /// Waits for the next SIGTERM or SIGINT: for ever without a `limit`, else at most for
+    /// Waits for the next SIGTERM, SIGINT or SIGHUP: for ever without a `limit`, else at most for
     /// `limit` (zero looks without waiting), then `None`. Called only on the thread that called
     /// [`main`](crate::main). A signal that came between two calls is reported by the next one.
-    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal>;
+    fn wait(&mut self, limit: Option<Duration>) -> Option<Signal>;
+}
+
+/// A signal that the command answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It ends the server.
+    Stop(StopSignal),
+    /// SIGHUP: it reads the configuration again.
+    Reload,
+}
+
+impl Signal {
+    /// The number of the signal (POSIX).
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Stop(stop) => stop.number(),
+            Self::Reload => 1,
+        }
+    }
 }
 
 /// A signal that ends the server: the first one drains, the second one ends at once.

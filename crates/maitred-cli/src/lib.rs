@@ -14,6 +14,7 @@ mod options;
 mod pools;
 mod problem;
 mod reference;
+mod reload;
 mod run;
 mod sources;
 mod value;
@@ -22,7 +23,9 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub use config::Config;
-pub use host::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signals, StopSignal};
+pub use host::{
+    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal,
+};
 pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{AccessLog, BadListenAddress, ListenAddress, LogLevel, Mount};
@@ -42,8 +45,13 @@ pub const EXIT_USAGE: u8 = 2;
 /// 0, 1 or 2 as above, or 128 and the number of the signal that ended it at once. Messages for the
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
-    let loaded = inputs(arguments).and_then(|inputs| sources::load(&inputs));
-    match loaded.and_then(|loaded| execute(&loaded, host)) {
+    let ended = inputs(arguments).and_then(|mut inputs| {
+        let loaded = sources::load(&inputs)?;
+        // SIGHUP has them read again, when the current folder may be another one.
+        inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
+        execute(&loaded, inputs, host)
+    });
+    match ended {
         Ok(code) => code,
         Err(problem) => {
             say(&problem.to_string());
@@ -52,7 +60,7 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     }
 }
 
-fn execute(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
+fn execute(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
     for warning in &loaded.warnings {
         say(&format!("warning: {warning}"));
     }
@@ -60,7 +68,7 @@ fn execute(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
         config::change_folder(&loaded.config, &loaded.origins)?;
     }
     match loaded.command {
-        Command::Run => run::run(loaded, host),
+        Command::Run => run::run(loaded, inputs, host),
         Command::Check => {
             print(&check::report(loaded));
             config::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)

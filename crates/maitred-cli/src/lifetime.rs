@@ -1,10 +1,13 @@
 //! From the start-up lines to the end of the process.
 //!
 //! ```text
+//! serving <--SIGHUP--> the configuration is read again
 //! serving --first signal--> draining --all answered----> exit code 0
 //!                              |-------drain-timeout---> 1, the rest is cut off
 //!                              `-------second signal---> 128 + signal, the rest is cut off
 //! ```
+//! SIGHUP is answered while the server serves, and means nothing later.
+//!
 //! After the requests the application ends: with what is left of drain-timeout, but not less than
 //! [`MIN_TIME_TO_END`].
 
@@ -12,7 +15,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::{Checked, Config, Target};
-use crate::host::{Application, Signals};
+use crate::host::{Application, Signal, Signals, StopSignal};
 use crate::pools::PoolConfig;
 use crate::{EXIT_FAILURE, EXIT_SUCCESS};
 
@@ -42,16 +45,20 @@ pub(crate) trait End {
 /// Python wants it, and so is the end of the drain, which is noticed at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
 
-/// Waits for the end; returns the exit code and what is left of `limit`. What is still running then is the caller's to stop.
+/// Waits for the end, and calls `reload` for each SIGHUP before it; returns the exit code and what is left of `limit`.
+/// What is still running then is the caller's to stop.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     limit: Duration,
+    reload: &mut dyn FnMut(),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
     let first = loop {
-        if let Some(signal) = signals.wait(None) {
-            break signal;
+        match signals.wait(None) {
+            Some(Signal::Stop(signal)) => break signal,
+            Some(Signal::Reload) => reload(),
+            None => {}
         }
     };
     say(&format!(
@@ -66,13 +73,22 @@ pub(crate) fn wait_for_end(
             say("drained: every accepted request was answered");
             return (EXIT_SUCCESS, deadline.saturating_duration_since(Instant::now()));
         }
-        if let Some(second) = signals.wait(Some(Duration::ZERO)) {
+        if let Some(second) = second(signals) {
             say(&format!("{second}: ending at once, running requests are cut off"));
             return (128 + second.number(), Duration::ZERO);
         }
         if left.is_zero() {
             say("drain-timeout is over: running requests are cut off");
             return (EXIT_FAILURE, Duration::ZERO);
+        }
+    }
+}
+
+/// A signal that has come and ends the server.
+fn second(signals: &mut dyn Signals) -> Option<StopSignal> {
+    loop {
+        if let Signal::Stop(signal) = signals.wait(Some(Duration::ZERO))? {
+            return Some(signal);
         }
     }
 }
@@ -89,7 +105,7 @@ pub(crate) fn end_application(
     application.begin(limit);
     let deadline = Instant::now() + limit + GRACE;
     while !application.wait(LOOK_FOR_SIGNAL) {
-        if let Some(second) = signals.wait(Some(Duration::ZERO)) {
+        if let Some(second) = second(signals) {
             say(&format!("{second}: ending at once, the application is cut off"));
             return Some(128 + second.number());
         }
@@ -150,7 +166,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::host::StopSignal::{self, Interrupt, Terminate};
+    use crate::host::StopSignal::{Interrupt, Terminate};
     use crate::pools::NamedPool;
 
     #[test]
@@ -186,10 +202,10 @@ mod tests {
         }
     }
 
-    struct Sent(VecDeque<Option<StopSignal>>);
+    struct Sent(VecDeque<Option<Signal>>);
 
     impl Signals for Sent {
-        fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+        fn wait(&mut self, limit: Option<Duration>) -> Option<Signal> {
             let next = self.0.pop_front();
             assert!(next.is_some() || limit.is_some(), "would wait for ever");
             next.flatten()
@@ -197,11 +213,18 @@ mod tests {
     }
 
     fn end(looks: Option<u32>, signals: &[Option<StopSignal>], limit: Duration) -> (u8, Vec<String>) {
+        let signals: Vec<_> = signals.iter().map(|signal| signal.map(Signal::Stop)).collect();
+        end_after(looks, &signals, limit)
+    }
+
+    /// `reload` is said where the configuration would be read.
+    fn end_after(looks: Option<u32>, signals: &[Option<Signal>], limit: Duration) -> (u8, Vec<String>) {
         let server = Scripted { looks: Cell::new(looks), draining: Cell::new(false) };
         let said = RefCell::new(Vec::new());
         let mut signals = Sent(signals.iter().copied().collect());
-        let (code, _) =
-            wait_for_end(&server, &mut signals, limit, &mut |line| said.borrow_mut().push(line.to_owned()));
+        let mut say = |line: &str| said.borrow_mut().push(line.to_owned());
+        let mut reload = || said.borrow_mut().push("reload".to_owned());
+        let (code, _) = wait_for_end(&server, &mut signals, limit, &mut reload, &mut say);
         (code, said.into_inner())
     }
 
@@ -225,6 +248,16 @@ mod tests {
         let (code, _) = end(None, &[Some(Terminate), None, Some(Interrupt)], MINUTE);
         assert_eq!(code, 130);
         let (code, _) = end(None, &[Some(Interrupt), Some(Terminate)], MINUTE);
+        assert_eq!(code, 143);
+    }
+
+    #[test]
+    fn the_configuration_is_read_again_until_the_drain_begins() {
+        let (reload, stop) = (Some(Signal::Reload), Some(Signal::Stop(Terminate)));
+        let (code, said) = end_after(Some(3), &[reload, reload, stop, reload, None, reload], MINUTE);
+        assert_eq!((code, said.len()), (0, 4));
+        assert_eq!(said[..2], ["reload", "reload"]);
+        let (code, _) = end_after(None, &[stop, reload, stop], MINUTE);
         assert_eq!(code, 143);
     }
 

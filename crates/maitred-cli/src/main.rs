@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signals, StopSignal};
+use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals, StopSignal};
 
 fn main() -> ExitCode {
     ExitCode::from(maitred_cli::main(std::env::args_os().collect(), &NativeHost))
@@ -38,16 +38,20 @@ impl Host for NativeHost {
 
 /// Signals are taken by a thread of their own: the one that waits may stop waiting at a time.
 struct NativeSignals {
-    incoming: Receiver<StopSignal>,
+    incoming: Receiver<Signal>,
 }
 
 impl NativeSignals {
     fn install() -> io::Result<Self> {
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
         let (sender, incoming) = mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
-                let signal = if signal == SIGINT { StopSignal::Interrupt } else { StopSignal::Terminate };
+                let signal = match signal {
+                    SIGHUP => Signal::Reload,
+                    SIGINT => Signal::Stop(StopSignal::Interrupt),
+                    _ => Signal::Stop(StopSignal::Terminate),
+                };
                 if sender.send(signal).is_err() {
                     return;
                 }
@@ -58,7 +62,7 @@ impl NativeSignals {
 }
 
 impl Signals for NativeSignals {
-    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+    fn wait(&mut self, limit: Option<Duration>) -> Option<Signal> {
         match limit {
             Some(limit) => self.incoming.recv_timeout(limit).ok(),
             None => self.incoming.recv().ok(),

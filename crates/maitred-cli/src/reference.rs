@@ -174,6 +174,14 @@ unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubern
 ";
 
 const END: &str = "
+## Signals
+
+| Signal | What it does |
+|---|---|
+| SIGTERM, SIGINT | the first one: no further connections, running requests are answered, then the process ends; a second one \
+ends it at once |
+| SIGHUP | reads the configuration again: [what is applied](threads.md#changes-while-it-runs) |
+
 ## Exit codes
 
 | Code | Meaning |

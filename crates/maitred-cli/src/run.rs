@@ -1,8 +1,8 @@
 //! Serving: from the configuration to a running server.
 //!
 //! The only file of the command that runs a server: it maps the configuration to the server's
-//! settings, and the server's refusals to errors with a remedy. Besides it only `pools` and what reads them know
-//! words of maitred-server.
+//! settings, and the server's refusals to errors with a remedy. Besides it only `pools`, what reads them,
+//! and `reload` know words of maitred-server.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -20,8 +20,9 @@ use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
 use crate::lifetime::{self, Drain};
 use crate::pools;
 use crate::problem::Problem;
+use crate::reload::Reload;
 use crate::sources::command_line::meant_command;
-use crate::sources::{Loaded, Origins};
+use crate::sources::{Inputs, Loaded, Origins};
 use crate::value::{AccessLog, LogLevel};
 use crate::{EXIT_FAILURE, holder};
 
@@ -29,8 +30,8 @@ use crate::{EXIT_FAILURE, holder};
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it; returns the exit code.
-pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
+/// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
+pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
     let checked = config::check(&loaded.config, &loaded.origins)?;
     if checked.target.is_none() && checked.mounts.is_empty() {
         return Err(nothing_to_serve());
@@ -38,7 +39,7 @@ pub(crate) fn run(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
     let log = log(&loaded.config, &loaded.origins)?;
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, &checked, &log, host, &serving);
+    let code = serve(loaded, inputs, &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.flush(FLUSH_LIMIT);
     code
@@ -65,6 +66,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
 
 fn serve(
     loaded: &Loaded,
+    inputs: Inputs,
     checked: &Checked,
     log: &Arc<Log>,
     host: &dyn Host,
@@ -75,7 +77,13 @@ fn serve(
         Some(Target::Program(name)) => Some(load(name, config, checked, host)?),
         _ => None,
     };
-    let ended = serve_loaded(loaded, checked, application, log, host, serving);
+    let reload = Reload {
+        inputs,
+        running: config.clone(),
+        single: application.is_some() && config.most_threads() == 1,
+        looped: application.as_ref().is_some_and(|application| application.runs_on.is_some()),
+    };
+    let ended = serve_loaded(loaded, reload, checked, application, log, host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -98,6 +106,7 @@ enum Ended {
 
 fn serve_loaded(
     loaded: &Loaded,
+    mut reload: Reload,
     checked: &Checked,
     application: Option<Application>,
     log: &Arc<Log>,
@@ -105,7 +114,7 @@ fn serve_loaded(
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
-    if application.as_ref().is_some_and(|application| application.runs_on.is_some()) {
+    if reload.looped {
         pools::refuse_with_event_loop(config, origins)?;
     }
     let what = application.as_ref().map(|application| lifetime::what(config, application));
@@ -133,7 +142,9 @@ fn serve_loaded(
         }
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
-    let (code, left) = lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut say);
+    let mut reload = || reload.again(&server, log);
+    let (code, left) =
+        lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut reload, &mut say);
     server.stop();
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));

@@ -1,103 +1,14 @@
 //! The built binary while it serves: start-up lines, signals, exit codes, a port in use.
 
+mod harness;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The binary in `folder`, without the variables of whoever runs the tests.
-fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
-    command.args(arguments).current_dir(folder);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_")) {
-        command.env_remove(name);
-    }
-    command
-}
-
-/// A binary that serves, ended when the test ends.
-struct Serving {
-    process: Child,
-    stderr: BufReader<ChildStderr>,
-    address: SocketAddr,
-    start_up: Vec<String>,
-}
-
-impl Serving {
-    /// Starts the binary in `folder` on a free port and waits until it says that it serves.
-    fn start(folder: &TempDir, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
-        command.args(["--listen", "127.0.0.1:0"]).args(arguments).current_dir(folder).stderr(Stdio::piped());
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_"))
-        {
-            command.env_remove(name);
-        }
-        let mut process = command.spawn().expect("the binary runs");
-        let mut stderr = BufReader::new(process.stderr.take().expect("a pipe"));
-        let mut start_up = Vec::new();
-        let address = loop {
-            let line = next_line(&mut stderr);
-            assert!(!line.is_empty(), "ended before it served: {start_up:?}");
-            let address = line.strip_prefix("http://").and_then(|rest| rest.split(' ').next()?.parse().ok());
-            start_up.push(line);
-            if let Some(address) = address {
-                break address;
-            }
-        };
-        Self { process, stderr, address, start_up }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-        stream
-    }
-
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.process.id().to_string()]).status();
-        assert!(status.expect("kill runs").success());
-    }
-
-    /// The next line on standard error that contains `text`.
-    fn wait_for(&mut self, text: &str) -> String {
-        loop {
-            let line = next_line(&mut self.stderr);
-            assert!(!line.is_empty(), "ended before it said '{text}'");
-            if line.contains(text) {
-                return line;
-            }
-        }
-    }
-
-    fn end(&mut self) -> ExitStatus {
-        self.process.wait().expect("it ends")
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Both fail when it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn next_line(stderr: &mut BufReader<ChildStderr>) -> String {
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("UTF-8");
-    line.trim_end().to_owned()
-}
-
-fn site() -> TempDir {
-    let folder = TempDir::new().expect("a temporary folder");
-    fs::create_dir(folder.path().join("site")).expect("a folder");
-    fs::write(folder.path().join("site/index.html"), "hello").expect("a file");
-    folder
-}
+use harness::{Serving, maitred, site};
 
 /// A request whose answer does not fit in the socket buffers, so that it runs until it is read.
 fn unread_download(folder: &TempDir, serving: &Serving) -> TcpStream {

@@ -1,4 +1,4 @@
-//! Stop signals in a process that Python owns.
+//! Signals in a process that Python owns.
 //!
 //! Python's own C handler writes the signal's number to the wake-up descriptor, which is the bell
 //! the main thread waits for; the main thread then lets Python run its handlers. So nothing is done
@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use maitred_cli::{Signals, StopSignal};
+use maitred_cli::{Signal, Signals, StopSignal};
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,21 +19,22 @@ use pyo3::types::PyDict;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
 
-const STOP_SIGNALS: [StopSignal; 2] = [StopSignal::Interrupt, StopSignal::Terminate];
+const ANSWERED: [Signal; 3] =
+    [Signal::Stop(StopSignal::Interrupt), Signal::Stop(StopSignal::Terminate), Signal::Reload];
 
-type Received = Arc<Mutex<VecDeque<StopSignal>>>;
+type Received = Arc<Mutex<VecDeque<Signal>>>;
 
-/// The main thread's wait: for stop signals, and for threads that are to be made.
+/// The main thread's wait: for signals, and for threads that are to be made.
 pub(crate) struct PythonSignals {
     received: Received,
     threads: PythonThreads,
     log: ErrorSink,
-    earlier: Vec<(StopSignal, Py<PyAny>)>,
+    earlier: Vec<(Signal, Py<PyAny>)>,
     earlier_descriptor: RawFd,
 }
 
 impl PythonSignals {
-    /// Takes over SIGINT and SIGTERM. Only the main thread of Python may do that.
+    /// Takes over SIGINT, SIGTERM and SIGHUP. Only the main thread of Python may do that.
     pub(crate) fn install(py: Python<'_>, threads: PythonThreads, log: ErrorSink) -> PyResult<Self> {
         let module = py.import("signal")?;
         let no_warning = PyDict::new(py);
@@ -43,10 +44,10 @@ impl PythonSignals {
             module.call_method("set_wakeup_fd", (descriptor,), Some(&no_warning))?.extract()?;
         let mut this =
             Self { received: Arc::default(), threads, log, earlier: Vec::new(), earlier_descriptor };
-        for signal in STOP_SIGNALS {
+        for signal in ANSWERED {
             let previous = module.call_method1("getsignal", (signal.number(),))?.unbind();
             let handler =
-                StopHandler { signal, previous: previous.clone_ref(py), received: this.received.clone() };
+                SignalHandler { signal, previous: previous.clone_ref(py), received: this.received.clone() };
             module.call_method1("signal", (signal.number(), Py::new(py, handler)?))?;
             this.earlier.push((signal, previous));
         }
@@ -57,7 +58,7 @@ impl PythonSignals {
     fn attend(&self, py: Python<'_>) {
         if let Err(error) = py.check_signals() {
             // A handler of the application that ends with KeyboardInterrupt or SystemExit wants the
-            // process to stop, and that is what the signal already does.
+            // process to stop, and that is what a stop signal already does.
             let is_stop =
                 error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py);
             if !is_stop {
@@ -68,7 +69,7 @@ impl PythonSignals {
         self.threads.start_wanted(py);
     }
 
-    fn next(&self) -> Option<StopSignal> {
+    fn next(&self) -> Option<Signal> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
@@ -85,7 +86,7 @@ impl PythonSignals {
 }
 
 impl Signals for PythonSignals {
-    fn wait(&mut self, limit: Option<Duration>) -> Option<StopSignal> {
+    fn wait(&mut self, limit: Option<Duration>) -> Option<Signal> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             Python::attach(|py| self.attend(py));
@@ -99,7 +100,7 @@ impl Signals for PythonSignals {
             if let Err(error) = self.threads.bell().wait(left) {
                 // Without the bell no signal would ever be seen: better to stop in order.
                 (self.log)(&format!("cannot wait for signals ({error}); stopping"));
-                return Some(StopSignal::Terminate);
+                return Some(Signal::Stop(StopSignal::Terminate));
             }
         }
     }
@@ -116,16 +117,16 @@ impl Drop for PythonSignals {
     }
 }
 
-/// The handler of one stop signal: notes it and calls what was there before.
+/// The handler of one signal: notes it and calls what was there before.
 #[pyclass(frozen, module = "maitred._engine")]
-struct StopHandler {
-    signal: StopSignal,
+struct SignalHandler {
+    signal: Signal,
     previous: Py<PyAny>,
     received: Received,
 }
 
 #[pymethods]
-impl StopHandler {
+impl SignalHandler {
     fn __call__(&self, number: &Bound<'_, PyAny>, frame: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = number.py();
         self.received.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.signal);

@@ -33,10 +33,11 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Count(1, MAX_QUEUE, |config| &mut config.pool.queue),
         default: &["1000"],
         reach: Reach::Everywhere,
-        summary: "Requests that may wait for a thread; what becomes of one more says overflow. Idle connections \
-                  do not count.",
+        summary: "Requests that may wait for a thread; what becomes of one more says overflow, and the marks are \
+                  percent of this. Idle connections do not count.",
         cost: "for each request that waits its connection, its head and up to body-memory of its body",
-        worst: "too many: they wait longer than their peers do; too few: a short burst meets the overflow",
+        worst: "with overflow refuse, too many: they wait longer than their peers do; too few: a short burst is \
+                refused",
     },
     Definition {
         name: "queue-low",
@@ -45,10 +46,11 @@ pub(super) const POOL: &[Definition] = &[
         default: &["0"],
         reach: Reach::Everywhere,
         summary: "How full the queue is before threads are made because requests wait in it; 0: each request \
-                  that waits may have one made. A thread that has had its thread-requests goes on above it.",
+                  that waits may have one made, since it waits only when all threads are busy. A thread that has \
+                  had its thread-requests goes on above it.",
         cost: "none",
         worst: "low: threads are made for bursts that the present ones would have served as soon; high: a queue \
-                that stays below it is never shortened by more threads",
+                that stays below it is never shortened by more threads, however slow they are",
     },
     Definition {
         name: "queue-high",
@@ -88,8 +90,9 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.pool.request_timeout),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Time from the complete request until its response has begun; then the peer gets 504, and the \
-                  thread counts as lost until the application returns. 0 switches it off.",
+        summary: "Time from the complete request until its response has begun, waiting for a thread included; \
+                  then the peer gets 504, and the thread counts as lost until the application returns. 0 switches \
+                  it off.",
         cost: "a timer for each request",
         worst: "too short: peers ask again while the application still works on what they have given up",
     },
@@ -122,9 +125,9 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Overflow(|config| &mut config.pool.overflow),
         default: &["wait"],
         reach: Reach::Everywhere,
-        summary: "What becomes of a request that finds the queue full: it waits, and its connection is not read \
-                  until there is a place, or it gets 503 with Retry-After.",
-        cost: "none",
+        summary: "What becomes of a request that finds as many waiting as queue says: it waits too, so that the \
+                  queue grows up to one request for each connection, or it gets 503 with Retry-After.",
+        cost: "wait: for each request what queue says of one",
         worst: "wait: a peer cannot tell a full queue from a slow answer; refuse: requests are lost that could \
                 have been served a moment later",
     },
@@ -134,11 +137,14 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Strategy(|config| &mut config.pool.strategy),
         default: &["adaptive"],
         reach: Reach::Everywhere,
-        summary: "Who runs a request: the thread that has polled it (pc), another one (pec), or the one that has \
-                  polled it after it has called another one to poll (epc); adaptive chooses. The others are \
-                  for comparisons. A named pool takes adaptive or pec: its threads never poll.",
+        summary: "Who runs a request: the only thread, which also polls (pc), another one than the one that has \
+                  polled it (pec), or that one after it has called another one to poll (epc). adaptive: the thread \
+                  that has polled it, while another one polls or is called when all stand still; it alone learns \
+                  which routes are slow. A named pool takes adaptive or pec, which are the same there: its \
+                  threads never poll. Which one when: see threads.md.",
         cost: "pec and epc: a wake-up of another thread for requests that need none",
-        worst: "pc: a slow request keeps everything that its thread would have polled",
+        worst: "pc: a slow request keeps all others waiting; pec and epc: Python threads take the interpreter from \
+                one another",
     },
 ];
 

@@ -86,13 +86,17 @@ impl PoolConfig {
     }
 
     /// The most threads of this pool that can be in the application at the same time.
-    fn most_threads(&self) -> usize {
+    pub(crate) fn most_threads(&self) -> usize {
         let lost = if self.request_timeout.is_zero() { 0 } else { self.max_lost() };
         self.max_threads.saturating_add(lost)
     }
 
     fn settings(&self, name: &str) -> PoolSettings {
-        let limits = PoolLimits {
+        PoolSettings { name: name.to_owned(), limits: self.limits(), strategy: self.strategy }
+    }
+
+    pub(crate) fn limits(&self) -> PoolLimits {
+        PoolLimits {
             min_threads: self.min_threads,
             max_threads: self.max_threads,
             queue: self.queue,
@@ -104,8 +108,7 @@ impl PoolConfig {
             max_lost: self.max_lost(),
             interrupt: self.interrupt,
             overflow: self.overflow,
-        };
-        PoolSettings { name: name.to_owned(), limits, strategy: self.strategy }
+        }
     }
 }
 
@@ -124,9 +127,9 @@ pub(crate) fn apply(config: &Config, settings: &mut Settings) {
     settings.rules = config.rules.clone();
 }
 
-/// The value of a key of a named pool as `maitred.toml` would have it; `None` where there is none.
-pub(crate) fn show(definition: &Definition, pool: &NamedPool) -> Option<String> {
-    definition.show(&Config { pool: pool.threads.clone(), ..Config::default() })
+/// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
+pub(crate) fn show(definition: &Definition, pool: &PoolConfig) -> Option<String> {
+    definition.show(&Config { pool: pool.clone(), ..Config::default() })
 }
 
 /// The longest name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.

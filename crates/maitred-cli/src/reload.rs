@@ -1,0 +1,180 @@
+//! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
+//!
+//! Limits of pools and rules hold at once. Everything else is looked at as well, so that an error is found and a
+//! change is named, but holds after a restart. Promises: what is not valid changes nothing.
+
+use maitred_server::{DEFAULT_POOL, Log, PoolLimits, PoolRule, Server};
+
+use crate::config::{self, Config};
+use crate::options::{self, Definition, Kind};
+use crate::pools::{self, NamedPool, PoolConfig};
+use crate::problem::Problem;
+use crate::sources::{self, Inputs, Loaded};
+
+/// What a running server was made of, to be compared with what is written now.
+pub(crate) struct Reload {
+    pub(crate) inputs: Inputs,
+    /// What holds now.
+    pub(crate) running: Config,
+    /// The application has been told that it runs on one thread.
+    pub(crate) single: bool,
+    /// It runs on an event loop.
+    pub(crate) looped: bool,
+}
+
+/// What becomes of a configuration that was read again.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    /// What is applied, in lines for the log.
+    lines: Vec<String>,
+    limits: Vec<(String, PoolLimits)>,
+    rules: Option<Vec<PoolRule>>,
+    /// What has changed and needs a restart.
+    restart: Vec<String>,
+}
+
+impl Reload {
+    /// Reads the configuration, and tells what has changed in the log.
+    pub(crate) fn again(&mut self, server: &Server, log: &Log) {
+        let loaded = match self.read() {
+            Ok(loaded) => loaded,
+            Err(problem) => {
+                log.error(format_args!(
+                    "SIGHUP: the configuration is not valid, nothing has changed: {problem}"
+                ));
+                return;
+            }
+        };
+        log.info(format_args!("SIGHUP: the configuration has been read again"));
+        for warning in &loaded.warnings {
+            log.warn(format_args!("{warning}"));
+        }
+        let plan = self.plan(&loaded.config);
+        for (pool, limits) in &plan.limits {
+            server.set_limits(pool, limits);
+        }
+        if let Some(Err(error)) = plan.rules.map(|rules| server.set_rules(&rules)) {
+            log.error(format_args!("internal error, please report it: {error}"));
+        }
+        for line in &plan.lines {
+            log.info(format_args!("{line}"));
+        }
+        if !plan.restart.is_empty() {
+            let names = plan.restart.join(", ");
+            log.warn(format_args!("changed, but only a restart applies it: {names}"));
+        } else if plan.lines.is_empty() {
+            log.info(format_args!("nothing has changed"));
+        }
+    }
+
+    fn read(&self) -> Result<Loaded, Problem> {
+        let loaded = sources::load(&self.inputs)?;
+        let Loaded { config, origins, .. } = &loaded;
+        pools::check(config, origins)?;
+        if self.looped {
+            pools::refuse_with_event_loop(config, origins)?;
+        }
+        // Relative paths are meant from the folder that has been entered: those of another one cannot be looked at.
+        if config.chdir == self.running.chdir {
+            config::check(config, origins)?;
+        }
+        Ok(loaded)
+    }
+
+    /// Compares `wanted` with what holds, which it then is as far as it can be.
+    fn plan(&mut self, wanted: &Config) -> Plan {
+        let mut plan = Plan::default();
+        let of_server =
+            options::all().filter(|option| !options::of_pools().any(|key| key.name == option.name));
+        for option in of_server.filter(|option| !matches!(option.kind, Kind::Pools)) {
+            if option.show(&self.running) != option.show(wanted) {
+                plan.restart.push(option.name.to_owned());
+            }
+        }
+        let mut next = self.running.clone();
+        next.pool = plan.change(DEFAULT_POOL, &self.running.pool, &wanted.pool, self.single);
+        for pool in &mut next.pools {
+            match find(wanted, &pool.name) {
+                Some(found) => pool.threads = plan.change(&pool.name, &pool.threads, &found.threads, false),
+                None => plan.restart.push(format!("pool {} (removed)", pool.name)),
+            }
+        }
+        let new = wanted.pools.iter().filter(|pool| find(&self.running, &pool.name).is_none());
+        plan.restart.extend(new.map(|pool| format!("pool {} (new)", pool.name)));
+        if wanted.rules != self.running.rules {
+            // Rules for other pools than there are would leave requests to the default pool.
+            let same_pools = wanted.pools.len() == self.running.pools.len()
+                && wanted.pools.iter().all(|pool| find(&self.running, &pool.name).is_some());
+            if same_pools {
+                plan.change_rules(&self.running, wanted);
+                next.rules.clone_from(&wanted.rules);
+            } else {
+                plan.restart.push("match".to_owned());
+            }
+        }
+        self.running = next;
+        plan
+    }
+}
+
+impl Plan {
+    /// From the limits of a pool to those that are wanted, as far as they can be changed: what holds then.
+    fn change(&mut self, name: &str, present: &PoolConfig, wanted: &PoolConfig, single: bool) -> PoolConfig {
+        let mut next = PoolConfig { strategy: present.strategy, ..wanted.clone() };
+        if single && next.most_threads() > 1 {
+            // The application may not be safe with a second thread, and has been told that there is none.
+            next.max_threads = present.max_threads;
+            next.min_threads = next.min_threads.min(next.max_threads);
+            next.max_lost_threads = present.max_lost_threads;
+            next.request_timeout = present.request_timeout;
+        }
+        for key in options::of_pools() {
+            let [before, after, asked] = [present, &next, wanted]
+                .map(|pool| pools::show(key, pool).unwrap_or_else(|| "not set".to_owned()));
+            if before != after {
+                let [before, after] = [&before, &after].map(|text| text.trim_matches('"'));
+                self.lines.push(format!("pool {name}: {} {before} -> {after}", key.name));
+            }
+            if after != asked {
+                self.restart.push(of_pool(name, key));
+            }
+        }
+        if *present != next {
+            self.limits.push((name.to_owned(), next.limits()));
+        }
+        next
+    }
+
+    fn change_rules(&mut self, present: &Config, wanted: &Config) {
+        let lines = self.lines.len();
+        for name in std::iter::once(DEFAULT_POOL).chain(present.pools.iter().map(|pool| &*pool.name)) {
+            let [before, after] = [present, wanted].map(|config| matches_of(config, name));
+            if before != after {
+                self.lines.push(format!("pool {name}: match {before} -> {after}"));
+            }
+        }
+        if self.lines.len() == lines {
+            self.lines.push("the rules of the pools have another order".to_owned());
+        }
+        self.rules = Some(wanted.rules.clone());
+    }
+}
+
+fn find<'a>(config: &'a Config, name: &str) -> Option<&'a NamedPool> {
+    config.pools.iter().find(|pool| pool.name == name)
+}
+
+/// How the line about the restart names a key of a pool.
+fn of_pool(name: &str, key: &Definition) -> String {
+    if name == DEFAULT_POOL { key.name.to_owned() } else { format!("{} of pool {name}", key.name) }
+}
+
+/// The rules of a pool as a file would have them.
+fn matches_of(config: &Config, name: &str) -> String {
+    let rules = config.rules.iter().filter(|rule| rule.pool == name);
+    format!("[{}]", rules.map(pools::show_rule).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+#[path = "reload_tests.rs"]
+mod tests;
