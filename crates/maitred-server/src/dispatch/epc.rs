@@ -1,7 +1,6 @@
 //! EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it
 //! calls another one to take over, and runs the request itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,16 +8,16 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
+use super::life::{Life, live};
 use super::place::Place;
 use super::pool::{Call, Parked};
 use super::scaling::After;
 use super::worker::{serve, serve_batch};
-use super::{Here, SERVING, Serve, panic_text};
+use super::{Here, Serve};
 use crate::scratch::Scratch;
 
 /// The life of one of the threads.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
-    SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
     scheduler.pool.started();
     let mut member = Member {
@@ -29,20 +28,9 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         events: Events::with_capacity(1),
         served: 0,
     };
-    while !scheduler.is_stopping() {
-        match catch_unwind(AssertUnwindSafe(|| member.round())) {
-            Ok(true) => {}
-            Ok(false) => {
-                SERVING.with(|serving| serving.set(false));
-                return;
-            }
-            Err(panic) => {
-                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
-            }
-        }
+    if live(server, || member.round()) {
+        scheduler.pool.ended();
     }
-    SERVING.with(|serving| serving.set(false));
-    scheduler.pool.ended();
 }
 
 struct Member<'a, S: Serve> {
@@ -54,8 +42,8 @@ struct Member<'a, S: Serve> {
 }
 
 impl<S: Serve> Member<'_, S> {
-    /// What waits, then production if nobody does that, else idleness. Whether the thread goes on.
-    fn round(&mut self) -> bool {
+    /// What waits, then production if nobody does that, else idleness.
+    fn round(&mut self) -> Life {
         let scheduler = self.server.scheduler();
         if let Some(job) = scheduler.pool.pop() {
             return self.consume(job, clock::monotonic());
@@ -63,12 +51,12 @@ impl<S: Serve> Member<'_, S> {
         if !scheduler.producing.swap(true, Ordering::SeqCst) {
             scheduler.followed.store(false, Ordering::SeqCst);
             let produced = Seat { server: self.server }.hold(|| self.produce());
-            return produced.is_none_or(|job| self.execute(job));
+            return produced.map_or(Life::Goes, |job| self.execute(job));
         }
         let busy = || scheduler.producing.load(Ordering::SeqCst);
         match scheduler.pool.park(&self.place, |waiting| !waiting && busy()) {
-            Parked::Called => true,
-            Parked::Superfluous => false,
+            Parked::Called => Life::Goes,
+            Parked::Superfluous => Life::Ends,
             Parked::Given(job) => self.consume(job, clock::monotonic()),
         }
     }
@@ -92,10 +80,10 @@ impl<S: Serve> Member<'_, S> {
     }
 
     /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
-    fn execute(&mut self, job: S::Job) -> bool {
+    fn execute(&mut self, job: S::Job) -> Life {
         let scheduler = self.server.scheduler();
         let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else {
-            return true;
+            return Life::Goes;
         };
         if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
             let call = scheduler.pool.call_poller();
@@ -107,16 +95,17 @@ impl<S: Serve> Member<'_, S> {
         self.consume(job, self.scratch.last_now())
     }
 
-    /// Runs a request; whether the thread goes on.
-    fn consume(&mut self, job: S::Job, now: u64) -> bool {
+    fn consume(&mut self, job: S::Job, now: u64) -> Life {
         let scheduler = self.server.scheduler();
         scheduler.run(job, now, &**self.server);
         self.served += 1;
-        let After::End { replace } = scheduler.pool.after_request(self.served) else { return true };
+        let After::End { replace } = scheduler.pool.after_request(self.served) else {
+            return Life::Goes;
+        };
         if replace {
             scheduler.answer_call(&Call::Spawn, self.server);
         }
-        false
+        Life::Ends
     }
 }
 

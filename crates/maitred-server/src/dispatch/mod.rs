@@ -19,6 +19,7 @@ mod epc;
 mod figures;
 mod gate;
 pub(crate) mod learnt;
+mod life;
 mod looped;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;

@@ -1,14 +1,14 @@
 //! PEC, produce, execute, consume: one thread polls and reads, and hands every request to another one.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
+use super::Serve;
+use super::life::{Life, live};
 use super::worker::{serve, serve_batch};
-use super::{SERVING, Serve, panic_text};
 use crate::scratch::Scratch;
 
 /// Events fetched by one wait: nobody else fetches any, and none waits for application code.
@@ -16,18 +16,12 @@ const BATCH: usize = 64;
 
 /// The life of the thread that produces.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
-    SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
     let mut producer = Producer { server, scratch: Scratch::default(), events: Events::with_capacity(BATCH) };
     // For ever: whoever makes something ready wakes it.
     scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-    while !scheduler.is_stopping() {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| producer.round())) {
-            server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
-        }
-    }
+    live(server, || producer.round());
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-    SERVING.with(|serving| serving.set(false));
 }
 
 struct Producer<'a, S: Serve> {
@@ -38,7 +32,7 @@ struct Producer<'a, S: Serve> {
 
 impl<S: Serve> Producer<'_, S> {
     /// As much from the ready list as there is, then what the poller has.
-    fn round(&mut self) {
+    fn round(&mut self) -> Life {
         let scheduler = self.server.scheduler();
         self.scratch.set_now(None);
         for _ in 0..scheduler.ready.len() {
@@ -55,6 +49,7 @@ impl<S: Serve> Producer<'_, S> {
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
             self.hand_over(job);
         }
+        Life::Goes
     }
 
     fn hand_over(&self, job: S::Job) {

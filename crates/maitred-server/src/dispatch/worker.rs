@@ -1,19 +1,18 @@
 //! What an application thread does: look, poll, serve, run.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
+use super::life::{Life, live, poll};
 use super::place::Place;
 use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
 use super::unsent::Age;
-use super::{Here, SERVING, Scheduler, Serve, panic_text, runner};
+use super::{Here, Scheduler, Serve, runner};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -44,7 +43,6 @@ pub(super) struct Worker<'a, S: Serve> {
 
 /// The life of an application thread.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
-    SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
     scheduler.pool.started();
     let mut worker = Worker {
@@ -59,27 +57,9 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         served: 0,
         done: false,
     };
-    while !scheduler.is_stopping() {
-        match catch_unwind(AssertUnwindSafe(|| worker.round())) {
-            Ok(Life::Goes) => {}
-            Ok(Life::Ends) => {
-                SERVING.with(|serving| serving.set(false));
-                return;
-            }
-            Err(panic) => {
-                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
-            }
-        }
+    if live(server, || worker.round()) {
+        scheduler.pool.ended();
     }
-    SERVING.with(|serving| serving.set(false));
-    scheduler.pool.ended();
-}
-
-/// Whether a thread goes on.
-enum Life {
-    Goes,
-    /// It is superfluous, and not counted any more.
-    Ends,
 }
 
 fn batch(max_pollers: usize) -> usize {
@@ -134,13 +114,7 @@ impl<'a, S: Serve> Worker<'a, S> {
                     && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
-        scheduler.driver.dismiss();
-        let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
-        let waited = scheduler.poller.wait(&mut self.events, limit);
-        scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-        if let Err(error) = waited {
-            self.server.report(format_args!("waiting for events: {error}"));
-        }
+        poll(self.server, &mut self.events);
         let wanted = scheduler.pool.gate.take_wanted();
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
             self.take(job);

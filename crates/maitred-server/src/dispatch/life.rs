@@ -1,0 +1,48 @@
+//! What all threads that serve have in common, whatever the strategy: rounds until the end, and waiting for events.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_io::poller::Events;
+use maitred_io::sync::atomic::Ordering;
+
+use super::{SERVING, Serve, panic_text};
+
+/// Whether a thread goes on.
+pub(super) enum Life {
+    Goes,
+    /// It is superfluous, and not counted any more.
+    Ends,
+}
+
+/// Takes round after round until the server stops, or the thread is superfluous. A panic of ours ends no thread. Whether
+/// the thread is counted still.
+pub(super) fn live<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Life) -> bool {
+    SERVING.with(|serving| serving.set(true));
+    let mut counted = true;
+    while counted && !server.scheduler().is_stopping() {
+        match catch_unwind(AssertUnwindSafe(&mut round)) {
+            Ok(Life::Goes) => {}
+            Ok(Life::Ends) => counted = false,
+            Err(panic) => {
+                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
+            }
+        }
+    }
+    SERVING.with(|serving| serving.set(false));
+    counted
+}
+
+/// Waits for events, unless there is something else to do. The caller has counted itself as one who polls, and is not
+/// counted afterwards.
+pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events) {
+    let scheduler = server.scheduler();
+    scheduler.driver.dismiss();
+    let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+    let waited = scheduler.poller.wait(events, limit);
+    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+    if let Err(error) = waited {
+        server.report(format_args!("waiting for events: {error}"));
+    }
+}
