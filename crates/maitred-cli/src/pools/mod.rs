@@ -88,7 +88,8 @@ impl PoolConfig {
     /// The most threads of this pool that can be in the application at the same time.
     pub(crate) fn most_threads(&self) -> usize {
         let lost = if self.request_timeout.is_zero() { 0 } else { self.max_lost() };
-        self.max_threads.saturating_add(lost)
+        let most = if self.strategy == Strategy::Pc { 1 } else { self.max_threads };
+        most.saturating_add(lost)
     }
 
     fn settings(&self, name: &str) -> PoolSettings {

@@ -9,8 +9,8 @@ use maitred_stats::exposition;
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
-use crate::dispatch::{self, Target};
-use crate::group::{Group, Job};
+use crate::dispatch::Target;
+use crate::group::{Group, Job, Watched};
 use crate::outcome::{End, Outcome};
 use crate::responder::Responder;
 use crate::route::Route;
@@ -192,7 +192,7 @@ impl Connection {
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
     ) -> Turn {
-        let (target, measure) = self.target(context, &incoming.request.head, path);
+        let (target, watched) = self.target(context, &incoming.request.head, path);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
@@ -209,7 +209,7 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler, exchange, target, measure, timed });
+        context.job = Some(Job { handler, exchange, target, watched, timed });
         Turn::Run
     }
 
@@ -219,7 +219,7 @@ impl Connection {
         context: &Context<'_>,
         head: &RequestHead,
         path: &mut Vec<u8>,
-    ) -> (Target, Option<dispatch::Route>) {
+    ) -> (Target, Option<Watched>) {
         let group = context.group;
         let pool = group.pool_of(|map| {
             if target::normalise(head.path(), path).is_err() {
@@ -229,7 +229,7 @@ impl Connection {
             map.find(head, path, self.peer.ip())
         });
         let known = group.slowness.look_up(head, context.now, &group.site.log);
-        (Target { pool, slow: known.slow }, known.measure)
+        (Target { pool, slow: known.slow }, known.watched)
     }
 
     /// Our own address: the listener's, unless it listens on all.

@@ -68,6 +68,13 @@ pub(crate) struct LearntRoutes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
+impl Key {
+    /// As a number.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
 /// What a request has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {

@@ -232,7 +232,11 @@ impl<J: Send> Scheduler<J> {
 
     /// What holds of `limits` here.
     fn possible(&self, limits: PoolLimits) -> PoolLimits {
-        if self.looped.is_some() { without_threads(limits) } else { limits }
+        if self.looped.is_some() {
+            return without_threads(limits);
+        }
+        let max_threads = limits.max_threads.max(1);
+        PoolLimits { max_threads, min_threads: limits.min_threads.min(max_threads), ..limits }
     }
 
     /// How many of so many threads poll at once.

@@ -406,12 +406,13 @@ impl<J> Pool<J> {
             place.call();
         }
         self.count_parked(&idle);
-        // Where nobody polls only a further request would ask for a thread for those that wait.
-        let waiting = if self.exclusive { 0 } else { self.queued() };
-        let wanted = idle.rule.missing(idle.threads, waiting);
-        idle.threads += wanted;
-        idle.starting += wanted;
-        wanted + usize::from(self.has_slow() && idle.grow(1))
+        let missing = idle.rule.floor().saturating_sub(idle.threads);
+        idle.threads += missing;
+        idle.starting += missing;
+        // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
+        let waiting = !self.exclusive && idle.grow_for_queue(self.queued());
+        let slow = self.has_slow() && idle.grow(1);
+        missing + usize::from(waiting) + usize::from(slow)
     }
 
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether

@@ -100,13 +100,6 @@ impl Rule {
         queued == 0 || queued < self.low_mark()
     }
 
-    /// Threads to be made at once where limits have changed: up to the least, and one for each request that waits, if
-    /// not too few do.
-    pub(crate) fn missing(&self, threads: usize, queued: usize) -> usize {
-        let due = if self.is_below_low(queued) { 0 } else { queued };
-        self.floor().max(threads.saturating_add(due).min(self.max)).saturating_sub(threads)
-    }
-
     fn is_above_low(&self, queued: usize) -> bool {
         queued > self.low_mark()
     }

@@ -48,15 +48,6 @@ fn the_least_is_made_up_at_once() {
 }
 
 #[test]
-fn other_limits_make_up_the_least_and_one_thread_for_each_that_waits() {
-    assert_eq!([0, 1, 2, 5, 20].map(|threads| RULE.missing(threads, 0)), [2, 1, 0, 0, 0]);
-    assert_eq!([99, 100, usize::MAX].map(|queued| RULE.missing(4, queued)), [0, 6, 6], "by the low mark");
-    let eager = Rule { low: 0, ..RULE };
-    assert_eq!([0, 3, 20].map(|queued| eager.missing(4, queued)), [0, 3, 6]);
-    assert_eq!(Rule { max: 3, ..eager }.missing(4, 20), 0, "never beyond the most");
-}
-
-#[test]
 fn low_zero_lets_every_waiting_request_have_one_made() {
     let eager = Rule { low: 0, ..RULE };
     assert!(!eager.may_create(load(0, 5, 0)), "none waits");

@@ -12,10 +12,10 @@ use maitred_runtime::{Exchange, Handler, InvocationType};
 
 use super::claim::Signals;
 use super::slots::Token;
-use super::slowness::Measured;
+use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Timed;
-use crate::dispatch::{Route, Scheduler, Serve, Target, panic_text, work};
+use crate::dispatch::{Scheduler, Serve, Target, panic_text, work};
 use crate::scratch::Scratch;
 
 /// A handler that claims not to block has done so after this time, in nanoseconds: a thousand times what such a
@@ -27,8 +27,8 @@ pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
     pub(crate) target: Target,
-    /// Its route, if it is to be measured.
-    pub(crate) measure: Option<Route>,
+    /// Its route, if routes are watched.
+    pub(crate) watched: Option<Watched>,
     /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
     pub(crate) timed: Option<Timed>,
 }
@@ -97,8 +97,8 @@ impl Serve for Group {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, exchange, measure, timed, target } = job;
-        let measured = measure.map(Measured::begin);
+        let Job { handler, exchange, watched, timed, target } = job;
+        let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
             timed.enter();
         }

@@ -32,6 +32,7 @@ use claim::Signals;
 pub(crate) use jobs::Job;
 use slots::{Slots, Token};
 use slowness::Slowness;
+pub(crate) use slowness::Watched;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;

@@ -1,11 +1,10 @@
 //! Which routes are slow: when to look, and telling it.
 //!
-//! While nothing has been slow lately no path is hashed. The first slow request has routes watched for a while: then one
-//! request of several is measured, and every one of a route that has been slow. A request that took long is slow if its
+//! While nothing has been slow lately no path is hashed. The first request that takes long has routes watched for a while:
+//! then the next one of a route with one that took long is measured, and every one of a route that has been slow. A request that took long is slow if its
 //! thread has waited for something or has computed that long; one that was stopped for another thread is not: with more
 //! work than processors every request takes long.
 
-use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use maitred_http::RequestHead;
@@ -19,39 +18,39 @@ use crate::log::Log;
 /// How long routes are watched after a slow request, in seconds: as long as one counts.
 const WATCH: u64 = 60;
 
-/// One of so many requests of other routes is measured: that takes two system calls.
-const SAMPLE: u32 = 8;
-
 const SECOND: u64 = 1_000_000_000;
 
-thread_local! {
-    static LOOKED_UP: Cell<u32> = const { Cell::new(0) };
+/// A request of a route that is watched.
+#[derive(Clone, Copy)]
+pub(crate) struct Watched {
+    route: Route,
+    /// It is measured, which takes two system calls.
+    measure: bool,
 }
 
-/// A request that is measured.
+/// The same while it is in the application.
 pub(crate) struct Measured {
     route: Route,
-    before: Usage,
+    before: Option<Usage>,
 }
 
 impl Measured {
     /// From now on, on this thread.
-    pub(super) fn begin(route: Route) -> Self {
-        Self { route, before: Usage::now() }
+    pub(super) fn begin(watched: Watched) -> Self {
+        Self { route: watched.route, before: watched.measure.then(Usage::now) }
     }
+}
 
-    /// Whether it is the request's doing that it took so long.
-    fn is_slow(&self) -> bool {
-        let now = Usage::now();
-        now.sleeps != self.before.sleeps || now.processor_ns - self.before.processor_ns >= SLOW
-    }
+/// Whether it was the request's doing that it took long.
+fn is_slow(before: Usage) -> bool {
+    let now = Usage::now();
+    now.sleeps != before.sleeps || now.processor_ns - before.processor_ns >= SLOW
 }
 
 /// What is known of the route of a request.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// To be measured.
-    pub(crate) measure: Option<Route>,
+    pub(crate) watched: Option<Watched>,
     /// Slow again and again.
     pub(crate) slow: bool,
 }
@@ -61,6 +60,8 @@ pub(crate) struct Slowness {
     routes: LearntRoutes,
     /// Until when routes are watched, in seconds of the monotonic clock.
     until: AtomicU64,
+    /// The route whose last request took long and was not measured.
+    suspect: AtomicU64,
     /// What has changed last: told with the next request of that route, whose path is known.
     change: Mutex<Option<(Route, Change)>>,
     untold: AtomicBool,
@@ -71,6 +72,7 @@ impl Slowness {
         Self {
             routes: LearntRoutes::new(),
             until: AtomicU64::new(0),
+            suspect: AtomicU64::new(0),
             change: Mutex::new(None),
             untold: AtomicBool::new(false),
         }
@@ -86,10 +88,9 @@ impl Slowness {
         if self.untold.load(Ordering::Relaxed) {
             self.tell(route, &Shape { method, path }, log);
         }
-        let turn = LOOKED_UP.with(|count| count.replace(count.get().wrapping_add(1)));
-        let measure = self.routes.knows(route) || turn.is_multiple_of(SAMPLE);
+        let measure = self.routes.knows(route) || self.suspect.load(Ordering::Relaxed) == route.to_bits();
         let slow = self.routes.any() && self.routes.is_learnt(route);
-        Known { measure: measure.then_some(route), slow }
+        Known { watched: Some(Watched { route, measure }), slow }
     }
 
     /// A request was in the application, on this thread, for `nanos` until `now`.
@@ -98,10 +99,16 @@ impl Slowness {
         if nanos >= SLOW {
             self.until.store(seconds + WATCH, Ordering::Relaxed);
         }
-        let Some(measured) = measured else { return };
-        let slow = nanos >= SLOW && measured.is_slow();
-        if let Some(change) = self.routes.note(measured.route, if slow { nanos } else { 0 }, seconds) {
-            *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((measured.route, change));
+        let Some(Measured { route, before }) = measured else { return };
+        let Some(before) = before else {
+            if nanos >= SLOW {
+                self.suspect.store(route.to_bits(), Ordering::Relaxed);
+            }
+            return;
+        };
+        let slow = nanos >= SLOW && is_slow(before);
+        if let Some(change) = self.routes.note(route, if slow { nanos } else { 0 }, seconds) {
+            *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((route, change));
             self.untold.store(true, Ordering::Relaxed);
         }
     }
