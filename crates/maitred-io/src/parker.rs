@@ -49,9 +49,12 @@ impl Parker {
             .0
     }
 
-    /// Time is not simulated: a limit is over whenever the scheduler comes back to this thread.
+    /// Time is not simulated: a limit is over whenever the scheduler comes back to this thread, and one of an hour never.
     #[cfg(shuttle)]
-    fn wait<'a>(&'a self, called: MutexGuard<'a, bool>, _limit: Duration) -> MutexGuard<'a, bool> {
+    fn wait<'a>(&'a self, called: MutexGuard<'a, bool>, limit: Duration) -> MutexGuard<'a, bool> {
+        if limit >= Duration::from_secs(3600) {
+            return self.wait_for_call(called);
+        }
         drop(called);
         crate::sync::thread::yield_now();
         self.lock()

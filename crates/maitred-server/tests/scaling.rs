@@ -89,6 +89,26 @@ fn limits_that_no_pool_can_have_are_brought_into_bounds() {
     }
 }
 
+/// Threads that are idle rely on those that poll, which end one after the other.
+#[test]
+fn while_threads_end_somebody_goes_on_polling() {
+    for strategy in MANY {
+        let (running, Opened(door)) = &serve(|settings| {
+            settings.pool.strategy = strategy;
+            settings.pool.limits.thread_requests = 1;
+        });
+        let mut clients = block(running, door, DEFAULT_POOL, 3);
+        door.open();
+        all_answered(&mut clients, path(DEFAULT_POOL));
+        let begin = Instant::now();
+        while running.figure(DEFAULT_POOL, "threads") > 1 {
+            assert!(begin.elapsed() < PATIENCE, "one a second ends");
+            assert!(exchange(running.address, &get_last("/fast")).starts_with("HTTP/1.1 200 "));
+        }
+        assert!(exchange(running.address, &get_last("/fast")).starts_with("HTTP/1.1 200 "));
+    }
+}
+
 #[test]
 fn threads_that_have_served_their_number_of_requests_are_replaced_and_no_request_is_lost() {
     for strategy in MANY {

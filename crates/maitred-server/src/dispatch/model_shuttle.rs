@@ -182,8 +182,25 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
 
 /// With a second pool of one thread.
 fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
-    let limits =
-        PoolLimits { max_threads: max, low_mark: 0, thread_idle: Duration::ZERO, ..PoolLimits::default() };
+    scheduler_with(0, strategy, max, pollers, threads)
+}
+
+/// With threads that end after so many requests; 0 for never.
+fn scheduler_with(
+    budget: u64,
+    strategy: Strategy,
+    max: usize,
+    pollers: usize,
+    threads: Threads,
+) -> Scheduler<usize> {
+    let limits = PoolLimits {
+        max_threads: max,
+        low_mark: 0,
+        // What would be mended when an idle thread looks by itself is to be found, where threads end otherwise.
+        thread_idle: if budget > 0 { Duration::from_secs(3600) } else { Duration::ZERO },
+        thread_requests: budget,
+        ..PoolLimits::default()
+    };
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
     let limits = PoolLimits { min_threads: 0, max_threads: 1, ..limits };
     let other = PoolSettings { limits, ..PoolSettings::named("other") };
@@ -408,6 +425,26 @@ fn every_strategy_forgets_nothing() {
     for strategy in [Strategy::Pec, Strategy::Epc] {
         check_strategy(strategy, &[PageAfterPages, PageAfterPages, Page, File], 3);
         check_strategy(strategy, &[PageAfterFiles, PageAfterPages, Page, SlowAfterPages, File], 4);
+    }
+}
+
+/// Threads that end after each request, while others are parked and rely on them to poll.
+#[test]
+fn whoever_ends_leaves_somebody_who_polls() {
+    const KINDS: &[Kind] = &[PageAfterPages, Page, Page, File, Page];
+    for (strategy, threads) in [
+        (Strategy::Adaptive, Threads::Free),
+        (Strategy::Adaptive, Threads::Gated),
+        (Strategy::Epc, Threads::Free),
+        (Strategy::Pec, Threads::Free),
+    ] {
+        for pollers in [1, 2] {
+            let play_once = move || {
+                let scheduler = scheduler_with(1, strategy, 3, pollers, threads);
+                play(scheduler, KINDS, 3, Source::Poller, |_| None);
+            };
+            run(RandomScheduler::new(SCHEDULES / 4), play_once);
+        }
     }
 }
 

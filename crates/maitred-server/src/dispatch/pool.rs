@@ -388,6 +388,12 @@ impl<J> Pool<J> {
             let surplus = idle.threads > idle.rule.max;
             self.is_surplus.store(surplus, Ordering::Relaxed);
             idle.count_new(replace);
+            // It may have been one of those that poll: those that are parked rely on them.
+            let place = self.pop_parked(&mut idle);
+            drop(idle);
+            if let Some(place) = place {
+                place.call();
+            }
         }
         after
     }

@@ -18,7 +18,12 @@ use crate::settings::PoolLimits;
 
 /// How far apart threads of a pool end because their budget is spent, in nanoseconds. Threads that were made together
 /// have spent it together, and without this the pool would have to make all of them anew in one moment.
+#[cfg(not(shuttle))]
 pub(crate) const BUDGET_ENDS_APART: u64 = 1_000_000_000;
+
+/// Time is not simulated.
+#[cfg(shuttle)]
+pub(crate) const BUDGET_ENDS_APART: u64 = 0;
 
 /// From this percentage on the high mark cannot be reached.
 const NEVER_PARALLEL: u32 = 100;

@@ -57,7 +57,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         served: 0,
         done: false,
     };
-    if live(server, || worker.round()) {
+    // One that is done may find the server stopping before it gets to its end.
+    if live(server, || worker.round()) && !worker.done {
         scheduler.pool.ended();
     }
 }
