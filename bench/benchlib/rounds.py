@@ -83,7 +83,7 @@ def all_running(contenders: Sequence[servers.Contender], root: Path, folder: Pat
 
 
 #: Between two looks whether a server has come to rest, the share of a core below which it has, and how long that may take.
-REST_LOOK_S, IDLE_SHARE, MOST_REST_S = 0.05, 0.2, 10.0
+REST_LOOK_S, IDLE_SHARE, MOST_REST_S = 0.05, 0.2, 30.0
 
 
 class Meter:

@@ -94,7 +94,8 @@ def _measure(options: rounds.Options, up: Sequence[servers.Server], kind: str, s
         say(f"pools, report {kind}: round {number + 1}")
         for server in up:
             beside = table.setdefault((kind, server.name), Beside())
-            # Answered last of all that wait: nothing is left of the round before.
+            # Nothing is left of the round before: what its clients have asked for is run although they have left.
+            rounds.rest(server)
             traffic.settle(server.name, server.port, [slow, REST])
             on_schedule(options, SCHEDULE, server, rest, number, beside.idle, folder)
             with _busy(options, server, reports, beside.reports):
