@@ -101,7 +101,9 @@ fn while_threads_end_somebody_goes_on_polling() {
         door.open();
         all_answered(&mut clients, path(DEFAULT_POOL));
         let begin = Instant::now();
-        while running.figure(DEFAULT_POOL, "threads") > 1 {
+        let ended =
+            || running.figure(DEFAULT_POOL, "threads_made_total") - running.figure(DEFAULT_POOL, "threads");
+        while ended() < 2 {
             assert!(begin.elapsed() < PATIENCE, "one a second ends");
             assert!(exchange(running.address, &get_last("/fast")).starts_with("HTTP/1.1 200 "));
         }
