@@ -97,13 +97,13 @@ fn while_threads_end_somebody_goes_on_polling() {
             settings.pool.strategy = strategy;
             settings.pool.limits.thread_requests = 1;
         });
-        let mut clients = block(running, door, DEFAULT_POOL, 3);
+        let mut clients = block(running, door, DEFAULT_POOL, 4);
         door.open();
         all_answered(&mut clients, path(DEFAULT_POOL));
         let begin = Instant::now();
         let ended =
             || running.figure(DEFAULT_POOL, "threads_made_total") - running.figure(DEFAULT_POOL, "threads");
-        while ended() < 2 {
+        while ended() < 3 {
             assert!(begin.elapsed() < PATIENCE, "one a second ends");
             assert!(exchange(running.address, &get_last("/fast")).starts_with("HTTP/1.1 200 "));
         }
