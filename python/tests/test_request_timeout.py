@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def app(environ, start_response):
         if path != "/catches":
             raise
     start_response("200 OK", [("Content-Type", "text/plain")])
-    print("answers", path, flush=True)
+    print(f"answers {path}\\n", end="", flush=True)
     return [b"through"]
 """
 
@@ -82,9 +83,11 @@ def test_a_thread_that_is_lost_is_replaced_until_it_returns(serve: Serve, tmp_pa
     assert lost_and_threads() == [b"2", b"1"]
     assert server.fetch("/stands").status == 504
     assert server.fetch("/third").status == 504, "as many are lost as are replaced"
-    for _ in range(2):
-        (tmp_path / "door").write_text("")
+    # Open for reading, too, and until both have passed: one opening for writing lets every reader pass that is there, and
+    # a second one would wait for a reader for ever.
+    door = os.open(tmp_path / "door", os.O_RDWR)
     server.wait_for("answers /stands\n(.*\n)*.*answers /stands\n")
+    os.close(door)
     assert server.fetch("/then").body == b"through"
     # One of the two ends after its answer has left.
     assert any(lost_and_threads() == [b"1", b"0"] for _ in range(1000))
