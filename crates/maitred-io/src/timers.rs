@@ -31,8 +31,8 @@
 
 mod slots;
 
-use crate::sync::NamedLock;
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::sync::{NamedGuard, NamedLock};
 use slots::{NEVER, Slots};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -204,7 +204,7 @@ impl Timers {
         self.queue.snapshot()
     }
 
-    fn lock(&self) -> crate::sync::MutexGuard<'_, Queue> {
+    fn lock(&self) -> NamedGuard<'_, Queue> {
         self.queue.lock()
     }
 }

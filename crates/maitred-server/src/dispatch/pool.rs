@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use maitred_io::sync::{MutexGuard, NamedLock};
+use maitred_io::sync::{NamedGuard, NamedLock};
 
 use super::audit::Audit;
 use super::figures::PoolFigures;
@@ -156,7 +156,7 @@ impl<J> Pool<J> {
         Ok(pool)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queue<J>> {
+    pub(super) fn lock(&self) -> NamedGuard<'_, Queue<J>> {
         self.queue.lock()
     }
 

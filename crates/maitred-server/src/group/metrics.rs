@@ -39,6 +39,7 @@ impl Group {
         let mut locks = self.scheduler.locks();
         locks.push(self.timers.lock_snapshot());
         locks.push(self.slots.lock_snapshot());
+        locks.extend(maitred_io::sync::one_lock());
         let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
         for (name, help, value) in OF_LOCKS {
             let of_lock = |(lock, labels)| Metric { name, help, labels, value: value(lock) };
