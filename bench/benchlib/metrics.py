@@ -13,6 +13,8 @@ PATH = "/metrics"
 OPTION = "--metrics-path"
 #: The option with its value.
 WORDS = (OPTION, PATH)
+#: The mutex that is in the place of all locks, in the program that is built so.
+ONE_LOCK = "all"
 #: What the figures about requests that waited although a thread was idle have in their names.
 AUDIT = "idle_while_waiting"
 
@@ -52,6 +54,10 @@ class Lock:
     wait: float = 0.0
     #: Since the server started, whatever is subtracted.
     longest: float = 0.0
+
+    def __add__(self, other: Lock) -> Lock:
+        return Lock(self.acquisitions + other.acquisitions, self.contended + other.contended, self.wait + other.wait,
+                    max(self.longest, other.longest))
 
     def __sub__(self, earlier: Lock) -> Lock:
         return Lock(self.acquisitions - earlier.acquisitions, self.contended - earlier.contended,

@@ -134,11 +134,13 @@ def maitred(threads: int = 1) -> Contender:
     return Contender("maitred", program, _maitred, {"threads": threads})
 
 
-def cargo_build(package: str) -> None:
-    """Build one of the small programs beside this module; an unchanged one takes no time."""
+def cargo_build(package: str, feature: str = "") -> None:
+    """Build one of the small programs beside this module; an unchanged one takes no time.  With a feature it is in a
+    folder of that name: both variants are there."""
     manifest = machine.REPOSITORY / "bench" / package / "Cargo.toml"
     subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(manifest),
-                    "--target-dir", str(machine.REPOSITORY / "target/bench")], check=True)
+                    *(["--features", feature] if feature else []),
+                    "--target-dir", str(machine.REPOSITORY / "target/bench" / feature)], check=True)
 
 
 @functools.cache

@@ -15,13 +15,21 @@ from .servers import Contender, Place
 APPLICATION = "work_wsgi:application"
 HELLO = b"Hello, world!"
 NATIVE, WSGI = "native", "WSGI"
-_PROGRAMS = machine.REPOSITORY / "target/bench/release"
+_TARGET = machine.REPOSITORY / "target/bench"
+_PROGRAMS = _TARGET / "release"
+#: The feature with which one mutex is in the place of all named locks.
+_ONE_LOCK = "one-lock"
 
 
 def build() -> None:
     """The programs that are not Python."""
     for package in ("openloop", "epollloop", "workbench"):
         servers.cargo_build(package)
+
+
+def build_one_lock() -> None:
+    """The program of `one_lock`."""
+    servers.cargo_build("workbench", _ONE_LOCK)
 
 
 def languages(options: rounds.Options, lines: list[str]) -> dict[str, peers.Environment | None]:
@@ -53,6 +61,11 @@ def contender(environment: peers.Environment | None, name: str, words: Sequence[
 def native(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
     """The engine with a native handler and these options."""
     return _contender(name, "workbench", _workbench, words, pinned)
+
+
+def one_lock(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
+    """The same with one mutex in the place of all named locks, which counts as `metrics.ONE_LOCK`."""
+    return _contender(name, _TARGET / _ONE_LOCK / "release/workbench", _workbench, words, pinned)
 
 
 def loops(name: str, pinned: bool = True) -> Contender:
@@ -89,7 +102,7 @@ def _said(*command: str | Path) -> str:
     return done.stdout.strip()
 
 
-def _contender(name: str, program: str, command: python_servers.Command, words: Sequence[str],
+def _contender(name: str, program: str | Path, command: python_servers.Command, words: Sequence[str],
                pinned: bool) -> Contender:
     return Contender(name, _PROGRAMS / program, command, {"words": list(words)}, turns(), pinned)
 

@@ -1,8 +1,10 @@
-"""The named locks: who waits for them under mixed load, and at saturation."""
+"""The named locks: who waits for them under mixed load, and at saturation; and what would wait for a single one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ HELLO = workbench.HELLO
 #: Five minutes of requests at so many a second; then a closed loop.
 RATE, SECONDS = 120, 300.0
 SATURATION_S = 20.0
+SINGLE = f"{workbench.NATIVE}, one mutex"
 #: Share of the mixed load's length that is not measured first, and of that of saturation.
 WARM_UP = 0.02
 THREADS, SATURATION_THREADS = 20, 30
@@ -30,6 +33,10 @@ MIXED = _blend(("/", 0.7), ("/cpu/200", 0.1), ("/sleep/1", 0.1), ("/sleep/50", 0
 SATURATING = _blend(("/", 0.88), ("/cpu/200", 0.1), ("/sleep/1", 0.02))
 
 
+#: A server by its name and options.
+Program = Callable[[str, Sequence[str]], servers.Contender]
+
+
 @dataclass(frozen=True)
 class Phase:
     """One server under one load, start to end."""
@@ -40,6 +47,11 @@ class Phase:
     cpu_s: float
 
     @property
+    def is_single(self) -> bool:
+        """Whether one mutex was in the place of all locks."""
+        return metrics.ONE_LOCK in self.locks
+
+    @property
     def waited_s(self) -> float:
         return sum(lock.wait for lock in self.locks.values())
 
@@ -47,6 +59,7 @@ class Phase:
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     workbench.build()
+    workbench.build_one_lock()
     lines: list[str] = []
     report.text(
         f"Mixed load: {RATE} requests/s (Poisson) for {options.duration(SECONDS):g} s, {THREADS} threads; 70 % hello, "
@@ -55,17 +68,15 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "sleep 1 ms. Both with the server on all cores and the load on one of them. Counts are those of the measured "
         f"time, from `{metrics.PATH}`; the longest wait is that since the server started, which is new for each load. A "
         f"lock that was taken less than {GATE_CONTENDED:,} times meets its gate only without any contention.")
-    languages = workbench.languages(options, lines)
     phases = []
-    for language, environment in languages.items():
-        contender = workbench.contender(environment, language)
-        if not servers.offers(contender.program, metrics.OPTION):
-            workbench.left_out(lines, f"{language} (this build has no {metrics.OPTION})")
+    for program_name, program in _programs(options, lines).items():
+        if not servers.offers(program(program_name, []).program, metrics.OPTION):
+            workbench.left_out(lines, f"{program_name} (this build has no {metrics.OPTION})")
             continue
         for load_name, threads, work in (("mixed", THREADS, _mixed), ("saturation", SATURATION_THREADS, _saturation)):
-            name = f"{language}, {load_name}"
+            name = f"{program_name}, {load_name}"
             words = ["--min-threads", str(threads), "--max-threads", str(threads), *metrics.WORDS]
-            chosen, _ = rounds.present(rounds.Options(), [workbench.contender(environment, name, words, pinned=False)])
+            chosen, _ = rounds.present(rounds.Options(), [program(name, words)])
             with rounds.all_running(chosen, folder, folder) as (server,):
                 say(f"locks: {name}")
                 phases.append(work(options, server, folder))
@@ -77,9 +88,25 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.table(["load", "requests", "CPU s", "total lock wait s", "wait / CPU"],
                  [[phase.name, f"{phase.requests:,}", f"{phase.cpu_s:.2f}", f"{phase.waited_s:.6f}",
                    f"{100 * phase.waited_s / phase.cpu_s:.4f} %"] for phase in phases])
-    report.text("## Gates", "", *_gates(phases))
+    report.text("## Beside a single mutex", "",
+                "The same server, built with one mutex in the place of all named locks: a thread has it from the first "
+                "lock it takes to the last, and all is counted there. The locks are taken all the same under it, never "
+                "contended, which lengthens each hold by some nanoseconds.")
+    report.table(["load", "locks", "acquisitions", "contended", "one in", "total wait ms", "wait / CPU"],
+                 _beside([phase for phase in phases if phase.name.startswith(workbench.NATIVE)]))
+    report.text("## Gates", "", *_gates([phase for phase in phases if not phase.is_single]))
     report.chart(chart.bars(TITLE, "contended per million acquisitions", [
         (phase.name, [_bar(name, lock) for name, lock in phase.locks.items()]) for phase in phases]))
+
+
+def _programs(options: rounds.Options, lines: list[str]) -> dict[str, Program]:
+    """What is loaded, by name: the product in each language, and beside the native one that with a single mutex."""
+    programs: dict[str, Program] = {}
+    for language, environment in workbench.languages(options, lines).items():
+        programs[language] = functools.partial(workbench.contender, environment, pinned=False)
+        if language == workbench.NATIVE:
+            programs[SINGLE] = functools.partial(workbench.one_lock, pinned=False)
+    return programs
 
 
 class _Measured:
@@ -107,7 +134,11 @@ class _Measured:
         locks = metrics.locks(metrics.read(self._server.port))
         if not locks:
             raise load.WrongAnswer(f"{self._server.name}: {metrics.PATH} names no lock")
-        return locks
+        is_single = self._server.name.startswith(SINGLE)
+        if is_single != (metrics.ONE_LOCK in locks):
+            raise load.WrongAnswer(f"{self._server.name}: {metrics.PATH} names {', '.join(locks)}: the wrong program")
+        # What is taken under the single one is not an acquisition more, and nobody waits for it.
+        return {metrics.ONE_LOCK: locks[metrics.ONE_LOCK]} if is_single else locks
 
 
 def _requests(server: servers.Server, wanted: Sequence[traffic.Request], folder: Path) -> list[str]:
@@ -142,8 +173,23 @@ def _saturation(options: rounds.Options, server: servers.Server, folder: Path) -
 
 def _rows(phase: Phase) -> list[list[str]]:
     return [[phase.name, name, f"{lock.acquisitions:,}", f"{lock.acquisitions / phase.requests:.3f}",
-             f"{lock.contended:,}", f"{lock.acquisitions / lock.contended:,.0f}" if lock.contended else "–", 
-             f"{lock.wait * 1e3:.3f}", f"{lock.longest * 1e6:.0f}"] for name, lock in phase.locks.items()]
+             f"{lock.contended:,}", _one_in(lock), f"{lock.wait * 1e3:.3f}", f"{lock.longest * 1e6:.0f}"]
+            for name, lock in phase.locks.items()]
+
+
+def _beside(phases: Sequence[Phase]) -> list[list[str]]:
+    """A row for each load and program."""
+    rows = []
+    for phase in sorted(phases, key=lambda phase: phase.name.rpartition(", ")[2]):
+        total = functools.reduce(operator.add, phase.locks.values())
+        rows.append([phase.name.rpartition(", ")[2], "one mutex" if phase.is_single else "separate",
+                     f"{total.acquisitions:,}", f"{total.contended:,}", _one_in(total), f"{total.wait * 1e3:.3f}",
+                     f"{100 * total.wait / phase.cpu_s:.4f} %"])
+    return rows
+
+
+def _one_in(lock: metrics.Lock) -> str:
+    return f"{lock.acquisitions / lock.contended:,.0f}" if lock.contended else "–"
 
 
 def _gates(phases: Sequence[Phase]) -> list[str]:
