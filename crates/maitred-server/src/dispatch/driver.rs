@@ -5,10 +5,9 @@
 //!    ^                  |   ^                                                          |
 //!    `--nothing to do --'   `------ an application thread polls again (dismiss) -------'
 //! ```
-//! Watching looks at a counter once a millisecond and costs the hot path one load. Only when the
-//! counter stands still while nobody polls is a thread called; until one polls, the driver does
-//! what needs no application: it reads, parses, answers from files, moves writes and timers, and
-//! queues the rest.
+//! Watching looks at a counter, and whoever comes out of application code puts the next look off: that costs the hot path
+//! a load or two. Only when the counter stands still while nobody polls is a thread called; until one polls, the driver
+//! does what needs no application: it reads, parses, answers from files, moves writes and timers, and queues the rest.
 //!
 //! Where an event loop polls, the driver stands by in another way: see `standstill`.
 
@@ -22,17 +21,18 @@ use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
+use super::pause::Pause;
 use super::standstill::stand_by;
 use super::{SERVING, Serve, panic_text};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
-/// The first look after application code was entered with nobody polling: long enough that a
-/// request of ordinary length is over (an interpreter's request takes 50 to 200 µs).
-const FIRST_LOOK: Duration = Duration::from_micros(300);
+/// The first look after application code was entered with nobody polling, and the one after a look that nobody has put off:
+/// long enough that a request of ordinary length is over (an interpreter's request takes 50 to 200 µs). In nanoseconds.
+const FIRST_LOOK: u64 = 300_000;
 
-/// Further looks. A look costs about 5 µs of a core: half a percent.
-const LOOK: Duration = Duration::from_millis(1);
+/// Further looks, and how far one is put off: with [`FIRST_LOOK`] about a millisecond. In nanoseconds.
+const LOOK: u64 = 800_000;
 
 /// Looks without anything to watch before the driver parks, so that a steady load does not wake it
 /// for every request.
@@ -55,6 +55,8 @@ pub(super) struct Driver {
     /// Ends the seat, or the rest.
     dismissed: Waker,
     sleep: Parker,
+    /// Between two looks.
+    pause: Pause,
 }
 
 impl Driver {
@@ -65,6 +67,7 @@ impl Driver {
             resting: AtomicBool::new(false),
             dismissed: Waker::new()?,
             sleep: Parker::default(),
+            pause: Pause::new()?,
         })
     }
 
@@ -108,9 +111,15 @@ impl Driver {
         self.sleep.park(Some(limit));
     }
 
+    /// A thread has come out of application code at `now`, in monotonic nanoseconds.
+    pub(super) fn get_on(&self, now: u64) {
+        self.pause.put_off(now, LOOK);
+    }
+
     /// Has the driver look at once, whatever it is doing.
     pub(super) fn kick(&self) {
         self.sleep.unpark();
+        self.pause.cut_short(clock::monotonic());
         self.dismissed.wake();
     }
 }
@@ -169,7 +178,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.sleep.park(Some(pause));
+        scheduler.driver.pause.wait(clock::monotonic(), pause);
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -180,18 +189,24 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks += 1;
         } else if now == before {
             idle_looks = 0;
-            if !scheduler.unsent.is_empty() {
-                let now = clock::monotonic();
-                scheduler.pool.gate.be_prompt(now);
-                scheduler.send_unsent(server, now);
-            }
+            send_promptly(server);
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);
             take_seat(server, scratch);
         } else {
-            idle_looks = 0;
+            (idle_looks, pause) = (0, FIRST_LOOK);
         }
         before = now;
+    }
+}
+
+/// Sends the responses that wait behind a handler that stands still, and has the next ones leave at once for a while.
+fn send_promptly<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    if !scheduler.unsent.is_empty() {
+        let now = clock::monotonic();
+        scheduler.pool.gate.be_prompt(now);
+        scheduler.send_unsent(server, now);
     }
 }
 
@@ -232,6 +247,8 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         if !alone() {
             break;
         }
+        // Of a thread that came back, and has entered the next handler.
+        send_promptly(server);
         if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() {
             // The thread that was called has taken one request; the others wait for another thread.
             let call = scheduler.pool.call_poller();

@@ -18,9 +18,9 @@
 
 use std::io;
 
-use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::pause::Pause;
 use super::pool::{Pool, Queue};
 
 /// A runner that stands still this long is waiting for something, not computing: a request of
@@ -31,8 +31,7 @@ const THRESHOLD: u64 = 300_000;
 const PROMPT: u64 = 100_000_000;
 
 /// The watcher's pause while the runner gets on: with [`CONFIRM`] a request waits for less than a millisecond where the
-/// interpreter is free. A look costs two changes of the thread, so a runner that gets on puts it off when three quarters
-/// of the pause are over: that costs a tenth of it. In nanoseconds.
+/// interpreter is free. In nanoseconds.
 const LOOK: u64 = 800_000;
 
 /// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
@@ -56,10 +55,8 @@ pub(super) struct Gate {
     entries: AtomicU64,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
-    /// Ends the watcher's pause.
-    alarm: Alarm,
-    /// When the runner puts the alarm off, if it gets there.
-    put_off_at: AtomicU64,
+    /// Between two looks of the watcher.
+    pause: Pause,
     /// The runner is busy and wants a watcher.
     wanted: AtomicBool,
     /// Until then responses leave at once: a handler has stood still while others waited.
@@ -105,8 +102,7 @@ impl Gate {
             since: AtomicU64::new(0),
             entries: AtomicU64::new(0),
             watched: AtomicBool::new(false),
-            alarm: Alarm::new()?,
-            put_off_at: AtomicU64::new(0),
+            pause: Pause::new()?,
             wanted: AtomicBool::new(false),
             prompt: AtomicU64::new(0),
         })
@@ -114,20 +110,12 @@ impl Gate {
 
     /// The watcher's pause from `now` on.
     pub(super) fn pause(&self, now: u64, nanos: u64) {
-        self.set_alarm(now, nanos);
-        self.alarm.wait();
+        self.pause.wait(now, nanos);
     }
 
     /// The runner gets on at `now`, and somebody watches.
     pub(super) fn get_on(&self, now: u64) {
-        if now >= self.put_off_at.load(Ordering::Relaxed) {
-            self.set_alarm(now, LOOK);
-        }
-    }
-
-    fn set_alarm(&self, now: u64, nanos: u64) {
-        self.put_off_at.store(now + nanos / 4 * 3, Ordering::Relaxed);
-        self.alarm.set(now + nanos);
+        self.pause.put_off(now, LOOK);
     }
 
     fn is_stuck(&self, now: u64) -> bool {
@@ -278,7 +266,7 @@ impl<J> Pool<J> {
         let watched = self.gate.is_watched();
         drop(queue);
         if watched {
-            self.gate.alarm.set(now);
+            self.gate.pause.cut_short(now);
         }
         watched
     }

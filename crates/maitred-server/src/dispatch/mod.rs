@@ -23,6 +23,7 @@ mod life;
 mod looped;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
+mod pause;
 mod pc;
 mod pec;
 mod place;
@@ -385,6 +386,9 @@ impl<J: Send> Scheduler<J> {
         };
         self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
+        if self.looped.is_none() {
+            self.driver.get_on(ended);
+        }
         ended
     }
 

@@ -375,6 +375,7 @@ fn what_is_unsent_leaves_although_a_handler_stands_still() {
     for pollers in [1, 2] {
         check(&[Page, PageAfterPages, Page], 3, pollers, Source::Poller);
         check(&[Page, Page, PageAfterPages, PageAfterPages], 3, pollers, Source::Poller);
+        check(&[Page, PageAfterPages, File, Page, PageAfterFiles], 4, pollers, Source::Poller);
     }
 }
 

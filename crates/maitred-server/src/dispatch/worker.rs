@@ -11,14 +11,14 @@ use super::place::Place;
 use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
-use super::unsent::Age;
+use super::unsent::{Age, set_defers};
 use super::{Here, Scheduler, Serve, runner};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
-/// the driver takes over the ready list if this thread stands still. With several pollers a wait
-/// fetches one: a private batch strands requests behind a slow one.
+/// the driver takes over the ready list if this thread stands still. While other threads wait, too, a wait
+/// fetches one: each of them is woken for its own.
 const BATCH: usize = 64;
 
 /// One application thread.
@@ -28,7 +28,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) scratch: Scratch,
     /// For waits.
     pub(super) events: Events,
-    /// For looks of the runner while somebody watches.
+    /// For waits where nobody else waits, and for looks of the runner while somebody watches.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
@@ -77,12 +77,13 @@ impl<'a, S: Serve> Worker<'a, S> {
     fn round(&mut self) -> Life {
         let scheduler = self.scheduler();
         if self.done {
+            self.send_unsent();
             return Life::Ends;
         }
         self.scratch.set_now(None);
-        if !scheduler.unsent.is_empty() && !scheduler.pool.gate.is_watched() {
+        if scheduler.gated && !scheduler.pool.gate.is_watched() {
             // The runner has ended in a panic.
-            scheduler.send_unsent(self.server, clock::monotonic());
+            self.send_unsent();
         }
         if self.away {
             self.away = false;
@@ -106,8 +107,14 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Life::Goes;
         }
-        self.turns = scheduler.ready.len().clamp(1, batch(scheduler.max_pollers()));
-        if scheduler.pollers.fetch_add(1, Ordering::SeqCst) >= scheduler.max_pollers() {
+        let max_pollers = scheduler.max_pollers();
+        self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
+        let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        if !scheduler.gated {
+            // Also what another thread has left that saw nobody poll: it takes the driver for watching.
+            self.send_unsent();
+        }
+        if others >= max_pollers {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             return self.park(|waiting| {
                 !waiting
@@ -115,9 +122,12 @@ impl<'a, S: Serve> Worker<'a, S> {
                     && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
-        poll(self.server, &mut self.events);
+        // Nobody else waits: whoever comes back from a request finds the rest on the ready list.
+        let several = others == 0 && max_pollers > 1 && !scheduler.gated;
+        let events = if several { &mut self.more } else { &mut self.events };
+        poll(self.server, events);
         let wanted = scheduler.pool.gate.take_wanted();
-        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
+        if let Some(job) = serve_batch(self.server, events, &mut self.scratch) {
             self.take(job);
         } else if wanted && scheduler.pool.begin_watch() {
             self.watch();
@@ -144,9 +154,26 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 
     fn run_plainly(&mut self, job: S::Job, now: u64) {
-        self.scheduler().run(job, now, &**self.server);
+        let scheduler = self.scheduler();
+        // The driver sends what waits if this thread stands still, but it watches only while nobody polls.
+        let watched = scheduler.pollers.load(Ordering::SeqCst) == 0;
+        if !watched {
+            self.send_unsent();
+        }
+        set_defers(watched && !scheduler.ready.is_empty() && scheduler.pool.gate.may_defer(now));
+        let ended = scheduler.run(job, now, &**self.server);
+        set_defers(false);
         self.served += 1;
+        scheduler.send_unsent_in_time(self.server, ended, &mut self.age);
         self.is_done();
+    }
+
+    /// Sends the responses that wait, if any do.
+    fn send_unsent(&self) {
+        let scheduler = self.scheduler();
+        if !scheduler.unsent.is_empty() {
+            scheduler.send_unsent(self.server, clock::monotonic());
+        }
     }
 
     /// Whether this thread has run its share of requests and ends; asked after each.
@@ -165,6 +192,7 @@ impl<'a, S: Serve> Worker<'a, S> {
     /// Runs a request of a slow route, whose place among the threads it holds, and others that wait for it.
     pub(super) fn run_slow(&mut self, job: S::Job) {
         let scheduler = self.scheduler();
+        self.send_unsent();
         let mut next = Some(job);
         while let Some(job) = next {
             if scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.pool.gate.is_watched() {

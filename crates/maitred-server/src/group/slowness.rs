@@ -107,6 +107,10 @@ impl Slowness {
             return;
         };
         let slow = nanos >= SLOW && is_slow(before);
+        if !slow && self.suspect.load(Ordering::Relaxed) == route.to_bits() {
+            // The next one that takes long makes it suspect again.
+            self.suspect.store(0, Ordering::Relaxed);
+        }
         if let Some(change) = self.routes.note(route, if slow { nanos } else { 0 }, seconds) {
             *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((route, change));
             self.untold.store(true, Ordering::Relaxed);
