@@ -32,7 +32,7 @@ const PROMPT: u64 = 100_000_000;
 
 /// The watcher's pause while the runner gets on: with [`CONFIRM`] a request waits for less than a millisecond where the
 /// interpreter is free. In nanoseconds.
-const LOOK: u64 = 800_000;
+const LOOK: u64 = 700_000;
 
 /// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
 /// stops the whole processor for a while, as a hypervisor does, wakes the watcher first. In nanoseconds.
@@ -42,7 +42,6 @@ const CONFIRM: u64 = 100_000;
 #[derive(Clone, Copy, Default)]
 pub(super) struct Seen {
     since: u64,
-    entries: u64,
     /// When it began to watch.
     began: u64,
 }
@@ -51,8 +50,6 @@ pub(super) struct Seen {
 pub(super) struct Gate {
     /// When the runner entered application code last, in monotonic nanoseconds; 0: nobody runs.
     since: AtomicU64,
-    /// Entries so far.
-    entries: AtomicU64,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
     /// Between two looks of the watcher.
@@ -100,7 +97,6 @@ impl Gate {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             since: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
             wanted: AtomicBool::new(false),
@@ -153,12 +149,6 @@ impl Gate {
     /// A response had to wait for a handler that stood still.
     pub(super) fn be_prompt(&self, now: u64) {
         self.prompt.store(now + PROMPT, Ordering::Relaxed);
-    }
-
-    /// Counts an entry into application code.
-    pub(super) fn count_entry(&self) {
-        // Only the runner counts; the watcher looks whether the number has changed.
-        self.entries.store(self.entries.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 }
 
@@ -216,13 +206,12 @@ impl<J> Pool<J> {
         let before = *seen;
         *seen = Seen {
             since: self.gate.since.load(Ordering::SeqCst),
-            entries: self.gate.entries.load(Ordering::Relaxed),
             began: if before.began == 0 { now } else { before.began },
         };
         let age = now.saturating_sub(seen.since);
         if seen.since != 0 && age < THRESHOLD {
-            let moved = seen.entries != before.entries;
-            return Watched::Sleep(if moved { LOOK } else { THRESHOLD - age });
+            // It has not put this look off: a long request, or the one that stands still.
+            return Watched::Sleep((THRESHOLD - age).max(CONFIRM));
         }
         if seen.since != 0 && seen.since != before.since {
             // Where all threads were stopped for a while, the runner goes on now.

@@ -138,7 +138,6 @@ impl<S: Serve> Worker<'_, S> {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
-        scheduler.pool.gate.count_entry();
         let gate = &scheduler.pool.gate;
         set_defers(gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
         let ended = scheduler.run(job, entry, &**self.server);
