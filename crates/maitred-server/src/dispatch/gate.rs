@@ -24,8 +24,8 @@ use super::pause::Pause;
 use super::pool::{Pool, Queue};
 
 /// A runner that stands still this long is waiting for something, not computing: a request of
-/// ordinary length takes 50 to 200 µs. In nanoseconds.
-const THRESHOLD: u64 = 300_000;
+/// ordinary length takes 50 to 200 µs, twice that on a slow machine. In nanoseconds.
+const THRESHOLD: u64 = 500_000;
 
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
 const PROMPT: u64 = 100_000_000;
