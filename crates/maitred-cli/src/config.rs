@@ -28,6 +28,8 @@ pub struct Config {
     pub pools: Vec<NamedPool>,
     /// Which requests are whose; of two equal rules the later one decides.
     pub rules: Vec<PoolRule>,
+    /// From 1 to `max_threads` of the default pool; as many as fit the processors without it.
+    pub poll_groups: Option<usize>,
     /// Folders of static files, without the one given as application.
     pub mounts: Vec<Mount>,
     /// Whether folders without an index file are listed.
@@ -81,6 +83,7 @@ impl Default for Config {
             pool: PoolConfig::EMPTY,
             pools: Vec::new(),
             rules: Vec::new(),
+            poll_groups: None,
             mounts: Vec::new(),
             listing: false,
             interface: Interface::default(),

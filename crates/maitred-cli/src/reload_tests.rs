@@ -77,14 +77,15 @@ fn the_command_line_still_comes_first() {
 #[test]
 fn everything_else_needs_a_restart_and_is_named_until_then() {
     let mut case = Case::new(&[], REPORTS);
-    let file = "listen = \":0\"\naccess-log = \"-\"\nkeep-alive = 5\nstrategy = \"pec\"\n[pool.reports]\n\
+    let file = "listen = \":0\"\naccess-log = \"-\"\nkeep-alive = 5\npoll-groups = 1\nstrategy = \"pec\"\n[pool.reports]\n\
                 max-threads = 3\nstrategy = \"pec\"\nmatch = \"/report/*\"\n";
     let mut plan = case.plan(file);
-    let restart = ["listen", "keep-alive", "access-log", "strategy", "strategy of pool reports"];
+    let restart =
+        ["listen", "poll-groups", "keep-alive", "access-log", "strategy", "strategy of pool reports"];
     assert_eq!(plan.restart, restart);
     assert_eq!(plan.lines, ["pool default: max-threads 20 -> 10", "pool reports: max-threads 2 -> 3"]);
     plan = case.plan(file);
-    assert_eq!((plan.restart.len(), plan.lines.len()), (5, 0));
+    assert_eq!((plan.restart.len(), plan.lines.len()), (6, 0));
     assert_eq!(case.plan(REPORTS).restart, [] as [&str; 0]);
 }
 

@@ -3,7 +3,7 @@
 mod harness;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use tempfile::TempDir;
@@ -42,6 +42,41 @@ fn a_folder_is_served_until_a_signal_drains_it() {
     serving.wait_for("SIGTERM: draining");
     serving.wait_for("drained");
     assert_eq!(serving.end().code(), Some(0));
+}
+
+#[test]
+fn the_limit_of_open_files_counts_the_connections_of_all_poll_groups() {
+    let folder = site();
+    let arguments = ["site/", "--poll-groups=2", "--metrics-path=/metrics", "--max-threads=2"];
+    let mut serving = Serving::start_with_descriptors(&folder, 100, &arguments);
+    let mut asking = serving.connect();
+    let mut clients: Vec<_> = (0..119).map(|_| serving.connect()).collect();
+    // An eighth of the limit, and 32 at least, is left for the rest.
+    let line = serving.wait_for("cannot accept");
+    assert!(line.contains("the limit of open files is near; 68 connections are open"), "{line}");
+    let figures = figures(&mut asking);
+    assert!(figures.contains("\nmaitred_connections 68\n") && figures.contains("\nmaitred_poll_groups 2\n"));
+    // Those that wait are taken when others have gone.
+    let mut last = clients.pop().expect("one of them");
+    drop(clients);
+    last.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+}
+
+/// What the server says of itself on this connection, which stays.
+fn figures(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    let mut bytes = BufReader::new(stream);
+    while !answer.ends_with("\r\n\r\n") {
+        assert!(bytes.read_line(&mut answer).expect("a head") > 0, "{answer}");
+    }
+    let length = answer.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+    let mut body = vec![0; length.parse().expect("a number")];
+    bytes.read_exact(&mut body).expect("a body");
+    String::from_utf8(body).expect("text")
 }
 
 #[test]

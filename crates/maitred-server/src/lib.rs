@@ -31,6 +31,7 @@ mod access_log;
 mod connection;
 mod dispatch;
 mod group;
+mod groups;
 mod listener;
 pub mod log;
 mod outcome;

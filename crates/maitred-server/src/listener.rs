@@ -25,7 +25,7 @@ const EXHAUSTION_PAUSE: u64 = 50_000_000;
 /// The error log tells of exhaustion at most this often.
 const EXHAUSTION_REPORT: u64 = 1_000_000_000;
 
-/// A listening socket of a group.
+/// A listening socket.
 pub(crate) struct Listening {
     /// `None` once closed.
     listener: RwLock<Option<Listener>>,
@@ -68,13 +68,13 @@ impl Listening {
         let Some(listener) = &*listener else { return };
         let most = max_connections(machine::descriptor_limit());
         for _ in 0..MAX_ACCEPTS_A_TURN {
-            if group.open() >= most {
+            if group.groups.open() >= most {
                 self.pause(group, token, &io::Error::other("the limit of open files is near"));
                 return;
             }
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
-                    if let Err(error) = Connection::open(group, socket, peer, token.slot) {
+                    if let Err(error) = Connection::open(&group.for_connection(), socket, peer, token.slot) {
                         self.pause(group, token, &error);
                         return;
                     }
@@ -103,7 +103,7 @@ impl Listening {
                 "cannot accept on {}: {error}; {} connections are open; new ones wait until some end \
                  (raise the limit of open files: ulimit -n)",
                 self.address,
-                group.open(),
+                group.groups.open(),
             ));
         }
         group.set_deadline(token.slot, now + EXHAUSTION_PAUSE);
@@ -122,7 +122,7 @@ impl Listening {
         loop {
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
-                    if Connection::open(group, socket, peer, index).is_err() {
+                    if Connection::open(&group.for_connection(), socket, peer, index).is_err() {
                         return false;
                     }
                 }
@@ -138,7 +138,7 @@ impl Listening {
     /// Closes the listener for a drain: every connection that the kernel has taken is served.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
         if self.take_rest(group, token.slot) {
-            group.tell_drained();
+            group.groups.tell_drained();
         } else {
             group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
         }

@@ -8,23 +8,27 @@ use std::time::Duration;
 
 use maitred_h1::Limits;
 use maitred_io::machine;
+use maitred_runtime::ThreadHost;
 
 use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
+use crate::groups::{self, Groups};
 use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, Settings, Strategy};
+use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 use crate::site::Site;
 use crate::spool::{self, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {
-    group: Arc<Group>,
+    /// At least one.
+    groups: Vec<Arc<Group>>,
     /// That of the pool that every server has.
     strategy: Strategy,
-    driver: Option<std::thread::JoinHandle<()>>,
+    /// One for each group.
+    drivers: Vec<std::thread::JoinHandle<()>>,
 }
 
 /// Why a server could not start.
@@ -117,70 +121,106 @@ impl Server {
             log: settings.log,
             counters: Counters::default(),
         });
-        let processors = machine::processors();
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
-        let pool_map = PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?;
-        let scheduler = match settings.threads.event_loop() {
-            Some(event_loop) => Scheduler::for_loop(event_loop, first.limits)?,
-            None => Scheduler::new(&first, &settings.pools, processors, settings.threads.is_exclusive())?,
+        let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
+        let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
+        let processors = machine::processors().div_ceil(count);
+        let schedulers = if let Some(event_loop) = settings.threads.event_loop() {
+            vec![Scheduler::for_loop(event_loop, first.limits)?]
+        } else if count == 1 {
+            let exclusive = settings.threads.is_exclusive();
+            vec![Scheduler::new(&first, &settings.pools, processors, exclusive)?]
+        } else {
+            let part = |limits| PoolSettings { limits, ..first.clone() };
+            let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();
+            Scheduler::linked(&firsts, &settings.pools, processors)?
         };
-        let group = Arc::new(Group::new(site, listeners, scheduler, settings.threads, pool_map)?);
-        let own = Arc::clone(&group);
-        let driver =
-            std::thread::Builder::new().name("maitred-driver".to_owned()).spawn(move || run_driver(&own))?;
+        let shared = Arc::new(Groups::new(count, listeners));
+        let mut groups = Vec::with_capacity(count);
+        for (number, scheduler) in schedulers.into_iter().enumerate() {
+            let (site, host) = (Arc::clone(&site), Arc::clone(&settings.threads));
+            let place = (number, &shared);
+            groups.push(Arc::new(Group::new(site, place, scheduler, host, Arc::clone(&pool_map))?));
+        }
+        shared.introduce(&groups);
         // Dropped, and so ended, on an error.
-        let server = Self { group, strategy: first.strategy, driver: Some(driver) };
-        server.group.scheduler.start(&server.group)?;
+        let mut server = Self { groups, strategy: first.strategy, drivers: Vec::with_capacity(count) };
+        for group in &server.groups {
+            let own = Arc::clone(group);
+            let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
+            server.drivers.push(driver.spawn(move || run_driver(&own))?);
+        }
+        for group in &server.groups {
+            group.scheduler.start(group)?;
+        }
         Ok(server)
+    }
+
+    /// The group that accepts, whose scheduler stands for all where they share something.
+    fn first(&self) -> &Arc<Group> {
+        &self.groups[0]
+    }
+
+    fn shared(&self) -> &Groups {
+        &self.first().groups
     }
 
     /// The addresses listened on, in the order given, with the ports the system chose.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.group.listeners.iter().map(Listening::address).collect()
+        self.shared().listeners.iter().map(Listening::address).collect()
     }
 
     /// The logs.
     pub fn log(&self) -> &Arc<Log> {
-        &self.group.site.log
+        &self.first().site.log
     }
 
     /// Begins the graceful end and returns at once: no connection is accepted any more, requests
     /// that are being received or run are answered, each answer is the last of its connection.
     pub fn drain(&self) {
-        self.group.drain();
+        if self.shared().begin_drain() {
+            self.first().close_listeners();
+            // Afterwards: no connection is added any more.
+            self.groups.iter().for_each(|group| group.tell_draining());
+        }
     }
 
     /// Waits until the last connection has ended, at most for `limit`; whether it has.
     pub fn wait_drained(&self, limit: Duration) -> bool {
-        self.group.wait_drained(limit)
+        self.shared().wait_drained(limit)
     }
 
     /// The counts now.
     pub fn snapshot(&self) -> Snapshot {
-        let counters = &self.group.site.counters;
+        let counters = &self.first().site.counters;
+        let polling = self.groups.iter().map(|group| group.scheduler.threads(false));
         Snapshot {
             connections: counters.connections.total(),
-            open: self.group.open() as u64,
+            open: self.shared().open() as u64,
             requests: counters.requests.total(),
             refused: counters.refused.total(),
             errors: counters.errors.total(),
             cut: counters.cut.total(),
             timeouts: counters.timeouts.total(),
             body_bytes: counters.body_bytes.total(),
-            threads: self.group.scheduler.threads() as u64,
+            threads: (polling.sum::<usize>() + self.first().scheduler.threads(true)) as u64,
         }
     }
 
     /// Changes the limits of the pool called `name`, [`DEFAULT_POOL`](crate::DEFAULT_POOL) for the one every server has.
     /// They hold at once: threads that are too many end after their request, missing ones are made, also for requests
-    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds. False when there is no
-    /// such pool.
+    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds; the default pool has one
+    /// in each poll group at least. False when there is no such pool.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
-        let group = &self.group;
-        let limits = if name == DEFAULT_POOL { polling(limits, self.strategy, &group.site) } else { *limits };
-        group.scheduler.set_limits(name, &limits, group)
+        let first = self.first();
+        if name != DEFAULT_POOL {
+            return first.scheduler.set_limits(name, limits, first);
+        }
+        let limits = polling(limits, self.strategy, &first.site);
+        let all = self.groups.iter().zip(parts(&limits, self.groups.len()));
+        all.fold(true, |known, (group, part)| group.scheduler.set_limits(name, &part, group) && known)
     }
 
     /// Leads requests to other pools from now on; those that wait stay where they are.
@@ -188,14 +228,17 @@ impl Server {
     /// # Errors
     /// A rule leads to a pool that does not exist; nothing has changed.
     pub fn set_rules(&self, rules: &[PoolRule]) -> Result<(), UnknownPool> {
-        let names = self.group.scheduler.names();
-        self.group.set_pool_map(PoolMap::new(&names[1..], rules)?);
+        let names = self.first().scheduler.names();
+        let map = Arc::new(PoolMap::new(&names[1..], rules)?);
+        for group in &self.groups {
+            group.set_pool_map(Arc::clone(&map));
+        }
         Ok(())
     }
 
     /// The counts of connections, requests, pools and locks as text in the Prometheus exposition format.
     pub fn metrics(&self) -> String {
-        self.group.metrics()
+        self.first().metrics()
     }
 
     /// Ends at once: connections are cut, threads end as soon as they leave application code.
@@ -206,19 +249,55 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for listening in &self.group.listeners {
+        for listening in &self.shared().listeners {
             listening.shut();
         }
-        self.group.scheduler.stop();
-        if let Some(driver) = self.driver.take() {
+        self.groups.iter().for_each(|group| group.scheduler.announce_stop());
+        self.groups.iter().for_each(|group| group.scheduler.stop());
+        for driver in self.drivers.drain(..) {
             // It ends by itself: it never waits for application code. A panic was logged.
             let _ = driver.join();
         }
-        self.group.cut();
-        if let Some(spooler) = &self.group.site.spooler {
+        for group in &self.groups {
+            group.cut();
+        }
+        if let Some(spooler) = &self.first().site.spooler {
             spooler.end();
         }
     }
+}
+
+/// How many poll groups there are. One that may not be moved to another thread, or that one thread reads, is not worth
+/// a second descriptor.
+fn count_groups(wanted: usize, first: &PoolSettings, host: &dyn ThreadHost, log: &Log) -> usize {
+    let single = host.is_exclusive() || host.event_loop().is_some() || first.strategy != Strategy::Adaptive;
+    let max_threads = if single { 1 } else { first.limits.max_threads };
+    let count = groups::count(wanted, machine::processors(), max_threads);
+    if wanted > count {
+        let why = if single {
+            "one thread at a time reads or runs requests"
+        } else {
+            "there is one for each thread at most"
+        };
+        log.warn(format_args!("poll groups: {count} instead of {wanted}: {why}"));
+    }
+    count
+}
+
+/// What each of `count` groups has of the limits of the pool whose threads poll: a thread at least.
+fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> {
+    let limits = *limits;
+    (0..count).map(move |index| {
+        let share = |whole| groups::share(whole, index, count);
+        let max_threads = share(limits.max_threads).max(1);
+        PoolLimits {
+            min_threads: share(limits.min_threads).clamp(1, max_threads),
+            max_threads,
+            queue: share(limits.queue).max(1),
+            max_lost: share(limits.max_lost),
+            ..limits
+        }
+    })
 }
 
 /// The limits of the pool whose threads poll, of which there is always one.

@@ -23,6 +23,10 @@ pub struct Settings {
     pub pools: Vec<PoolSettings>,
     /// Which requests are run by which pool. What takes precedence says [`PoolMap`](crate::pool_map::PoolMap).
     pub rules: Vec<PoolRule>,
+    /// Poll groups: each has an epoll descriptor, connections, and a part of the threads of `pool`. 0: one for each
+    /// eight processors. There are never more than threads, and there is one where a language runs one thread at a
+    /// time or brings an event loop, and with another strategy than the adaptive one.
+    pub poll_groups: usize,
     /// What answers which path.
     pub routes: Routes,
     /// Who makes application threads.
@@ -51,6 +55,7 @@ impl Settings {
             pool: PoolSettings::default(),
             pools: Vec::new(),
             rules: Vec::new(),
+            poll_groups: 0,
             routes,
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),

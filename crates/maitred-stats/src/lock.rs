@@ -36,6 +36,16 @@ pub struct LockSnapshot {
     pub wait_max: Duration,
 }
 
+impl LockSnapshot {
+    /// Adds the counts of another lock, as if both were one.
+    pub fn add(&mut self, other: &Self) {
+        self.acquisitions += other.acquisitions;
+        self.contended += other.contended;
+        self.wait_total += other.wait_total;
+        self.wait_max = self.wait_max.max(other.wait_max);
+    }
+}
+
 impl<T> NamedLock<T> {
     /// A free lock around `value`.
     pub const fn new(name: &'static str, value: T) -> Self {

@@ -95,6 +95,8 @@ pub(crate) const MAX_THREADS: usize = 10_000;
 /// The longest queue: each request that waits in it keeps a connection, and so a descriptor, of which Linux gives a
 /// process 1,048,576 at most unless it is told otherwise (fs.nr_open).
 pub(crate) const MAX_QUEUE: usize = 1_000_000;
+/// The most poll groups: one for each eight of 1,024 processors. Each takes a thread and descriptors.
+pub(crate) const MAX_POLL_GROUPS: usize = 128;
 /// The most requests of a thread: more are meant as 'never', which is 0.
 pub(crate) const MAX_THREAD_REQUESTS: usize = 1_000_000_000;
 
@@ -114,10 +116,11 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 6] = [
+const TABLES: [&[Definition]; 7] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
+    threads::GROUPS,
     application::OPTIONS,
     requests::OPTIONS,
     process::OPTIONS,

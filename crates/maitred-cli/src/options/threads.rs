@@ -1,6 +1,6 @@
 //! Pools of application threads.
 
-use super::{Definition, Kind, MAX_QUEUE, MAX_THREAD_REQUESTS, MAX_THREADS, Reach};
+use super::{Definition, Kind, MAX_POLL_GROUPS, MAX_QUEUE, MAX_THREAD_REQUESTS, MAX_THREADS, Reach};
 
 /// The keys of a pool: as options they are those of the default pool, in a table `[pool.NAME]` or in the value of
 /// `--pool` those of a named one.
@@ -161,4 +161,20 @@ pub(super) const NAMED: &[Definition] = &[Definition {
               [pool.NAME] with these keys, and the rules as a list `match`: see threads.md.",
     cost: "its threads, also when those of other pools are idle",
     worst: "a pool that is too small for its requests: they wait while others do not",
+}];
+
+pub(super) const GROUPS: &[Definition] = &[Definition {
+    name: "poll-groups",
+    placeholder: "N",
+    kind: Kind::CountOrNone(1, MAX_POLL_GROUPS, |config| &mut config.poll_groups),
+    default: &[],
+    reach: Reach::Everywhere,
+    summary: "Groups of threads that poll, each with connections of its own; without it one for each 8 processors, \
+              and not more than max-threads. The default pool's min-threads, max-threads, queue and \
+              max-lost-threads are shared out among them. A request leaves its group only when all threads of that \
+              are busy. An application with one interpreter lock or an event loop has one group, whatever is said \
+              here; a strategy other than adaptive takes no more.",
+    cost: "an epoll descriptor and a thread of the engine each",
+    worst: "too few: the processors get into one another's way; too many: a group has few threads, and requests wait \
+            for them a moment longer before other groups help",
 }];

@@ -126,6 +126,7 @@ pub(crate) fn apply(config: &Config, settings: &mut Settings) {
     settings.pool = config.pool.settings(DEFAULT_POOL);
     settings.pools = config.pools.iter().map(|pool| pool.threads.settings(&pool.name)).collect();
     settings.rules = config.rules.clone();
+    settings.poll_groups = config.poll_groups.unwrap_or(0);
 }
 
 /// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
@@ -170,6 +171,7 @@ pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
 /// Checks what no single key can know, in all pools.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     check_pool(&config.pool, origins, None)?;
+    check_groups(config, origins)?;
     config.pools.iter().try_for_each(|pool| check_pool(&pool.threads, origins, Some(&pool.name)))
 }
 
@@ -195,6 +197,26 @@ fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Resul
             format!("set {large} to {least} or more"),
         )
     })
+}
+
+/// More groups than there can be are a mistake; where an application brings what makes one of them, nobody can know it.
+fn check_groups(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let (groups, pool) = (config.poll_groups.unwrap_or(1), &config.pool);
+    let wrong = |what, remedy| Err(Problem::new(origins.describe("poll-groups"), what, remedy));
+    if groups > 1 && pool.strategy != Strategy::Adaptive {
+        let what =
+            format!("{groups} groups need the strategy adaptive ({})", origins.of_pool(None, "strategy"));
+        return wrong(what, "leave one of them out".to_owned());
+    }
+    if groups > pool.max_threads {
+        let place = origins.of_pool(None, "max-threads");
+        let what = format!(
+            "each of {groups} groups needs a thread, and max-threads is {} ({place})",
+            pool.max_threads
+        );
+        return wrong(what, format!("set max-threads to {groups} or more"));
+    }
+    Ok(())
 }
 
 /// Refuses named pools where the application runs on an event loop.

@@ -30,7 +30,24 @@ pub(crate) struct Serving {
 impl Serving {
     /// Starts the binary in `folder` on a free port and waits until it says that it serves.
     pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
-        let mut command = maitred(folder, arguments);
+        Self::start_as(maitred(folder, arguments))
+    }
+
+    /// The same with so many open files at most.
+    pub(crate) fn start_with_descriptors(folder: &TempDir, descriptors: u32, arguments: &[&str]) -> Self {
+        let program = maitred(folder, arguments);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n $0 && exec \"$@\"", &descriptors.to_string()])
+            .arg(program.get_program());
+        command.args(program.get_args()).current_dir(folder);
+        for (name, _) in program.get_envs() {
+            command.env_remove(name);
+        }
+        Self::start_as(command)
+    }
+
+    fn start_as(mut command: Command) -> Self {
         command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the binary runs");
         let mut stderr = BufReader::new(process.stderr.take().expect("a pipe"));

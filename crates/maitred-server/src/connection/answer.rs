@@ -228,13 +228,13 @@ impl Connection {
             }
             map.find(head, path, self.peer.ip())
         });
-        let known = group.slowness.look_up(head, context.now, &group.site.log);
+        let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
         (Target { pool, slow: known.slow }, known.watched)
     }
 
     /// Our own address: the listener's, unless it listens on all.
     fn local(&self, group: &Group) -> std::net::SocketAddr {
-        match group.listeners.get(self.listener as usize) {
+        match group.groups.listeners.get(self.listener as usize) {
             Some(listening) if !listening.address().ip().is_unspecified() => listening.address(),
             Some(listening) => self.socket.local_address().unwrap_or(listening.address()),
             None => self.peer,

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
-use maitred_io::sync::atomic::{AtomicU8, Ordering};
+use maitred_io::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Connection, Context, NEVER, Phase, Turn, nanos};
 use crate::group::Group;
@@ -29,9 +29,11 @@ use crate::outcome::{End, Outcome};
 use crate::scratch::Incoming;
 
 /// A handler has the request now.
-const RUNNING: u8 = 1;
+const RUNNING: u32 = 1;
 /// Its time was over before its response began.
-const OUT: u8 = 2;
+const OUT: u32 = 2;
+/// Above: the number of the group whose thread has it, which need not be the connection's.
+const GROUP: u32 = 8;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
@@ -48,7 +50,7 @@ pub(super) struct Awaited {
 /// Whether the time of a request was over before its response began, and whether a thread is in its handler. Shared by
 /// all who have to do with it.
 #[derive(Clone, Default)]
-pub(crate) struct Timed(Arc<AtomicU8>);
+pub(crate) struct Timed(Arc<AtomicU32>);
 
 impl Timed {
     /// Whether its time was over. Once it was, it stays so.
@@ -56,9 +58,9 @@ impl Timed {
         self.0.load(Ordering::Acquire) & OUT != 0
     }
 
-    /// A thread enters the handler.
-    pub(crate) fn enter(&self) {
-        self.0.fetch_or(RUNNING, Ordering::AcqRel);
+    /// A thread of the group with this number enters the handler.
+    pub(crate) fn enter(&self, group: usize) {
+        self.0.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
     }
 
     /// The thread is back; whether the time was over meanwhile.
@@ -66,9 +68,10 @@ impl Timed {
         self.0.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
     }
 
-    /// The time is over; whether a thread is in the handler.
-    fn end(&self) -> bool {
-        self.0.fetch_or(OUT, Ordering::AcqRel) & RUNNING != 0
+    /// The time is over; if a thread is in the handler, the number of its group.
+    fn end(&self) -> Option<usize> {
+        let before = self.0.fetch_or(OUT, Ordering::AcqRel);
+        (before & RUNNING != 0).then_some((before >> GROUP) as usize)
     }
 }
 
@@ -134,8 +137,8 @@ impl Connection {
         }
         let awaited = self.awaited.take()?;
         context.group.site.counters.timeouts.add(1);
-        if awaited.timed.end() {
-            context.group.scheduler.lose_thread(awaited.pool, context.group);
+        if let Some(group) = awaited.timed.end().and_then(|number| context.group.groups.find(number)) {
+            group.scheduler.lose_thread(awaited.pool, &group);
         }
         context.slot.peer_gone.store(true, Ordering::Release);
         self.abandoned = true;

@@ -154,7 +154,7 @@ impl Live {
 impl Connection {
     /// Whether a handler takes the body of this request while it comes.
     pub(super) fn is_read_live(&self, context: &Context<'_>, incoming: &Incoming) -> bool {
-        let listening = context.group.listeners.get(self.listener as usize);
+        let listening = context.group.groups.listeners.get(self.listener as usize);
         listening.is_some_and(|listening| !listening.reads_ahead())
             && application_of(context, incoming).is_some_and(|handler| handler.takes_live_bodies())
     }

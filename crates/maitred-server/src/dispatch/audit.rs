@@ -17,6 +17,15 @@ pub(crate) struct Idleness {
     pub(crate) longest_ns: u64,
 }
 
+impl Idleness {
+    /// Adds what another part of the pool has found.
+    pub(super) fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.total_ns += other.total_ns;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
 /// Its counters; written under the lock of a queue.
 #[derive(Default)]
 pub(super) struct Audit {

@@ -23,7 +23,7 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::pause::Pause;
 use super::standstill::stand_by;
-use super::{SERVING, Serve, panic_text};
+use super::{Serve, panic_text};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -126,8 +126,8 @@ impl Driver {
 
 /// The life of the driver.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
-    SERVING.with(|serving| serving.set(true));
     let scheduler = server.scheduler();
+    scheduler.set_serving(true);
     let mut scratch = Scratch::default();
     let mut first = true;
     while !scheduler.is_stopping() {
@@ -146,7 +146,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
             server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
         }
     }
-    SERVING.with(|serving| serving.set(false));
+    scheduler.set_serving(false);
 }
 
 /// Sleeps until there is something to watch.
@@ -223,6 +223,10 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
     let mut events = Events::with_capacity(BATCH);
     // `alone` is asked after the store: a thread that polls since before it did not dismiss us.
     scheduler.driver.seated.store(true, Ordering::SeqCst);
+    if scheduler.is_offered() {
+        // Whoever has offered it before the store did not call us.
+        scheduler.answer_call(&scheduler.pool.call_poller(), server);
+    }
     while alone() {
         // As much as there is now: what comes back to the list waits until the poller was looked at.
         for _ in 0..scheduler.ready.len() {
@@ -249,7 +253,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         }
         // Of a thread that came back, and has entered the next handler.
         send_promptly(server);
-        if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() {
+        if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered() {
             // The thread that was called has taken one request; the others wait for another thread.
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);

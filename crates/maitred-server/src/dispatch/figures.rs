@@ -30,10 +30,30 @@ pub(crate) struct PoolFigures {
     pub(crate) idleness: Idleness,
 }
 
+impl PoolFigures {
+    /// Adds those of another part of the pool.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.threads += other.threads;
+        self.lost += other.lost;
+        self.max += other.max;
+        self.parked += other.parked;
+        self.made += other.made;
+        self.queued += other.queued;
+        self.waited += other.waited;
+        self.refused += other.refused;
+        self.idleness.add(other.idleness);
+    }
+}
+
 impl<J: Send> Scheduler<J> {
     /// The figures of all pools, the one that polls first.
     pub(crate) fn figures(&self) -> Vec<PoolFigures> {
         self.pools().map(Pool::figures).collect()
+    }
+
+    /// Those of the pool that polls, of which each group has a part.
+    pub(crate) fn own_figures(&self) -> PoolFigures {
+        self.pool.figures()
     }
 
     /// The names of all pools, the one that polls first.
@@ -41,10 +61,15 @@ impl<J: Send> Scheduler<J> {
         self.pools().map(|pool| &*pool.name).collect()
     }
 
-    /// The counts of all locks.
-    pub(crate) fn locks(&self) -> Vec<LockSnapshot> {
+    /// The counts of the locks that each group has.
+    pub(crate) fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
         let lists = [self.ready.lock_snapshot(), self.unsent.lock_snapshot()];
-        lists.into_iter().chain(self.pools().flat_map(Pool::lock_snapshots)).collect()
+        lists.into_iter().chain(self.pool.lock_snapshots())
+    }
+
+    /// Those of the locks that all groups share.
+    pub(crate) fn shared_locks(&self) -> impl Iterator<Item = LockSnapshot> + '_ {
+        self.others.iter().flat_map(Pool::lock_snapshots)
     }
 
     /// The time limit of a request in this pool.

@@ -21,7 +21,8 @@ use std::io;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::pause::Pause;
-use super::pool::{Pool, Queue};
+use super::pool::Pool;
+use super::queue::Queue;
 
 /// A runner that stands still this long is waiting for something, not computing: a request of
 /// ordinary length takes 50 to 200 µs, twice that on a slow machine. In nanoseconds.

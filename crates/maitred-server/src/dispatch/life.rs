@@ -7,7 +7,7 @@ use std::time::Duration;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::{SERVING, Serve, panic_text};
+use super::{Serve, panic_text};
 
 /// Whether a thread goes on.
 pub(super) enum Life {
@@ -19,7 +19,7 @@ pub(super) enum Life {
 /// Takes round after round until the server stops, or the thread is superfluous. A panic of ours ends no thread. Whether
 /// the thread is counted still.
 pub(super) fn live<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Life) -> bool {
-    SERVING.with(|serving| serving.set(true));
+    server.scheduler().set_serving(true);
     let mut counted = true;
     while counted && !server.scheduler().is_stopping() {
         match catch_unwind(AssertUnwindSafe(&mut round)) {
@@ -30,7 +30,7 @@ pub(super) fn live<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Life) -
             }
         }
     }
-    SERVING.with(|serving| serving.set(false));
+    server.scheduler().set_serving(false);
     counted
 }
 

@@ -18,9 +18,9 @@ use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Turned, Turns};
 
+use super::Serve;
 use super::unsent::{Age, set_defers};
 use super::worker::{serve, serve_batch};
-use super::{SERVING, Serve};
 use crate::scratch::Scratch;
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
@@ -161,10 +161,11 @@ impl<S: Serve> LoopTurns<S> {
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.driver.dismiss();
         set_defers(true);
-        SERVING.with(|serving| serving.set(true));
+        scheduler.set_serving(true);
         let result = act(self);
-        SERVING.with(|serving| serving.set(false));
-        self.server.scheduler().progress.fetch_add(1, Ordering::SeqCst);
+        let scheduler = self.server.scheduler();
+        scheduler.set_serving(false);
+        scheduler.progress.fetch_add(1, Ordering::SeqCst);
         result
     }
 }

@@ -28,9 +28,11 @@ mod pc;
 mod pec;
 mod place;
 mod pool;
+mod queue;
 mod ready;
 mod runner;
 mod scaling;
+mod sisters;
 mod slow;
 mod standstill;
 mod unsent;
@@ -55,6 +57,7 @@ pub(crate) use learnt::Key as Route;
 use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
 use ready::Ready;
+use sisters::Sister;
 use slow::Slow;
 
 /// The scheduler's own tokens; those of its user stay below.
@@ -128,16 +131,16 @@ enum Here<J> {
 }
 
 maitred_io::sync::thread_local! {
-    /// This thread serves and looks at the ready list by itself.
+    /// The address of the scheduler that this thread serves, whose ready list it looks at by itself; 0 for none.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static SERVING: Cell<bool> = Cell::new(false);
+    static SERVING: Cell<usize> = Cell::new(0);
 }
 
 /// The threads of a group, what waits for them, and what they are doing.
 pub(crate) struct Scheduler<J> {
     pub(crate) poller: Poller,
     /// Wakes one thread that polls.
-    waker: Waker,
+    waker: Arc<Waker>,
     /// Wakes all of them, for the end.
     stop: Waker,
     stopping: AtomicBool,
@@ -146,11 +149,15 @@ pub(crate) struct Scheduler<J> {
     unsent: Ready,
     strategy: Strategy,
     /// The pool whose threads poll.
-    pool: Pool<J>,
-    /// The others: their threads run what they are given.
-    others: Vec<Pool<J>>,
+    pool: Arc<Pool<J>>,
+    /// The others, which all groups share: their threads run what they are given.
+    others: Arc<[Pool<J>]>,
+    /// The other groups.
+    sisters: Box<[Sister<J>]>,
+    /// Requests taken from them.
+    migrations: AtomicU64,
     /// Application threads that wait on the poller.
-    pollers: AtomicUsize,
+    pollers: Arc<AtomicUsize>,
     max_pollers: AtomicUsize,
     /// The same, if there are as many threads.
     width: usize,
@@ -167,7 +174,7 @@ pub(crate) struct Scheduler<J> {
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
     progress: AtomicU64,
-    driver: Driver,
+    driver: Arc<Driver>,
     /// An event loop polls; there are no other application threads.
     looped: Option<Looped>,
     /// The mutation of the model test: see [`is_idle`](Self::is_idle).
@@ -187,21 +194,45 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         exclusive: bool,
     ) -> io::Result<Self> {
+        Self::with_others(first, &named(others)?, max_pollers, exclusive)
+    }
+
+    /// Schedulers of several groups, each for the threads of one of `firsts`, and all for those of `others`.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub(crate) fn linked(
+        firsts: &[PoolSettings],
+        others: &[PoolSettings],
+        max_pollers: usize,
+    ) -> io::Result<Vec<Self>> {
+        let others = named(others)?;
+        let one = |first| Self::with_others(first, &others, max_pollers, false);
+        let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
+        Self::link(&mut all);
+        Ok(all)
+    }
+
+    fn with_others(
+        first: &PoolSettings,
+        others: &Arc<[Pool<J>]>,
+        max_pollers: usize,
+        exclusive: bool,
+    ) -> io::Result<Self> {
         let gated = exclusive && first.strategy == Strategy::Adaptive;
         let scheduler = Self {
             poller: Poller::new()?,
-            waker: Waker::new()?,
+            waker: Arc::new(Waker::new()?),
             stop: Waker::new()?,
             stopping: AtomicBool::new(false),
             ready: Ready::new("ready"),
             unsent: Ready::new("unsent"),
             strategy: first.strategy,
-            pool: Pool::new(&first.name, first.limits, gated)?,
-            others: others
-                .iter()
-                .map(|pool| Pool::new(&pool.name, pool.limits, false))
-                .collect::<io::Result<_>>()?,
-            pollers: AtomicUsize::new(0),
+            pool: Arc::new(Pool::new(&first.name, first.limits, gated)?),
+            others: Arc::clone(others),
+            sisters: Box::default(),
+            migrations: AtomicU64::new(0),
+            pollers: Arc::default(),
             max_pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
             width: max_pollers.max(if gated { 2 } else { 1 }),
@@ -211,7 +242,7 @@ impl<J: Send> Scheduler<J> {
             producing: AtomicBool::new(false),
             followed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
-            driver: Driver::new()?,
+            driver: Arc::new(Driver::new()?),
             looped: None,
             #[cfg(shuttle)]
             forgetful: false,
@@ -273,7 +304,7 @@ impl<J: Send> Scheduler<J> {
     }
 
     fn pools(&self) -> impl Iterator<Item = &Pool<J>> {
-        std::iter::once(&self.pool).chain(&self.others)
+        std::iter::once(&*self.pool).chain(&*self.others)
     }
 
     fn spawn<S: Serve<Job = J>>(&self, index: usize, server: &Arc<S>) -> io::Result<()> {
@@ -283,6 +314,9 @@ impl<J: Send> Scheduler<J> {
 
     /// Does what a call asks for, in the pool that polls.
     fn answer_call<S: Serve<Job = J>>(&self, call: &Call, server: &Arc<S>) {
+        if *call == Call::Nothing {
+            self.call_sister();
+        }
         self.answer_call_of(0, call, server);
     }
 
@@ -372,8 +406,8 @@ impl<J: Send> Scheduler<J> {
             // The watcher takes over when this thread stands still.
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
-        } else if !self.gated && !self.ready.is_empty() {
-            // Left for this thread, which is away now; those that poll have looked already.
+        } else if !self.gated && (!self.ready.is_empty() || self.is_offered()) {
+            // Left for this thread, or offered to it, which is away now; those that poll have looked already.
             self.waker.wake();
         }
         let ended = match self.looped {
@@ -418,17 +452,31 @@ impl<J: Send> Scheduler<J> {
         self.ready.push(token, signals);
         if let Some(looped) = &self.looped {
             // A turn looks at the list before its end.
-            if !SERVING.with(Cell::get) {
+            if !self.is_served_here() {
                 looped.ring();
             }
             self.driver.rouse();
-        } else if SERVING.with(Cell::get) {
+        } else if self.is_served_here() {
             self.driver.watch();
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
             self.driver.kick();
         }
+    }
+
+    /// Says whether this thread looks at the ready list by itself.
+    fn set_serving(&self, serving: bool) {
+        SERVING.with(|cell| cell.set(if serving { self.address() } else { 0 }));
+    }
+
+    fn is_served_here(&self) -> bool {
+        SERVING.with(Cell::get) == self.address()
+    }
+
+    /// A thread serves one of several schedulers, which stay where they are meanwhile.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a
@@ -438,16 +486,25 @@ impl<J: Send> Scheduler<J> {
         if self.forgetful {
             return true;
         }
-        self.ready.is_empty() && self.pool.queued() == 0 && !self.pool.has_slow() && !self.is_stopping()
+        self.ready.is_empty()
+            && self.pool.queued() == 0
+            && !self.pool.has_slow()
+            && !self.is_offered()
+            && !self.is_stopping()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// Says that [`stop`](Self::stop) comes: to all groups first, as threads of named pools end with the pool.
+    pub(crate) fn announce_stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
     /// Ends every thread that is not in application code.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
+        self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
         if let Some(looped) = &self.looped {
@@ -461,10 +518,19 @@ impl<J: Send> Scheduler<J> {
         self.pools().for_each(Pool::discard);
     }
 
-    /// Application threads that exist or have been asked for.
-    pub(crate) fn threads(&self) -> usize {
-        if self.looped.is_some() { 1 } else { self.pools().map(Pool::threads).sum() }
+    /// Application threads that exist or have been asked for: those that poll, or the others.
+    pub(crate) fn threads(&self, others: bool) -> usize {
+        match &self.looped {
+            Some(_) => usize::from(!others),
+            None if others => self.others.iter().map(Pool::threads).sum(),
+            None => self.pool.threads(),
+        }
     }
+}
+
+/// Pools whose threads do not poll.
+fn named<J>(settings: &[PoolSettings]) -> io::Result<Arc<[Pool<J>]>> {
+    settings.iter().map(|pool| Pool::new(&pool.name, pool.limits, false)).collect()
 }
 
 /// An event loop's thread is no thread of a pool.

@@ -59,19 +59,25 @@ impl Kind {
     }
 }
 
+/// One group.
 struct Model {
     scheduler: Scheduler<usize>,
-    kinds: Vec<Kind>,
     max: usize,
     running: AtomicUsize,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    events: std::sync::Arc<Events>,
+}
+
+/// What happens, in all groups.
+struct Events {
+    kinds: Vec<Kind>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
     /// What a language with one interpreter holds while it runs, and not while it waits.
     interpreter: Mutex<()>,
 }
 
-impl Model {
+impl Events {
     fn answer(&self, event: usize) {
         self.answered.lock().expect("not poisoned")[event] += 1;
         self.changed.notify_all();
@@ -94,22 +100,22 @@ impl Serve for Model {
     }
 
     fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Scratch) -> Option<usize> {
-        let event = usize::try_from(token).ok().filter(|event| *event < self.kinds.len())?;
-        if self.kinds[event] == Kind::File {
-            self.answer(event);
+        let event = usize::try_from(token).ok().filter(|event| *event < self.events.kinds.len())?;
+        if self.events.kinds[event] == Kind::File {
+            self.events.answer(event);
             return None;
         }
         Some(event)
     }
 
     fn send(self: &std::sync::Arc<Self>, token: u64, _: u64) {
-        self.answer(token as usize);
+        self.events.answer(token as usize);
     }
 
     fn prefetch(&self, _: u64) {}
 
     fn target(&self, event: &usize) -> Target {
-        self.kinds[*event].target()
+        self.events.kinds[*event].target()
     }
 
     fn note_run(&self, _: Option<()>, _: u64, _: u64) {}
@@ -119,28 +125,28 @@ impl Serve for Model {
     }
 
     fn is_non_blocking(&self, event: &usize) -> bool {
-        self.kinds[*event] == Kind::NonBlocking
+        self.events.kinds[*event] == Kind::NonBlocking
     }
 
     fn run(&self, event: usize) -> Option<()> {
-        if self.kinds[event].is_counted() {
+        if self.events.kinds[event].is_counted() {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }
-        let interpreter = self.interpreter.lock();
-        if let Some(awaited) = self.kinds[event].awaits() {
+        let interpreter = self.events.interpreter.lock();
+        if let Some(awaited) = self.events.kinds[event].awaits() {
             drop(interpreter);
-            let kinds = &self.kinds;
-            self.wait_until(|answered| {
+            let kinds = &self.events.kinds;
+            self.events.wait_until(|answered| {
                 answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
             });
         }
-        if self.kinds[event].is_counted() {
+        if self.events.kinds[event].is_counted() {
             self.running.fetch_sub(1, SeqCst);
         }
         if self.scheduler.defers() {
             self.scheduler.send_later(event as u64);
         } else {
-            self.answer(event);
+            self.events.answer(event);
         }
         None
     }
@@ -215,46 +221,73 @@ fn play(
     source: Source,
     run_loop: impl FnOnce(&std::sync::Arc<Model>) -> Option<thread::JoinHandle<()>>,
 ) {
-    let model = std::sync::Arc::new(Model {
-        scheduler,
-        kinds: kinds.to_vec(),
-        max,
-        running: AtomicUsize::new(0),
-        answered: Mutex::new(vec![0; kinds.len()]),
+    let events: Vec<_> = kinds.iter().map(|kind| (0, *kind)).collect();
+    play_groups(vec![scheduler], &events, max, source, run_loop);
+}
+
+/// The same with several groups: each event comes to one of them.
+fn play_groups(
+    schedulers: Vec<Scheduler<usize>>,
+    events: &[(usize, Kind)],
+    max: usize,
+    source: Source,
+    run_loop: impl FnOnce(&std::sync::Arc<Model>) -> Option<thread::JoinHandle<()>>,
+) {
+    let shared = std::sync::Arc::new(Events {
+        kinds: events.iter().map(|(_, kind)| *kind).collect(),
+        answered: Mutex::new(vec![0; events.len()]),
         changed: Condvar::new(),
-        threads: Mutex::new(Vec::new()),
         interpreter: Mutex::new(()),
     });
-    let own = std::sync::Arc::clone(&model);
-    let driver = thread::spawn(move || run_driver(&own));
-    model.scheduler.start(&model).expect("simulated threads are made");
-    let looped = run_loop(&model);
-    let clients: Vec<_> = (0..kinds.len())
-        .map(|event| {
-            let model = std::sync::Arc::clone(&model);
-            thread::spawn(move || match source {
-                Source::Poller => model.scheduler.poller.post(event as u64),
-                Source::Elsewhere => model.scheduler.make_ready(event as u64, Signals::RESUME),
-                Source::Unsent => model.scheduler.send_later(event as u64),
-            })
+    let group = |scheduler| {
+        std::sync::Arc::new(Model {
+            scheduler,
+            max,
+            running: AtomicUsize::new(0),
+            threads: Mutex::new(Vec::new()),
+            events: std::sync::Arc::clone(&shared),
         })
-        .collect();
+    };
+    let models: Vec<_> = schedulers.into_iter().map(group).collect();
+    let start_driver = |model: &std::sync::Arc<Model>| {
+        let own = std::sync::Arc::clone(model);
+        thread::spawn(move || run_driver(&own))
+    };
+    let drivers: Vec<_> = models.iter().map(start_driver).collect();
+    for model in &models {
+        model.scheduler.start(model).expect("simulated threads are made");
+    }
+    let looped = run_loop(&models[0]);
+    let client = |(event, (group, _)): (usize, &(usize, Kind))| {
+        let model = std::sync::Arc::clone(&models[*group]);
+        thread::spawn(move || match source {
+            Source::Poller => model.scheduler.poller.post(event as u64),
+            Source::Elsewhere => model.scheduler.make_ready(event as u64, Signals::RESUME),
+            Source::Unsent => model.scheduler.send_later(event as u64),
+        })
+    };
+    let clients: Vec<_> = events.iter().enumerate().map(client).collect();
     for client in clients {
         client.join().expect("a client posts");
     }
-    model.wait_until(|answered| answered.iter().all(|count| *count > 0));
-    model.scheduler.stop();
-    driver.join().expect("the driver ends");
+    shared.wait_until(|answered| answered.iter().all(|count| *count > 0));
+    models.iter().for_each(|model| model.scheduler.announce_stop());
+    models.iter().for_each(|model| model.scheduler.stop());
+    for driver in drivers {
+        driver.join().expect("a driver ends");
+    }
     if let Some(looped) = looped {
         looped.join().expect("the loop ends");
     }
-    // A thread may still be asked for while the others end.
-    loop {
-        let Some(thread) = model.threads.lock().expect("not poisoned").pop() else { break };
-        thread.join().expect("a thread ends");
+    for model in &models {
+        // A thread may still be asked for while the others end.
+        loop {
+            let Some(thread) = model.threads.lock().expect("not poisoned").pop() else { break };
+            thread.join().expect("a thread ends");
+        }
     }
     assert!(
-        model.answered.lock().expect("not poisoned").iter().all(|count| *count == 1),
+        shared.answered.lock().expect("not poisoned").iter().all(|count| *count == 1),
         "nothing runs twice"
     );
 }
@@ -301,7 +334,7 @@ fn looped(kinds: &[Kind], source: Source, deaf: bool) {
         Some(thread::spawn(move || {
             let scheduler = &model.scheduler;
             if deaf {
-                model.wait_until(|answered| answered.iter().all(|count| *count > 0));
+                model.events.wait_until(|answered| answered.iter().all(|count| *count > 0));
                 return;
             }
             loop {
@@ -447,6 +480,55 @@ fn whoever_ends_leaves_somebody_who_polls() {
             run(RandomScheduler::new(SCHEDULES / 4), play_once);
         }
     }
+}
+
+/// `count` groups of up to `max` threads. No thread looks again by itself.
+fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
+    let limits =
+        PoolLimits { max_threads: max, thread_idle: Duration::from_secs(3600), ..PoolLimits::default() };
+    let first = PoolSettings { limits, ..PoolSettings::default() };
+    let other =
+        PoolSettings { limits: PoolLimits { max_threads: 1, ..limits }, ..PoolSettings::named("other") };
+    for source in [Source::Poller, Source::Elsewhere] {
+        let mut all = Scheduler::linked(&vec![first.clone(); count], &[other.clone()], 1).expect("simulated");
+        all[1].forgetful = forgetful;
+        play_groups(all, events, max, source, |_| None);
+    }
+}
+
+fn check_groups(count: usize, max: usize, events: &'static [(usize, Kind)]) {
+    run(RandomScheduler::new(SCHEDULES / 2), move || groups(count, max, false, events));
+    run(PctScheduler::new(3, SCHEDULES / 4), move || groups(count, max, false, events));
+}
+
+/// All threads of a group stand still until a request has been answered that only another group can run.
+#[test]
+fn what_a_stuck_group_cannot_run_is_run_by_another_one() {
+    check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (0, Page), (0, File)]);
+    check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (1, Page), (1, File)]);
+    check_groups(2, 2, &[(0, PageAfterPages), (0, PageAfterPages), (0, Page), (1, Page)]);
+    check_groups(2, 1, &[(0, OtherAfterPages), (1, OtherAfterPages), (0, PageAfterPages), (0, Page)]);
+}
+
+/// The group that is called has too few threads for that, and makes more.
+#[test]
+fn a_group_makes_threads_for_another_one_that_may_not() {
+    check_groups(2, 2, &[(0, PageAfterPages), (0, PageAfterPages), (0, PageAfterPages), (0, Page)]);
+}
+
+/// The group that is called is stuck itself in the next moment: a third one is left.
+#[test]
+fn a_call_is_passed_on() {
+    check_groups(3, 1, &[(0, PageAfterPages), (0, PageAfterPages), (0, Page), (1, File)]);
+    check_groups(3, 1, &[(0, PageAfterPages), (1, PageAfterPages), (0, Page), (1, Page)]);
+}
+
+/// The mutation: a thread that has nothing to do in its own group, and does not look at the others after it has counted
+/// itself as a poller.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_poller_that_does_not_look_at_other_groups_is_found_out() {
+    check_random(|| groups(2, 1, true, &[(0, PageAfterPages), (0, Page), (0, Page)]));
 }
 
 /// The mutation: a thread that does not look again after it has counted itself as a poller. The

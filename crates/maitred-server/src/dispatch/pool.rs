@@ -7,7 +7,6 @@
 //! a request is in the queue before an idle thread is looked for, and a thread looks at the queue's length under the
 //! lock under which it becomes idle.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,9 @@ use super::audit::Audit;
 use super::figures::PoolFigures;
 use super::gate::Gate;
 use super::place::Place;
+use super::queue::{Queue, Waiting};
 use super::scaling::{After, BudgetEnds, Load, Rule};
-use crate::settings::{Overflow, PoolLimits};
+use crate::settings::PoolLimits;
 
 /// What has to be done so that a waiting request is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(crate) struct Pool<J> {
     exclusive: bool,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
+    /// Threads of other groups may run what waits, likewise.
+    pub(super) offered: AtomicBool,
     /// Slow requests that wait, likewise.
     slow_waiting: AtomicUsize,
     /// Threads that run slow requests, or are being found for one.
@@ -62,24 +64,6 @@ pub(crate) struct Pool<J> {
     request_limit: AtomicU64,
     interrupts: AtomicBool,
     pub(super) audit: Audit,
-}
-
-/// What waits for a thread.
-pub(super) struct Queue<J> {
-    jobs: VecDeque<Waiting<J>>,
-    /// Requests of routes that are slow again and again, and wait for one of the threads that may run them.
-    pub(super) slow: VecDeque<Waiting<J>>,
-    capacity: usize,
-    overflow: Overflow,
-    /// Requests that have waited, and that were refused, so far.
-    waited: u64,
-    refused: u64,
-}
-
-pub(super) struct Waiting<J> {
-    pub(super) job: J,
-    /// In monotonic nanoseconds.
-    pub(super) since: u64,
 }
 
 /// Who could run something.
@@ -115,14 +99,6 @@ impl<J> Pool<J> {
     /// # Errors
     /// Out of descriptors.
     pub(crate) fn new(name: &str, limits: PoolLimits, exclusive: bool) -> io::Result<Self> {
-        let queue = Queue {
-            jobs: VecDeque::new(),
-            slow: VecDeque::new(),
-            capacity: limits.queue,
-            overflow: limits.overflow,
-            waited: 0,
-            refused: 0,
-        };
         let idle = Idle {
             parked: Vec::new(),
             threads: 0,
@@ -136,11 +112,12 @@ impl<J> Pool<J> {
         };
         let pool = Self {
             name: name.to_owned(),
-            queue: NamedLock::with_name(format!("{name}.queue").into(), queue),
+            queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
             idle: NamedLock::with_name(format!("{name}.idle").into(), idle),
             gate: Gate::new()?,
             exclusive,
             queued: AtomicUsize::new(0),
+            offered: AtomicBool::new(false),
             slow_waiting: AtomicUsize::new(0),
             slow_inside: AtomicUsize::new(0),
             parked: AtomicUsize::new(0),
@@ -218,6 +195,7 @@ impl<J> Pool<J> {
 
     pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
         let waiting = queue.jobs.pop_front()?;
+        self.withdraw(queue);
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         Some(waiting.job)
     }
@@ -267,6 +245,7 @@ impl<J> Pool<J> {
     pub(crate) fn discard(&self) {
         let mut queue = self.lock();
         let jobs = (std::mem::take(&mut queue.jobs), std::mem::take(&mut queue.slow));
+        self.withdraw(&queue);
         self.queued.store(0, Ordering::SeqCst);
         self.count_slow(&queue);
         // A request that is dropped is answered: not under the lock.
@@ -487,6 +466,18 @@ impl<J> Pool<J> {
         self.max.load(Ordering::Relaxed)
     }
 
+    /// Whether every thread there may be exists, and so many `inside` are all.
+    pub(super) fn is_exhausted(&self, inside: usize) -> bool {
+        let idle = self.idle.lock();
+        idle.threads >= idle.rule.max && inside >= idle.threads
+    }
+
+    /// Whether one more thread may be made, and none is on its way.
+    pub(super) fn has_room(&self) -> bool {
+        let idle = self.idle.lock();
+        idle.threads < idle.rule.max && idle.starting == 0
+    }
+
     /// Slow requests that wait.
     pub(super) fn slow_waiting(&self) -> usize {
         self.slow_waiting.load(Ordering::SeqCst)
@@ -528,29 +519,6 @@ impl<J> Pool<J> {
     /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
-    }
-}
-
-impl<J> Queue<J> {
-    /// Since when the first request waits, in monotonic nanoseconds.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.jobs.front().map(|waiting| waiting.since)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    /// Whether what comes now is refused; counted.
-    pub(super) fn is_full(&mut self) -> bool {
-        let full = self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity;
-        self.refused += u64::from(full);
-        full
-    }
-
-    pub(super) fn push_slow(&mut self, job: J, now: u64) {
-        self.waited += 1;
-        self.slow.push_back(Waiting { job, since: now });
     }
 }
 

@@ -6,7 +6,8 @@
 
 use maitred_io::sync::atomic::Ordering;
 
-use super::pool::{Call, Pool, Queue};
+use super::pool::{Call, Pool};
+use super::queue::Queue;
 
 /// One of so many threads is kept for other requests, and one at least.
 const SHARE: usize = 4;

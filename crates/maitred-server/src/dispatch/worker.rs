@@ -116,9 +116,14 @@ impl<'a, S: Serve> Worker<'a, S> {
         }
         if others >= max_pollers {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+            if let Some(job) = scheduler.visit() {
+                self.run_plainly(job, clock::monotonic());
+                return Life::Goes;
+            }
             return self.park(|waiting| {
                 !waiting
                     && scheduler.ready.is_empty()
+                    && !scheduler.is_offered()
                     && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
@@ -131,6 +136,10 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.take(job);
         } else if wanted && scheduler.pool.begin_watch() {
             self.watch();
+        } else if self.events.iter().len() == 0
+            && let Some(job) = scheduler.visit()
+        {
+            self.run_plainly(job, clock::monotonic());
         }
         Life::Goes
     }

@@ -58,7 +58,7 @@ impl Serve for Group {
             return None;
         }
         let token = Token::from_u64(token);
-        if let Some(listening) = self.listeners.get(token.slot as usize) {
+        if let Some(listening) = self.listeners().get(token.slot as usize) {
             listening.accept(self, token);
             return None;
         }
@@ -85,13 +85,14 @@ impl Serve for Group {
     }
 
     fn is_non_blocking(&self, job: &Job) -> bool {
-        job.claims_not_to_block() && !self.distrusts.load(Ordering::Relaxed)
+        job.claims_not_to_block() && !self.groups.distrusts.load(Ordering::Relaxed)
     }
 
     fn target(&self, job: &Job) -> Target {
         job.target
     }
 
+    /// The job may be that of another group.
     fn run(&self, job: Job) -> Option<Measured> {
         if job.is_dead() {
             return None;
@@ -100,7 +101,7 @@ impl Serve for Group {
         let Job { handler, exchange, watched, timed, target } = job;
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
-            timed.enter();
+            timed.enter(self.number);
         }
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
@@ -116,7 +117,7 @@ impl Serve for Group {
     }
 
     fn note_run(&self, measured: Option<Measured>, nanos: u64, now: u64) {
-        self.slowness.note(measured, nanos, now);
+        self.groups.slowness.note(measured, nanos, now);
     }
 
     fn refuse(&self, job: Job) {
@@ -134,7 +135,11 @@ impl Serve for Group {
 
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()> {
         let own = Arc::clone(self);
-        let name = if pool == 0 { format!("maitred-{number}") } else { format!("maitred-{name}-{number}") };
+        let name = match (pool, self.groups.count()) {
+            (0, 1) => format!("maitred-{number}"),
+            (0, _) => format!("maitred-{}-{number}", self.number + 1),
+            _ => format!("maitred-{name}-{number}"),
+        };
         self.host.spawn(name, Box::new(move || work(&own, pool)))
     }
 
@@ -146,7 +151,7 @@ impl Serve for Group {
 impl Group {
     /// A handler that claims not to block has taken `nanos`.
     fn check_claim(&self, nanos: u64) {
-        if nanos >= BLOCKED && !self.distrusts.swap(true, Ordering::Relaxed) {
+        if nanos >= BLOCKED && !self.groups.distrusts.swap(true, Ordering::Relaxed) {
             self.site.log.error(format_args!(
                 "a handler that claims not to block has kept its thread for {} ms: it is run as one that may block from \
                  now on; have it say so (InvocationType::Blocking), or answer from another thread",

@@ -14,7 +14,7 @@ impl Group {
         let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
         let mut metrics = vec![
             count("maitred_connections_total", "Connections accepted.", &counters.connections),
-            plain("maitred_connections", "Connections open now.", gauge(self.open() as u64)),
+            plain("maitred_connections", "Connections open now.", gauge(self.groups.open() as u64)),
             count("maitred_requests_total", "Requests answered.", &counters.requests),
             count(
                 "maitred_refused_total",
@@ -29,16 +29,20 @@ impl Group {
             ),
             count("maitred_cut_total", "Responses that did not reach their end.", &counters.cut),
             count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
+            plain("maitred_poll_groups", "Poll groups.", gauge(self.groups.count() as u64)),
+            plain(
+                "maitred_migrations_total",
+                "Requests run by a thread of another poll group because all threads of their own were busy.",
+                Value::Counter(self.groups.all().map(|group| group.scheduler.migrations()).sum()),
+            ),
         ];
-        let pools = self.scheduler.figures();
+        let pools = self.pool_figures();
         let names: Vec<_> = pools.iter().map(|pool| [("pool", &*pool.name)]).collect();
         for (name, help, value) in OF_POOLS {
             let of_pool = |(pool, labels)| Metric { name, help, labels, value: value(pool) };
             metrics.extend(pools.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_pool));
         }
-        let mut locks = self.scheduler.locks();
-        locks.push(self.timers.lock_snapshot());
-        locks.push(self.slots.lock_snapshot());
+        let mut locks = self.locks();
         locks.extend(maitred_io::sync::one_lock());
         let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
         for (name, help, value) in OF_LOCKS {
@@ -48,6 +52,31 @@ impl Group {
         let mut out = String::new();
         exposition::write(&metrics, &mut out);
         out
+    }
+
+    /// The figures of all pools: of the default one each group has a part, of the others all have the whole.
+    fn pool_figures(&self) -> Vec<PoolFigures> {
+        let mut pools = self.scheduler.figures();
+        for group in self.groups.all().filter(|group| group.number != self.number) {
+            pools[0].add(&group.scheduler.own_figures());
+        }
+        pools
+    }
+
+    /// The counts of all locks; those of the same name in several groups are one.
+    fn locks(&self) -> Vec<LockSnapshot> {
+        let mut locks: Vec<LockSnapshot> = Vec::new();
+        for group in self.groups.all() {
+            let own = [group.timers.lock_snapshot(), group.slots.lock_snapshot()];
+            for lock in group.scheduler.own_locks().chain(own) {
+                match locks.iter_mut().find(|other| other.name == lock.name) {
+                    Some(sum) => sum.add(&lock),
+                    None => locks.push(lock),
+                }
+            }
+        }
+        locks.extend(self.scheduler.shared_locks());
+        locks
     }
 }
 

@@ -7,22 +7,22 @@ pub(crate) mod claim;
 mod jobs;
 mod metrics;
 pub(crate) mod slots;
-mod slowness;
+pub(crate) mod slowness;
 
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use maitred_io::clock;
 use maitred_io::poller::{Alarm, Interest};
-use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_io::timers::Timers;
 use maitred_runtime::ThreadHost;
 
 use crate::connection::{Context, Turn};
 use crate::dispatch::{Scheduler, panic_text};
+use crate::groups::Groups;
 use crate::listener::Listening;
 use crate::pool_map::PoolMap;
 use crate::scratch::Scratch;
@@ -31,7 +31,6 @@ use crate::static_files::Now;
 use claim::Signals;
 pub(crate) use jobs::Job;
 use slots::{Slots, Token};
-use slowness::Slowness;
 pub(crate) use slowness::Watched;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
@@ -39,56 +38,59 @@ const ALARM: u64 = u64::MAX - 2;
 
 /// The group.
 pub(crate) struct Group {
+    /// Which one of all.
+    pub(crate) number: usize,
+    pub(crate) groups: Arc<Groups>,
     pub(crate) scheduler: Scheduler<Job>,
     pub(crate) host: Arc<dyn ThreadHost>,
     pub(crate) slots: Slots,
     pub(crate) timers: Timers,
     alarm: Alarm,
-    draining: AtomicBool,
     pub(crate) site: Arc<Site>,
-    /// Listener `i` has slot `i`.
-    pub(crate) listeners: Vec<Listening>,
-    open: AtomicUsize,
-    drained: (Mutex<()>, Condvar),
-    pub(crate) slowness: Slowness,
     /// Which pool runs what. Exchanged at run time, and not looked at while it says nothing.
-    pool_map: RwLock<PoolMap>,
+    pool_map: RwLock<Arc<PoolMap>>,
     is_mapped: AtomicBool,
-    /// A handler that claimed not to block has blocked: none is believed any more.
-    distrusts: AtomicBool,
 }
 
 impl Group {
     pub(crate) fn new(
         site: Arc<Site>,
-        listeners: Vec<Listening>,
+        (number, groups): (usize, &Arc<Groups>),
         scheduler: Scheduler<Job>,
         host: Arc<dyn ThreadHost>,
-        pool_map: PoolMap,
+        pool_map: Arc<PoolMap>,
     ) -> io::Result<Self> {
         let group = Self {
+            number,
+            groups: Arc::clone(groups),
             scheduler,
             host,
             slots: Slots::new(),
             timers: Timers::new(),
             alarm: Alarm::new()?,
-            draining: AtomicBool::new(false),
             site,
-            listeners,
-            open: AtomicUsize::new(0),
-            drained: (Mutex::new(()), Condvar::new()),
-            slowness: Slowness::new(),
             is_mapped: AtomicBool::new(!pool_map.is_trivial()),
             pool_map: RwLock::new(pool_map),
-            distrusts: AtomicBool::new(false),
         };
         group.scheduler.poller.add(&group.alarm, ALARM, Interest::Read)?;
-        for listening in &group.listeners {
+        for listening in group.listeners() {
             let (slot, _) = group.slots.take().ok_or(io::ErrorKind::OutOfMemory)?;
             let token = Token { slot, generation: 0 };
             listening.watch(&group.scheduler.poller, token.to_u64())?;
         }
         Ok(group)
+    }
+
+    /// The listeners whose events are this group's: listener `i` has slot `i`.
+    fn listeners(&self) -> &[Listening] {
+        self.groups.listeners_of(self.number)
+    }
+
+    /// The group that a new connection belongs to.
+    pub(crate) fn for_connection(self: &Arc<Self>) -> Arc<Self> {
+        let emptiest = self.groups.emptiest(self.number);
+        let other = if emptiest == self.number { None } else { self.groups.find(emptiest) };
+        other.unwrap_or_else(|| Arc::clone(self))
     }
 
     /// Takes turns on a connection until nothing has happened to it meanwhile.
@@ -145,7 +147,7 @@ impl Group {
     fn ring(&self, scratch: &mut Scratch) {
         let now = clock::monotonic();
         self.site.routes.sweep(Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() });
-        self.slowness.sweep(now);
+        self.groups.slowness.sweep(now);
         self.timers.expire(now, &mut scratch.due);
         for slot in scratch.due.drain(..) {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
@@ -183,42 +185,35 @@ impl Group {
     }
 
     /// Exchanges the map; requests that wait stay where they are.
-    pub(crate) fn set_pool_map(&self, map: PoolMap) {
+    pub(crate) fn set_pool_map(&self, map: Arc<PoolMap>) {
         let trivial = map.is_trivial();
         *self.pool_map.write().unwrap_or_else(PoisonError::into_inner) = map;
         self.is_mapped.store(!trivial, Ordering::Relaxed);
     }
 
     pub(crate) fn count_opened(&self) {
-        self.open.fetch_add(1, Ordering::SeqCst);
+        self.groups.count_opened(self.number);
     }
 
     fn count_closed(&self) {
-        if self.open.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
-            self.tell_drained();
-        }
-    }
-
-    /// Connections that are open.
-    pub(crate) fn open(&self) -> usize {
-        self.open.load(Ordering::SeqCst)
+        self.groups.count_closed(self.number);
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.groups.is_draining()
     }
 
-    /// Begins the graceful end: what waits in the listeners' queues is still accepted, then they
-    /// close; every response is the last of its connection; idle connections get a moment in which
-    /// a request that is on its way still arrives.
-    pub(crate) fn drain(self: &Arc<Self>) {
-        if self.draining.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        for (slot, listening) in (0..).zip(&self.listeners) {
+    /// Takes what waits in the listeners' queues, and closes them.
+    pub(crate) fn close_listeners(self: &Arc<Self>) {
+        for (slot, listening) in (0..).zip(self.listeners()) {
             listening.close(self, Token { slot, generation: 0 });
         }
-        for slot in self.slots.numbers().skip(self.listeners.len()) {
+    }
+
+    /// Tells the connections that the server drains: every response is the last one; idle connections get a moment in
+    /// which a request that is on its way still arrives.
+    pub(crate) fn tell_draining(&self) {
+        for slot in self.slots.numbers().skip(self.listeners().len()) {
             if let Some(found) = self.slots.find(slot) {
                 let token = Token { slot, generation: found.generation() };
                 self.scheduler.make_ready(token.to_u64(), Signals::DRAIN);
@@ -231,7 +226,8 @@ impl Group {
     pub(crate) fn cut(&self) {
         // Each waiting request holds this group through its responder.
         self.scheduler.discard_queue();
-        for slot in self.slots.numbers().skip(self.listeners.len()).filter_map(|slot| self.slots.find(slot)) {
+        for slot in self.slots.numbers().skip(self.listeners().len()).filter_map(|slot| self.slots.find(slot))
+        {
             let mut place = slot.lock();
             if let Some(connection) = place.take() {
                 self.slots.retire(slot);
@@ -239,27 +235,5 @@ impl Group {
                 self.count_closed();
             }
         }
-    }
-
-    /// Nothing is accepted any more, and nothing that was is open.
-    fn is_drained(&self) -> bool {
-        self.listeners.iter().all(Listening::is_closed) && self.open() == 0
-    }
-
-    /// Tells whoever waits for the end of the drain to look.
-    pub(crate) fn tell_drained(&self) {
-        drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
-        self.drained.1.notify_all();
-    }
-
-    /// Waits until the last connection has ended, at most for `limit`; whether it has.
-    pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
-        let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_guard, timeout) = self
-            .drained
-            .1
-            .wait_timeout_while(guard, limit, |()| !self.is_drained())
-            .unwrap_or_else(PoisonError::into_inner);
-        !timeout.timed_out()
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             routes: LearntRoutes::new(),
             until: AtomicU64::new(0),

@@ -315,6 +315,30 @@ fn keys_of_a_pool_are_checked_against_each_other() {
 }
 
 #[test]
+fn poll_groups_fit_the_default_pool() {
+    let case = Case::new(&[("maitred.toml", "strategy = \"pec\"\n\nmax-threads = 3\n")]);
+    let checked = |arguments: &[&str]| {
+        let loaded = case.loaded(arguments);
+        check(&loaded.config, &loaded.origins)
+            .map(|_| loaded.config.poll_groups)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        checked(&["--poll-groups=2"]),
+        Err("--poll-groups: 2 groups need the strategy adaptive (maitred.toml:1); leave one of them out"
+            .to_owned())
+    );
+    assert_eq!(
+        checked(&["--poll-groups=4", "--strategy=adaptive"]),
+        Err("--poll-groups: each of 4 groups needs a thread, and max-threads is 3 (maitred.toml:3); set max-threads \
+             to 4 or more"
+            .to_owned())
+    );
+    assert_eq!(checked(&["--poll-groups=3", "--strategy=adaptive"]), Ok(Some(3)));
+    assert_eq!((checked(&["--poll-groups=1"]), checked(&[])), (Ok(Some(1)), Ok(None)));
+}
+
+#[test]
 fn an_asgi_application_takes_no_pools() {
     let loaded = Case::new(&[]).loaded(&["--interface=asgi", "--pool=a,path=/a"]);
     assert_eq!(

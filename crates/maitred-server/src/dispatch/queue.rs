@@ -1,0 +1,58 @@
+//! What waits for a thread of a pool.
+
+use std::collections::VecDeque;
+
+use crate::settings::{Overflow, PoolLimits};
+
+/// First in, first out; requests of slow routes beside the others.
+pub(super) struct Queue<J> {
+    pub(super) jobs: VecDeque<Waiting<J>>,
+    /// Requests of routes that are slow again and again, and wait for one of the threads that may run them.
+    pub(super) slow: VecDeque<Waiting<J>>,
+    pub(super) capacity: usize,
+    pub(super) overflow: Overflow,
+    /// Requests that have waited, and that were refused, so far.
+    pub(super) waited: u64,
+    pub(super) refused: u64,
+}
+
+pub(super) struct Waiting<J> {
+    pub(super) job: J,
+    /// In monotonic nanoseconds.
+    pub(super) since: u64,
+}
+
+impl<J> Queue<J> {
+    /// An empty one.
+    pub(super) fn new(limits: &PoolLimits) -> Self {
+        Self {
+            jobs: VecDeque::new(),
+            slow: VecDeque::new(),
+            capacity: limits.queue,
+            overflow: limits.overflow,
+            waited: 0,
+            refused: 0,
+        }
+    }
+
+    /// Since when the first request waits, in monotonic nanoseconds.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.jobs.front().map(|waiting| waiting.since)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether what comes now is refused; counted.
+    pub(super) fn is_full(&mut self) -> bool {
+        let full = self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity;
+        self.refused += u64::from(full);
+        full
+    }
+
+    pub(super) fn push_slow(&mut self, job: J, now: u64) {
+        self.waited += 1;
+        self.slow.push_back(Waiting { job, since: now });
+    }
+}

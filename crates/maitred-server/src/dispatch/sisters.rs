@@ -1,0 +1,135 @@
+//! Several groups: what a scheduler sees of the others, and when a request leaves its own.
+//!
+//! ```text
+//! group A: every thread there may be is in application code; the driver reads a request and queues it
+//!     `--> offers its queue (one word), and calls an idle thread of a sister: a parked one, else one that polls
+//! group B: own queue, ready list and poller have nothing --> takes from a queue that is offered
+//! ```
+//! Promises: a request leaves its group only when that has no thread for it; it is never forgotten while a thread of
+//! another group is idle. The protocol is that of a group's own queue: what is offered can be seen before an idle
+//! thread is looked for, and a thread looks after it has counted itself as one that polls, or under the lock under
+//! which it parks. A thread that was called and finds something else first passes the call on (`Scheduler::run`).
+//!
+//! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver; requests of
+//! slow routes that wait for their share of the threads.
+
+use std::sync::Arc;
+
+use maitred_io::poller::Waker;
+use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Scheduler;
+use super::driver::Driver;
+use super::pool::Pool;
+use super::queue::Queue;
+
+/// The part of a scheduler that those of other groups see.
+pub(super) struct Sister<J> {
+    pool: Arc<Pool<J>>,
+    pollers: Arc<AtomicUsize>,
+    waker: Arc<Waker>,
+    driver: Arc<Driver>,
+}
+
+impl<J> Sister<J> {
+    /// Has a thread that polls look around. False when none does.
+    fn wake(&self) -> bool {
+        let polled = self.pollers.load(Ordering::SeqCst) > 0;
+        if polled {
+            self.waker.wake();
+        }
+        polled
+    }
+}
+
+impl<J> Pool<J> {
+    /// Whether threads of other groups may run what waits. One load.
+    fn is_offered(&self) -> bool {
+        self.offered.load(Ordering::SeqCst)
+    }
+
+    /// Leaves what waits to threads of other groups, too; whether anything does.
+    fn offer(&self) -> bool {
+        let queue = self.lock();
+        let waits = !queue.is_empty();
+        self.offered.store(waits, Ordering::SeqCst);
+        waits
+    }
+
+    /// The offer ends when nothing waits any more, before the length says so: whoever sees an offer finds something, or
+    /// a lock to wait for.
+    pub(super) fn withdraw(&self, queue: &Queue<J>) {
+        if queue.is_empty() && self.offered.load(Ordering::Relaxed) {
+            self.offered.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+impl<J: Send> Scheduler<J> {
+    /// Has each of these see the others, the next one first.
+    pub(super) fn link(schedulers: &mut [Self]) {
+        let count = schedulers.len();
+        for index in 0..count {
+            let sisters = (1..count).map(|step| schedulers[(index + step) % count].as_sister()).collect();
+            schedulers[index].sisters = sisters;
+        }
+    }
+
+    fn as_sister(&self) -> Sister<J> {
+        Sister {
+            pool: Arc::clone(&self.pool),
+            pollers: Arc::clone(&self.pollers),
+            waker: Arc::clone(&self.waker),
+            driver: Arc::clone(&self.driver),
+        }
+    }
+
+    /// Whether another group has requests and no thread for them. A load for each of the others.
+    pub(super) fn is_offered(&self) -> bool {
+        self.sisters.iter().any(|sister| sister.pool.is_offered())
+    }
+
+    /// Whether every thread there may be is in application code: the next request finds none.
+    fn is_stuck(&self) -> bool {
+        self.pool.is_exhausted(self.inside.load(Ordering::SeqCst))
+    }
+
+    /// No thread of this group is idle and none can be made. Has one of another group look at what waits here, or in
+    /// a third one whose call has ended here.
+    pub(super) fn call_sister(&self) {
+        if self.sisters.is_empty() {
+            return;
+        }
+        let offers = self.pool.queued() > 0 && self.is_stuck() && self.pool.offer();
+        if offers || self.is_offered() {
+            self.call_elsewhere();
+        }
+    }
+
+    /// Calls an idle thread of another group; where there is none, the driver of one that may have more threads. It
+    /// must not call back: where all groups are stuck it would be for ever.
+    fn call_elsewhere(&self) {
+        let called = self.sisters.iter().any(|sister| sister.pool.call_idle())
+            || self.sisters.iter().any(Sister::wake);
+        if !called && let Some(sister) = self.sisters.iter().find(|sister| sister.pool.has_room()) {
+            sister.driver.dismiss();
+        }
+    }
+
+    /// A request of a group that has no thread for it, for a thread of this one that has nothing else to do.
+    pub(super) fn visit(&self) -> Option<J> {
+        let offering = |sister: &Sister<J>| sister.pool.is_offered().then(|| sister.pool.pop()).flatten();
+        let job = self.sisters.iter().find_map(offering)?;
+        self.migrations.fetch_add(1, Ordering::Relaxed);
+        // One call may have stood for several requests. A thread that polls is woken when this one has entered.
+        if self.is_offered() && !self.pool.call_idle() {
+            self.call_elsewhere();
+        }
+        Some(job)
+    }
+
+    /// Requests of other groups that threads of this one have run.
+    pub(crate) fn migrations(&self) -> u64 {
+        self.migrations.load(Ordering::Relaxed)
+    }
+}

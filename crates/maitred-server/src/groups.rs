@@ -1,0 +1,171 @@
+//! What the poll groups of a server share: listeners, which group gets a connection, the end.
+//!
+//! One group accepts. A connection belongs to the group with the fewest open ones for all its life; why not a listener
+//! each: [decision 0024](../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
+
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::group::Group;
+use crate::group::slowness::Slowness;
+use crate::listener::Listening;
+
+/// The group that accepts: its events are those of the listeners, too.
+const ACCEPTING: usize = 0;
+
+/// Processors a group: one epoll descriptor for all threads of many is a lock that all of them take.
+const PROCESSORS: usize = 8;
+
+/// How many groups there are: `wanted`, or as many as fit the processors. Each has a thread at least.
+pub(crate) fn count(wanted: usize, processors: usize, max_threads: usize) -> usize {
+    let count = if wanted == 0 { processors.div_ceil(PROCESSORS) } else { wanted };
+    count.clamp(1, max_threads.max(1))
+}
+
+/// What one group, the `index`th of `count`, has of `whole`: the first ones have what cannot be shared evenly.
+pub(crate) fn share(whole: usize, index: usize, count: usize) -> usize {
+    whole / count + usize::from(index < whole % count)
+}
+
+/// What all groups share.
+pub(crate) struct Groups {
+    pub(crate) listeners: Vec<Listening>,
+    /// What is known of routes.
+    pub(crate) slowness: Slowness,
+    /// A handler that claimed not to block has blocked: none is believed any more.
+    pub(crate) distrusts: AtomicBool,
+    draining: AtomicBool,
+    /// Open connections of each group.
+    open: Box<[Open]>,
+    drained: (Mutex<()>, Condvar),
+    members: OnceLock<Box<[Weak<Group>]>>,
+}
+
+/// 128 bytes: processors fetch pairs of 64-byte lines, and each group counts its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Open(AtomicUsize);
+
+impl Groups {
+    pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
+        Self {
+            listeners,
+            slowness: Slowness::new(),
+            distrusts: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            open: (0..count).map(|_| Open::default()).collect(),
+            drained: (Mutex::new(()), Condvar::new()),
+            members: OnceLock::new(),
+        }
+    }
+
+    /// Makes the groups known, once, before any of them serves.
+    pub(crate) fn introduce(&self, members: &[Arc<Group>]) {
+        let known = self.members.set(members.iter().map(Arc::downgrade).collect());
+        debug_assert!(known.is_ok(), "the groups are introduced once");
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The group with this number; none at the end of the server.
+    pub(crate) fn find(&self, number: usize) -> Option<Arc<Group>> {
+        self.members.get()?.get(number)?.upgrade()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group>> + '_ {
+        (0..self.count()).filter_map(|number| self.find(number))
+    }
+
+    /// The listeners whose events are those of this group.
+    pub(crate) fn listeners_of(&self, number: usize) -> &[Listening] {
+        if number == ACCEPTING { &self.listeners } else { &[] }
+    }
+
+    pub(crate) fn count_opened(&self, number: usize) {
+        self.open[number].0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_closed(&self, number: usize) {
+        if self.open[number].0.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
+            self.tell_drained();
+        }
+    }
+
+    /// Connections that are open, in all groups.
+    pub(crate) fn open(&self) -> usize {
+        self.open.iter().map(|open| open.0.load(Ordering::SeqCst)).sum()
+    }
+
+    /// The group with the fewest connections; `own` if no other one has fewer.
+    pub(crate) fn emptiest(&self, own: usize) -> usize {
+        let open = |number: usize| self.open[number].0.load(Ordering::Relaxed);
+        (0..self.count()).min_by_key(|number| (open(*number), *number != own)).unwrap_or(own)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Begins the end; whether it had not begun.
+    pub(crate) fn begin_drain(&self) -> bool {
+        !self.draining.swap(true, Ordering::SeqCst)
+    }
+
+    /// Nothing is accepted any more, and nothing that was is open.
+    fn is_drained(&self) -> bool {
+        self.listeners.iter().all(Listening::is_closed) && self.open() == 0
+    }
+
+    /// Tells whoever waits for the end of the drain to look.
+    pub(crate) fn tell_drained(&self) {
+        drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.drained.1.notify_all();
+    }
+
+    /// Waits until the last connection has ended, at most for `limit`; whether it has.
+    pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
+        let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_guard, timeout) = self
+            .drained
+            .1
+            .wait_timeout_while(guard, limit, |()| !self.is_drained())
+            .unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_for_eight_processors_and_none_without_a_thread() {
+        let counts = [1, 2, 8, 9, 16, 17, 64].map(|processors| count(0, processors, 10));
+        assert_eq!(counts, [1, 1, 1, 2, 2, 3, 8]);
+        assert_eq!((count(0, 64, 4), count(3, 2, 10), count(5, 2, 4), count(0, 0, 0)), (4, 3, 4, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_shared_evenly_goes_to_the_first_ones() {
+        assert_eq!([0, 1, 2].map(|index| share(10, index, 3)), [4, 3, 3]);
+        assert_eq!([0, 1, 2].map(|index| share(2, index, 3)), [1, 1, 0]);
+    }
+
+    #[test]
+    fn the_emptiest_group_is_the_own_one_on_a_tie() {
+        let groups = Groups::new(3, Vec::new());
+        assert_eq!((groups.emptiest(0), groups.emptiest(2)), (0, 2));
+        for number in [0, 0, 1, 2] {
+            groups.count_opened(number);
+        }
+        assert_eq!((groups.emptiest(0), groups.emptiest(2), groups.open()), (1, 2, 4));
+        groups.count_closed(0);
+        assert_eq!((groups.emptiest(0), groups.open()), (0, 3));
+    }
+}
