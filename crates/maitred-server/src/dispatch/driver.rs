@@ -228,6 +228,8 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         scheduler.answer_call(&scheduler.pool.call_poller(), server);
     }
     while alone() {
+        // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
+        send_promptly(server);
         // As much as there is now: what comes back to the list waits until the poller was looked at.
         for _ in 0..scheduler.ready.len() {
             if !alone() {
@@ -251,8 +253,6 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         if !alone() {
             break;
         }
-        // Of a thread that came back, and has entered the next handler.
-        send_promptly(server);
         if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered() {
             // The thread that was called has taken one request; the others wait for another thread.
             let call = scheduler.pool.call_poller();
