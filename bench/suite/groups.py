@@ -18,8 +18,10 @@ PAIRS = 5
 RATE = 4000
 CLOSED, MIX = "hello, closed loop", f"98 % 5 µs, 2 % sleep 20 ms, {RATE}/s"
 REQUESTS, MIGRATIONS = "maitred_requests_total", "maitred_migrations_total"
-#: Gates: CPU and p99.9 of two groups to one; migrations per request.
-GATE_CPU, GATE_TAIL, GATE_MIGRATIONS = 1.05, 1.5, 0.01
+#: What two groups may cost before one is better here, CPU and p99.9: on two cores, where the server chooses one, they may well.
+LIMIT_CPU, LIMIT_TAIL = 1.05, 1.5
+#: Gate: migrations per request.
+GATE_MIGRATIONS = 0.01
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
@@ -71,10 +73,10 @@ def _write(report: Report, table: Table, migrations: dict[tuple[str, str], float
     for workload in dict.fromkeys(workload for workload, _ in table):
         one, two = table.get((workload, ONE)), table.get((workload, TWO))
         if one and two:
-            gates.append(rounds.verdict(f"Gate, {workload}: CPU of {TWO} to {ONE}",
-                                        figures.ratios(two.cpu, one.cpu).median, GATE_CPU))
-            gates.append(rounds.verdict(f"Gate, {workload}: p99.9 of {TWO} to {ONE}", two.at(0.999) / one.at(0.999),
-                                        GATE_TAIL))
+            gates.append(rounds.verdict(f"For comparison, {workload}: CPU of {TWO} to {ONE}",
+                                        figures.ratios(two.cpu, one.cpu).median, LIMIT_CPU))
+            gates.append(rounds.verdict(f"For comparison, {workload}: p99.9 of {TWO} to {ONE}", two.at(0.999) / one.at(0.999),
+                                        LIMIT_TAIL))
             gates.append(rounds.verdict(f"Gate, {workload}: migrations per request of {TWO}",
                                         migrations[workload, TWO], GATE_MIGRATIONS))
     report.text("## Gates", "", *gates)
