@@ -71,6 +71,13 @@ impl Routes {
         }
     }
 
+    /// A file became shorter while it was sent: the next request must not be told its old length.
+    pub(crate) fn forget_open_files(&self) {
+        for mount in &self.mounts {
+            mount.files.forget_open_files();
+        }
+    }
+
     /// Finds the route of a normalised path.
     pub(crate) fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
         for mount in &self.mounts {

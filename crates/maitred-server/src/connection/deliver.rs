@@ -169,9 +169,17 @@ impl Connection {
                 Ok(self.flow())
             }
             Sent::Broken(error) => {
-                group.site.log.info(format_args!("{}: sending: {error}", self.peer));
+                self.note_broken(group, &error);
                 self.fail_sending(group, token)
             }
+        }
+    }
+
+    /// What was to be sent cannot be.
+    pub(super) fn note_broken(&self, group: &Group, error: &std::io::Error) {
+        group.site.log.info(format_args!("{}: sending: {error}", self.peer));
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            group.site.routes.forget_open_files();
         }
     }
 

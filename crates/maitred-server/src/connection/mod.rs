@@ -371,7 +371,7 @@ impl Connection {
                 self.set_deadline(context, context.now + send);
             }
             Sent::Broken(error) => {
-                context.group.site.log.info(format_args!("{}: sending: {error}", self.peer));
+                self.note_broken(context.group, &error);
                 return self.peer_gone(context);
             }
         }

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::ready::Ready;
 use super::{Scheduler, Serve};
 use crate::group::claim::Signals;
 
@@ -48,8 +49,17 @@ impl<J: Send> Scheduler<J> {
 
     /// Sends what waits.
     pub(super) fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64) {
-        while let Some((token, _)) = self.unsent.pop() {
-            server.send(token, now);
+        let mut some = [(0, Signals::RESUME); MAX_UNSENT];
+        loop {
+            let count = self.unsent.pop_some(&mut some);
+            if count == 0 {
+                break;
+            }
+            let mut leaving = Leaving { list: &self.unsent, rest: &some[..count] };
+            while let Some(((token, _), rest)) = leaving.rest.split_first() {
+                leaving.rest = rest;
+                server.send(*token, now);
+            }
         }
     }
 
@@ -65,5 +75,17 @@ impl<J: Send> Scheduler<J> {
             age.0 = None;
             self.send_unsent(server, now);
         }
+    }
+}
+
+/// What is being sent; what a panic leaves of it waits again.
+struct Leaving<'a> {
+    list: &'a Ready,
+    rest: &'a [(u64, Signals)],
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.list.extend(self.rest.iter().copied());
     }
 }

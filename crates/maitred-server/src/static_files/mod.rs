@@ -179,6 +179,11 @@ impl StaticFiles {
         self.cache.sweep(now);
     }
 
+    /// Forgets every file that is kept open: one of them is not any more what it was.
+    pub fn forget_open_files(&self) {
+        self.cache.release_descriptors();
+    }
+
     /// Answers from a cached resource if it is still what the file system holds.
     fn check(&self, request: &RequestHead, path: &[u8], now: Now, cached: &Arc<Resource>) -> Answer {
         let unchanged = match self.find(&self.root.at(now), path) {
