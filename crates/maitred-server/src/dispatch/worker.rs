@@ -17,8 +17,9 @@ use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
-/// the driver takes over the ready list if this thread stands still. While other threads wait, too, a wait
-/// fetches one: each of them is woken for its own.
+/// the driver takes over the ready list if this thread stands still. With several pollers a wait
+/// fetches one: a private batch strands requests behind a slow one, and one on the ready list has all threads meet at its
+/// lock, for as long as the one that holds it has lost its core.
 const BATCH: usize = 64;
 
 /// One application thread.
@@ -28,7 +29,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) scratch: Scratch,
     /// For waits.
     pub(super) events: Events,
-    /// For waits where nobody else waits, and for looks of the runner while somebody watches.
+    /// For looks of the runner while somebody watches.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
@@ -108,7 +109,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             return Life::Goes;
         }
         let max_pollers = scheduler.max_pollers();
-        self.turns = scheduler.ready.len().clamp(1, if scheduler.gated { batch(max_pollers) } else { BATCH });
+        self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
         if !scheduler.gated {
             // Also what another thread has left that saw nobody poll: it takes the driver for watching.
@@ -127,13 +128,10 @@ impl<'a, S: Serve> Worker<'a, S> {
                     && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
-        // Nobody else waits: whoever comes back from a request finds the rest on the ready list.
-        let several = others == 0 && max_pollers > 1 && !scheduler.gated;
-        let events = if several { &mut self.more } else { &mut self.events };
-        poll(self.server, events);
+        poll(self.server, &mut self.events);
         let wanted = scheduler.pool.gate.take_wanted();
-        let idle = events.iter().len() == 0;
-        if let Some(job) = serve_batch(self.server, events, &mut self.scratch) {
+        let idle = self.events.iter().len() == 0;
+        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
             self.take(job);
         } else if wanted && scheduler.pool.begin_watch() {
             self.watch();
