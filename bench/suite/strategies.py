@@ -33,9 +33,8 @@ SLOW_RATE_S = 12.0
 GATE_CPU, GATE_CPU_AT_WORK = 1.2, 1.05
 #: p99.9 of adaptive to the best; of one loop per core to adaptive.
 GATE_TAIL, GATE_AHEAD = 1.5, 5.0
-#: Wake-ups per request beyond those of one thread, on a schedule without sleepers: "about one", and "at most where a second
-#: request comes while the first is served", which is what several threads are for.
-GATE_WOKEN, GATE_NOT_WOKEN = 0.8, 0.4
+#: Wake-ups per request beyond those of one thread, on a schedule without sleepers: "about one", and "far below".
+GATE_WOKEN, GATE_NOT_WOKEN = 0.8, 0.2
 
 
 @dataclass(frozen=True)
