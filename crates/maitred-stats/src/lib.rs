@@ -11,8 +11,10 @@ mod counter;
 pub mod exposition;
 mod histogram;
 mod lock;
+mod times;
 
 pub use counter::{Counter, Counters, Gauge};
 pub use exposition::{Metric, Value};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use lock::{LockSnapshot, NamedLock};
+pub use times::{Span, Spans, Times};

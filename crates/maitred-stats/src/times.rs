@@ -1,0 +1,121 @@
+//! When an exchange passed its stations, and the spans between them.
+
+/// Stations of an exchange, in monotonic nanoseconds; 0 where it has not been, or nobody looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The kernel had the request's first byte; where it tells no time of receipt, the server has read it.
+    pub arrived: u64,
+    /// The kernel had its last byte, likewise: of the head, and of the body as far as it is read before the handler runs.
+    pub complete: u64,
+    /// A thread that runs it had it.
+    pub begun: u64,
+    /// That thread had the interpreter, where the language has one for all threads.
+    pub gated: u64,
+    /// The filters were done.
+    pub filtered: u64,
+    /// The response was complete.
+    pub done: u64,
+    /// The kernel had taken its last byte, or nobody was there to take it.
+    pub written: u64,
+}
+
+/// A part of the time of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Span {
+    /// From the first to the last byte of the request: its client's, and the way's.
+    Accept,
+    /// From there, in the socket's buffer and in a queue, until a thread had it.
+    Queue,
+    /// For the interpreter.
+    Gate,
+    /// In filters.
+    Filter,
+    /// In the handler, until its response was complete.
+    Run,
+    /// Until the kernel had taken all of it.
+    Write,
+}
+
+impl Span {
+    /// All of them, in the order in which they pass; together they are the whole time.
+    pub const ALL: [Self; 6] = [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Write];
+
+    /// As in logs, metrics and `Server-Timing`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Queue => "queue",
+            Self::Gate => "gate",
+            Self::Filter => "filter",
+            Self::Run => "run",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// The parts of the time of an exchange, in nanoseconds, in the order of [`Span::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spans(pub [u64; Span::ALL.len()]);
+
+impl Spans {
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, span: Span) -> u64 {
+        self.0[span as usize]
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+impl Times {
+    /// A station that was not passed takes no time, and none of them goes back.
+    #[must_use]
+    pub fn spans(&self) -> Spans {
+        let stations = [self.complete, self.begun, self.gated, self.filtered, self.done, self.written];
+        let mut last = self.arrived;
+        Spans(stations.map(|station| {
+            let span = station.saturating_sub(last);
+            last = last.max(station);
+            span
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spans_are_the_whole_time() {
+        let times = Times {
+            arrived: 100,
+            complete: 110,
+            begun: 130,
+            gated: 131,
+            filtered: 140,
+            done: 200,
+            written: 250,
+        };
+        assert_eq!(times.spans(), Spans([10, 20, 1, 9, 60, 50]));
+        assert_eq!(times.spans().total(), 150);
+        assert_eq!(times.spans().get(Span::Run), 60);
+    }
+
+    #[test]
+    fn a_station_that_was_not_passed_takes_no_time() {
+        let times = Times { arrived: 100, begun: 130, done: 120, written: 150, ..Times::default() };
+        assert_eq!(times.spans(), Spans([0, 30, 0, 0, 0, 20]));
+    }
+
+    #[test]
+    fn spans_are_indexed_by_their_order() {
+        for (index, span) in Span::ALL.into_iter().enumerate() {
+            assert_eq!(span as usize, index);
+        }
+    }
+}
