@@ -286,9 +286,10 @@ fn the_marks_are_those_of_the_limits_as_they_are_now() {
     assert_eq!(running.figure("reports", "threads"), 1);
     limits.queue = 10;
     assert!(running.server.set_limits("reports", &limits));
-    // Five wait, then four, then three; at two no more is made.
+    // Five wait, then four, then three; at two no more is made, but by a thread that begins before the one before it has
+    // taken its request.
     door.wait_for(4);
-    assert_eq!(running.figure("reports", "queued"), 2);
+    assert!((1..=2).contains(&running.figure("reports", "queued")));
     door.open();
     all_answered(&mut clients, "/report");
 }

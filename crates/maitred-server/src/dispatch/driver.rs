@@ -189,7 +189,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks += 1;
         } else if now == before {
             idle_looks = 0;
-            send_promptly(server);
+            scheduler.send_promptly(server);
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);
             take_seat(server, scratch);
@@ -197,16 +197,6 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             (idle_looks, pause) = (0, FIRST_LOOK);
         }
         before = now;
-    }
-}
-
-/// Sends the responses that wait behind a handler that stands still, and has the next ones leave at once for a while.
-fn send_promptly<S: Serve>(server: &Arc<S>) {
-    let scheduler = server.scheduler();
-    if !scheduler.unsent.is_empty() {
-        let now = clock::monotonic();
-        scheduler.pool.gate.be_prompt(now);
-        scheduler.send_unsent(server, now);
     }
 }
 
@@ -229,7 +219,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
     }
     while alone() {
         // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
-        send_promptly(server);
+        scheduler.send_promptly(server);
         // As much as there is now: what comes back to the list waits until the poller was looked at.
         for _ in 0..scheduler.ready.len() {
             if !alone() {

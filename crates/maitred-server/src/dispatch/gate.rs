@@ -12,9 +12,13 @@
 //! runner: entry by entry; pops the queue, looks at the ready list, polls without waiting
 //! watcher: since old, or 0?   take the oldest request and run it, else poll
 //! ```
+//! Arriving where nobody runs, and leaving where nothing waits, take no lock: `since` is changed by compare-and-swap, always
+//! from what was seen. Who leaves looks at the queue's length after it has made `since` 0, and who queues looks at `since`
+//! after that: one of them sees the other.
+//!
 //! Invariants, checked under shuttle: the queue is not empty only while somebody watches or the
-//! runner is going to look at it; at most one watches; `since` becomes 0 only under the lock, by the
-//! thread whose entry it is, and with the queue empty or before that thread has called another one.
+//! runner is going to look at it; at most one watches; `since` becomes 0 only by the thread whose entry it is, before
+//! that thread looks at the queue or calls another one.
 
 use std::io;
 
@@ -38,6 +42,11 @@ const LOOK: u64 = 700_000;
 /// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
 /// stops the whole processor for a while, as a hypervisor does, wakes the watcher first. In nanoseconds.
 const CONFIRM: u64 = 100_000;
+
+/// Whether somebody who finds a request waiting may run it: nobody runs, or the runner that entered at `since` stands still.
+fn is_stuck(since: u64, now: u64) -> bool {
+    since == 0 || now.saturating_sub(since) >= THRESHOLD
+}
 
 /// What a look of the watcher saw.
 #[derive(Clone, Copy, Default)]
@@ -115,9 +124,9 @@ impl Gate {
         self.pause.put_off(now, LOOK);
     }
 
-    fn is_stuck(&self, now: u64) -> bool {
-        let since = self.since.load(Ordering::SeqCst);
-        since == 0 || now.saturating_sub(since) >= THRESHOLD
+    /// Makes the calling thread the runner, from `now` on, if `since` is what was seen.
+    fn enter(&self, seen: u64, now: u64) -> bool {
+        self.since.compare_exchange(seen, now, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Whether somebody watches.
@@ -128,7 +137,7 @@ impl Gate {
     /// The runner whose last entry or return was `mine` gets on at `now`. False when it has been
     /// taken over.
     pub(super) fn renew(&self, mine: u64, now: u64) -> bool {
-        self.since.compare_exchange(mine, now, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.enter(mine, now)
     }
 
     /// Whether the response of a handler that is entered at `now` may wait for others, if somebody watches who
@@ -156,13 +165,18 @@ impl Gate {
 impl<J> Pool<J> {
     /// A thread has a request to run at `now`.
     pub(super) fn arrive(&self, job: J, now: u64) -> Arrival<J> {
-        let mut queue = self.lock();
-        if self.gate.since.load(Ordering::SeqCst) == 0 {
-            self.gate.since.store(now, Ordering::SeqCst);
+        if self.queued() == 0 && self.gate.enter(0, now) {
             return Arrival::Run(job, now);
         }
+        let mut queue = self.lock();
         if let Err(job) = self.push(&mut queue, job, now) {
             return Arrival::Refuse(job);
+        }
+        // The runner may have left without seeing this request.
+        if self.gate.enter(0, now)
+            && let Some(oldest) = self.pop_from(&mut queue)
+        {
+            return Arrival::Run(oldest, now);
         }
         self.watch_or_park()
     }
@@ -173,9 +187,12 @@ impl<J> Pool<J> {
         if queue.is_empty() {
             return None;
         }
-        if self.gate.is_stuck(now) {
-            // This thread has not been idle before.
-            return self.take_over(&mut queue, now, now).map(|job| Arrival::Run(job, now));
+        let since = self.gate.since.load(Ordering::SeqCst);
+        // This thread has not been idle before.
+        if is_stuck(since, now)
+            && let Some(job) = self.take_over(&mut queue, since, now, now)
+        {
+            return Some(Arrival::Run(job, now));
         }
         Some(self.watch_or_park())
     }
@@ -191,10 +208,13 @@ impl<J> Pool<J> {
         if self.gate.watched.swap(true, Ordering::SeqCst) { Arrival::Park } else { Arrival::Watch }
     }
 
-    /// The thread that takes over has been idle since `idle`.
-    fn take_over(&self, queue: &mut Queue<J>, idle: u64, now: u64) -> Option<J> {
+    /// Takes over from the runner that `entered` then, with the oldest request; `None` when nothing waits or another one
+    /// runs meanwhile. This thread has been idle since `idle`.
+    fn take_over(&self, queue: &mut Queue<J>, entered: u64, idle: u64, now: u64) -> Option<J> {
         let waits = queue.oldest()?;
-        let entered = self.gate.since.swap(now, Ordering::SeqCst);
+        if !self.gate.enter(entered, now) {
+            return None;
+        }
         let unused = now.saturating_sub(waits.max(entered).max(idle.min(self.idle_since().unwrap_or(idle))));
         if entered != 0 && unused > 0 {
             self.audit.add(unused);
@@ -219,11 +239,14 @@ impl<J> Pool<J> {
             return Watched::Sleep(CONFIRM);
         }
         let mut queue = self.lock();
-        self.gate.watched.store(false, Ordering::SeqCst);
-        match self.take_over(&mut queue, seen.began, now) {
+        let next = match self.take_over(&mut queue, seen.since, seen.began, now) {
             Some(job) => Watched::Run(job, now),
-            None => Watched::Idle,
-        }
+            None if queue.is_empty() => Watched::Idle,
+            // Another one has entered in this moment.
+            None => return Watched::Sleep(CONFIRM),
+        };
+        self.gate.watched.store(false, Ordering::SeqCst);
+        next
     }
 
     /// The watcher ends although something may wait: the server stops.
@@ -234,27 +257,25 @@ impl<J> Pool<J> {
 
     /// The runner whose last return was `mine` has nothing to run.
     pub(super) fn leave(&self, mine: u64) -> Left<J> {
-        let mut queue = self.lock();
-        if self.gate.since.load(Ordering::SeqCst) != mine {
-            return Left::Gone;
+        while self.gate.renew(mine, 0) && self.queued() > 0 {
+            let mut queue = self.lock();
+            if !self.gate.enter(0, mine) {
+                break;
+            }
+            if let Some(job) = self.pop_from(&mut queue) {
+                return Left::Next(job);
+            }
         }
-        if let Some(job) = self.pop_from(&mut queue) {
-            return Left::Next(job);
-        }
-        self.gate.since.store(0, Ordering::SeqCst);
         Left::Gone
     }
 
     /// The runner whose last return was `mine` has something to run beside the others. Whoever watches takes over
     /// at once; false when nobody does and another thread is to be called.
     pub(super) fn step_aside(&self, mine: u64, now: u64) -> bool {
-        let queue = self.lock();
-        if self.gate.since.load(Ordering::SeqCst) != mine {
+        if !self.gate.renew(mine, 0) {
             return true;
         }
-        self.gate.since.store(0, Ordering::SeqCst);
         let watched = self.gate.is_watched();
-        drop(queue);
         if watched {
             self.gate.pause.cut_short(now);
         }

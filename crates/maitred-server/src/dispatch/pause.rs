@@ -40,8 +40,10 @@ impl Pause {
         }
     }
 
-    /// Ends the pause, if somebody waits.
+    /// Ends the pause, if somebody waits. One load if not.
     pub(super) fn cut_short(&self, now: u64) {
-        self.alarm.set(now);
+        if self.put_off_at.load(Ordering::Relaxed) != u64::MAX {
+            self.alarm.set(now);
+        }
     }
 }

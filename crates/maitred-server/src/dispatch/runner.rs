@@ -59,9 +59,8 @@ impl<S: Serve> Worker<'_, S> {
             }
             let now = clock::monotonic();
             let watched = scheduler.pool.watch(now, &mut seen);
-            if !matches!(watched, Watched::Sleep(_)) && !scheduler.unsent.is_empty() {
-                scheduler.pool.gate.be_prompt(now);
-                scheduler.send_unsent(self.server, now);
+            if !matches!(watched, Watched::Sleep(_)) {
+                scheduler.send_promptly(self.server);
             }
             match watched {
                 Watched::Run(job, entry) => return self.run(job, entry),

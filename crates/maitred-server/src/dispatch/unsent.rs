@@ -8,6 +8,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use maitred_io::clock;
+
 use super::ready::Ready;
 use super::{Scheduler, Serve};
 use crate::group::claim::Signals;
@@ -60,6 +62,15 @@ impl<J: Send> Scheduler<J> {
                 leaving.rest = rest;
                 server.send(*token, now);
             }
+        }
+    }
+
+    /// Sends what has had to wait for a handler that stands still; others do not for a while.
+    pub(super) fn send_promptly<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+        if !self.unsent.is_empty() {
+            let now = clock::monotonic();
+            self.pool.gate.be_prompt(now);
+            self.send_unsent(server, now);
         }
     }
 
