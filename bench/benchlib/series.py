@@ -56,10 +56,14 @@ class Schedule:
     seconds: float = 6.0
     #: Its length as a share of `seconds`.
     warm_up: float = 1 / 6
+    #: Requests without which its percentiles say nothing: it takes that long, however short the others are.
+    least: int = 0
 
     def lengths(self, options: rounds.Options) -> tuple[float, float]:
         """Seconds measured and of warm-up in this run."""
         seconds = options.duration(self.seconds, SMOKE_SCHEDULE_S)
+        if not options.smoke:
+            seconds = max(seconds, self.least / self.rate)
         return seconds, seconds * self.warm_up
 
 

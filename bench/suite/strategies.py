@@ -29,6 +29,8 @@ FIRST = ("98 % 5 µs, 2 % sleep 20 ms", 4000)
 SECOND = "99 % fast, 1 % sleep 50 ms"
 SECOND_RATES = {workbench.NATIVE: 4000, workbench.WSGI: 400}
 SLOW_RATE_S = 12.0
+#: Requests of each mix: ten of them are slower than the p99.9; and where they are few.
+LEAST, LEAST_SLOW_RATE = 10_000, 2000
 #: Gates. CPU of adaptive to the bound's, without work and with.
 GATE_CPU, GATE_CPU_AT_WORK = 1.2, 1.05
 #: p99.9 of adaptive to the best; of one loop per core to adaptive.
@@ -66,9 +68,10 @@ class Language:
             return traffic.mixed(traffic.bare(fast, HELLO), traffic.bare(slow, HELLO), share=share)
 
         rate = SECOND_RATES[self.name]
-        second = Schedule(rate) if rate > 1000 else Schedule(rate, SLOW_RATE_S)
+        first = Schedule(FIRST[1], least=LEAST)
+        second = Schedule(rate, least=LEAST) if rate > 1000 else Schedule(rate, SLOW_RATE_S, least=LEAST_SLOW_RATE)
         return [Workload(f"{PACED}, {PACED_RATE}/s", [traffic.bare("/cpu/5", HELLO)], Schedule(PACED_RATE)),
-                Workload(f"{FIRST[0]}, {FIRST[1]}/s", mix("/cpu/5", "/sleep/20", 0.02), Schedule(FIRST[1])),
+                Workload(f"{FIRST[0]}, {FIRST[1]}/s", mix("/cpu/5", "/sleep/20", 0.02), first),
                 Workload(f"{SECOND}, {rate}/s", mix("/", "/sleep/50", 0.01), second)]
 
 

@@ -12,7 +12,7 @@ use crate::options;
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::{Problem, nearest};
 use crate::sources::{Origins, Source};
-use crate::value::{AccessLog, ListenAddress, LogLevel, Mount};
+use crate::value::{AccessLog, ListenAddress, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -52,6 +52,12 @@ pub struct Config {
     pub health_path: Option<String>,
     /// Where the engine itself shows its figures.
     pub metrics_path: Option<String>,
+    /// How the parts of a request's time are measured.
+    pub spans: Spans,
+    /// Clients are told them.
+    pub server_timing: bool,
+    /// Requests without an id get one.
+    pub request_ids: bool,
     /// From when on a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
@@ -95,6 +101,9 @@ impl Default for Config {
             root_path: String::new(),
             health_path: None,
             metrics_path: None,
+            spans: Spans::Kernel,
+            server_timing: false,
+            request_ids: false,
             stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,

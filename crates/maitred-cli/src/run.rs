@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{
-    Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts,
+    Insight, Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts,
 };
 
 use crate::config::{self, Checked, Config, Target};
@@ -23,7 +23,7 @@ use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded, Origins};
-use crate::value::{AccessLog, LogLevel};
+use crate::value::{AccessLog, LogLevel, Spans};
 use crate::{EXIT_FAILURE, holder};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
@@ -235,6 +235,12 @@ fn settings(
         .collect();
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
+    settings.insight = Insight {
+        times: config.spans != Spans::Off,
+        receipt: config.spans == Spans::Kernel,
+        server_timing: config.server_timing,
+        ids: config.request_ids,
+    };
     pools::apply(config, &mut settings);
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;

@@ -324,6 +324,17 @@ pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
     }
 }
 
+/// How the parts of a request's time are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spans {
+    /// From the kernel's receipt on.
+    Kernel,
+    /// From the server's reading on.
+    Read,
+    /// Not at all.
+    Off,
+}
+
 /// Where the access log goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLog {

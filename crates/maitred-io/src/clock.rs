@@ -18,6 +18,13 @@ pub fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// How far the real clock is ahead of the monotonic one, in nanoseconds; it changes when somebody sets the clock.
+pub fn real_ahead() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    let real = u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + time.tv_nsec as u64;
+    real.saturating_sub(monotonic())
+}
+
 /// Seconds since 1970 (UTC), as of the kernel's last tick: up to 4 ms old, and cheap.
 pub fn unix_seconds() -> u64 {
     u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)

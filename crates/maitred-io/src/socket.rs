@@ -2,6 +2,8 @@
 //!
 //! Promises: no call waits; every result is one of bytes moved, end, would-block or an error.
 
+mod receipt;
+
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -55,6 +57,12 @@ impl Listener {
             .as_socket()
             .ok_or_else(|| io::Error::other("the listener has no internet address"))?;
         Ok(Self { socket: setup.into(), address })
+    }
+
+    /// Says whether the kernel notes when it receives something for the sockets accepted from now on; see
+    /// [`Socket::receive_with_receipt`].
+    pub fn set_receipts(&self, noted: bool) {
+        receipt::set(&self.socket, noted);
     }
 
     /// The address listened on, with the port the kernel chose where 0 was asked for.
@@ -120,6 +128,23 @@ impl Socket {
         Moved::of(retry(|| {
             rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
         }))
+    }
+
+    /// Says whether the kernel notes when it receives something.
+    pub fn set_receipts(&self, noted: bool) {
+        receipt::set(&self.fd, noted);
+    }
+
+    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
+    /// has noted that.
+    pub fn receive_with_receipt(&self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
+        let mut stamp = None;
+        let moved = Moved::of(retry(|| {
+            let (count, noted) = receipt::receive(&self.fd, buffer)?;
+            stamp = noted;
+            Ok(count)
+        }));
+        (moved, stamp)
     }
 
     /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the

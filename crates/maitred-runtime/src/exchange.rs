@@ -35,6 +35,11 @@ pub trait Respond: Send {
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
+    /// A thread that runs the request has it since `now`, in nanoseconds of the monotonic clock.
+    fn begin(&mut self, now: u64) {
+        let _ = now;
+    }
+
     /// Queues a part of the body and tries to send it at once.
     ///
     /// # Errors
@@ -156,6 +161,13 @@ impl Exchange {
     /// The request.
     pub fn request(&self) -> &Request {
         self.request.as_ref().expect("present until answered")
+    }
+
+    /// See [`Respond::begin`].
+    pub fn begin(&mut self, now: u64) {
+        if let Some(responder) = &mut self.responder {
+            responder.begin(now);
+        }
     }
 
     /// The request, to take its body out.

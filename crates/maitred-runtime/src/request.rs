@@ -15,6 +15,8 @@ pub struct Request {
     pub body: Body,
     /// Where the request came from and where it arrived.
     pub endpoint: Endpoint,
+    /// Tells it from other requests of this process.
+    pub number: u64,
 }
 
 /// The two ends of a connection as an application sees them.

@@ -61,7 +61,7 @@ impl Line {
         push_printable(out, head.fields.first("referer").unwrap_or(b"-"));
         out.extend_from_slice(b"\" \"");
         push_printable(out, head.fields.first("user-agent").unwrap_or(b"-"));
-        let micros = outcome.ended.saturating_sub(outcome.began) / 1_000;
+        let micros = outcome.times.spans().total() / 1_000;
         let _ = write!(out, "\" {}.{:06}", micros / 1_000_000, micros % 1_000_000);
         out.extend_from_slice(match outcome.end {
             End::Complete => b"\n",
@@ -92,7 +92,9 @@ pub(crate) fn write_iso_time(out: &mut String, unix_micros: u64) {
 
 #[cfg(test)]
 mod tests {
+    use crate::ids::RequestId;
     use maitred_http::{RequestHead, Status};
+    use maitred_stats::Times;
 
     use super::*;
 
@@ -102,11 +104,13 @@ mod tests {
         head.fields.push("User-Agent", b"a\"b\x1b[31m\xff");
         let outcome = Outcome {
             head: &head,
+            id: RequestId::Made(1),
             peer: "192.0.2.1:99".parse().unwrap(),
+            listener: 0,
+            pool: None,
             status: Status::OK,
             body_bytes: 6,
-            began: 1_000_000,
-            ended: 2_500_000,
+            times: Times { arrived: 1_000_000, written: 2_500_000, ..Times::default() },
             end: End::Complete,
         };
         with_line(&outcome, |line| {

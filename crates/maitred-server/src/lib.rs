@@ -32,10 +32,12 @@ mod connection;
 mod dispatch;
 mod group;
 mod groups;
+mod ids;
 mod listener;
 pub mod log;
 mod outcome;
 pub mod pool_map;
+mod record;
 mod responder;
 pub mod route;
 mod scratch;
@@ -52,6 +54,6 @@ pub use pool_map::PoolMap;
 pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
-    DEFAULT_POOL, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
-    Timeouts,
+    DEFAULT_POOL, Insight, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings,
+    Strategy, Timeouts,
 };

@@ -51,6 +51,13 @@ impl Listening {
         self.address
     }
 
+    /// Says whether the kernel notes when it receives something for connections accepted from now on.
+    pub(crate) fn set_receipts(&self, noted: bool) {
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            listener.set_receipts(noted);
+        }
+    }
+
     pub(crate) fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
         match &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             Some(listener) => poller.add(listener, token, Interest::Read),

@@ -99,10 +99,9 @@ impl Log {
         }
     }
 
-    /// The time for the end of an exchange that began at `now`: looked at only where it is written
-    /// down.
-    pub(crate) fn end_of(&self, now: u64) -> u64 {
-        if self.access.is_some() { clock::monotonic() } else { now }
+    /// Whether exchanges are written down one by one.
+    pub(crate) fn has_access(&self) -> bool {
+        self.access.is_some()
     }
 
     /// Opens log files anew, after they were renamed.

@@ -4,19 +4,24 @@
 use std::net::SocketAddr;
 
 use maitred_http::{RequestHead, Status};
-use maitred_stats::Counter;
+use maitred_stats::{Counter, Times};
+
+use crate::ids::RequestId;
 
 /// How an exchange ended.
+#[allow(dead_code, reason = "formats of the access log read all of it")]
 pub(crate) struct Outcome<'a> {
     pub(crate) head: &'a RequestHead,
+    pub(crate) id: RequestId<'a>,
     pub(crate) peer: SocketAddr,
+    /// The number of the listener.
+    pub(crate) listener: u32,
+    /// The number of the pool, 0 for the default one; none where the engine has answered.
+    pub(crate) pool: Option<u16>,
     pub(crate) status: Status,
     /// Body bytes handed to the connection.
     pub(crate) body_bytes: u64,
-    /// First byte read, in monotonic nanoseconds.
-    pub(crate) began: u64,
-    /// Response complete (handed to the socket or to the writer), likewise.
-    pub(crate) ended: u64,
+    pub(crate) times: Times,
     pub(crate) end: End,
 }
 

@@ -1,6 +1,6 @@
 //! How a handler's answer reaches its connection, from whatever thread it comes.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,12 +10,15 @@ use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, FileRange, Flow, Last, Observe, Request, Respond, SendError};
+use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
-use crate::outcome::{End, Outcome};
-use crate::scratch::{recycle, recycle_buffer, with_date};
+use crate::ids::RequestId;
+use crate::outcome::End;
+use crate::record::{Kept, Record};
+use crate::scratch::{recycle_buffer, with_date};
 
 /// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
 /// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
@@ -42,8 +45,7 @@ pub(crate) struct Responder {
     sender: Sender,
     /// Head and framing that have not been handed to the connection.
     buffer: Vec<u8>,
-    peer: SocketAddr,
-    began: u64,
+    origin: Origin,
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
@@ -54,13 +56,22 @@ pub(crate) struct Responder {
     interrupts: bool,
 }
 
+/// Where a request comes from, and goes to.
+pub(crate) struct Origin {
+    pub(crate) peer: SocketAddr,
+    pub(crate) listener: u32,
+    /// The number of the pool.
+    pub(crate) pool: u16,
+    /// As far as it has come.
+    pub(crate) times: Times,
+}
+
 impl Responder {
     pub(crate) fn new(
         group: &Arc<Group>,
         token: Token,
         sender: Sender,
-        peer: SocketAddr,
-        began: u64,
+        origin: Origin,
         buffer: Vec<u8>,
     ) -> Self {
         Self {
@@ -68,8 +79,7 @@ impl Responder {
             token,
             sender,
             buffer,
-            peer,
-            began,
+            origin,
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
@@ -130,6 +140,20 @@ impl Responder {
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
         let rest = !buffer.is_empty() || !last.is_empty();
+        let Origin { peer, listener, pool, times } = self.origin;
+        let times = Times { done: self.group.site.later(times.begun), ..times };
+        let mut record = Some(Record {
+            number: request.number,
+            request: Kept::Request(request),
+            peer,
+            listener,
+            pool: Some(pool),
+            status: self.status,
+            body_bytes: self.body_bytes,
+            times,
+            end,
+            refused: false,
+        });
         let ended = self.with_connection(|connection| {
             let sent = match rest {
                 true if defers => connection.keep_last(&mut buffer, last, behind),
@@ -138,28 +162,24 @@ impl Responder {
             };
             let now = clock::monotonic();
             connection.end_exchange(&self.group, self.token, reusable, now);
+            connection.keep_record(&mut record);
             (sent.map(drop), now)
         });
         if defers && rest && ended.is_some() {
             self.group.scheduler.send_later(self.token.to_u64());
         }
         let (sent, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), clock::monotonic()));
-        let end = if sent.is_err() || self.is_closed() { End::PeerGone } else { end };
-        let outcome = Outcome {
-            head: &request.head,
-            peer: self.peer,
-            status: self.status,
-            body_bytes: self.body_bytes,
-            began: self.began,
-            ended,
-            end,
-        };
-        // The outcome of one that was answered in our place has been written down there.
-        if !self.is_dead() {
-            self.group.site.counters.count(&outcome);
-            self.group.site.log.access(&outcome);
+        if let Some(mut record) = record {
+            if self.is_dead() {
+                // The engine has answered in our place, and written that down.
+                record.recycle();
+            } else {
+                if sent.is_err() || self.is_closed() {
+                    record.end = End::PeerGone;
+                }
+                self.group.site.note(record, ended);
+            }
         }
-        recycle(request);
         recycle_buffer(buffer);
         sent
     }
@@ -168,7 +188,7 @@ impl Responder {
         if !std::mem::replace(&mut self.surplus_reported, true) {
             self.group.site.log.error(format_args!(
                 "{}: the application sent {surplus} body bytes more than its response may have; they were dropped",
-                On(self.peer, request)
+                On(self.origin.peer, request)
             ));
         }
         SendError::TooLong { declared: self.body_bytes }
@@ -182,7 +202,7 @@ impl Responder {
         self.group.site.log.error(format_args!(
             "{}: the application sent {} body bytes fewer than it declared; the connection is closed so \
              that the peer can see it",
-            On(self.peer, request),
+            On(self.origin.peer, request),
             finish.short_by
         ));
         End::Cut
@@ -200,9 +220,14 @@ impl Respond for Responder {
         if ends || self.group.is_draining() {
             self.sender.close_after();
         }
+        let timed = self.group.site.measures.server_timing.load(Ordering::Relaxed).then(|| {
+            let times = Times { done: clock::monotonic(), ..self.origin.times };
+            head.clone().with("Server-Timing", server_timing(&times.spans()))
+        });
+        let head = timed.as_ref().unwrap_or(head);
         let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
         let log = &self.group.site.log;
-        let on = On(self.peer, request);
+        let on = On(self.origin.peer, request);
         match sent {
             Ok(report) => {
                 self.status = head.status;
@@ -225,6 +250,10 @@ impl Respond for Responder {
                 Err(SendError::InvalidField(error.to_string()))
             }
         }
+    }
+
+    fn begin(&mut self, now: u64) {
+        self.origin.times.begun = now;
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
@@ -261,7 +290,7 @@ impl Respond for Responder {
     }
 
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
-        let on = On(self.peer, &request);
+        let on = On(self.origin.peer, &request);
         let log = &self.group.site.log;
         if self.is_dead() {
             log.debug(format_args!("{on}: ended after its time was over: {reason}"));
@@ -331,13 +360,27 @@ impl Respond for Responder {
     }
 }
 
+/// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
+fn server_timing(spans: &Spans) -> String {
+    let mut text = String::with_capacity(96);
+    for span in Span::ALL.into_iter().filter(|span| *span != Span::Write) {
+        let micros = spans.get(span) / 1000;
+        let separator = if text.is_empty() { "" } else { ", " };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{separator}{};dur={}.{:03}", span.name(), micros / 1000, micros % 1000);
+    }
+    text
+}
+
 /// Which request an entry of the error log is about.
 struct On<'a>(SocketAddr, &'a Request);
 
 impl fmt::Display for On<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(peer, request) = self;
-        write!(f, "{peer}: {} {}", request.head.method, request.head.target().escape_ascii())
+        let Request { head, number, .. } = *request;
+        let id = RequestId::of(&head.fields, *number);
+        write!(f, "{peer}: {} {} [{id}]", head.method, head.target().escape_ascii())
     }
 }
 

@@ -6,8 +6,11 @@ use maitred_h1::HeadFacts;
 use maitred_http::{RequestHead, date};
 use maitred_io::clock;
 use maitred_runtime::Request;
+use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
+use crate::ids::next_number;
+use crate::record::Record;
 use crate::writer::Writer;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
@@ -35,6 +38,8 @@ pub(crate) struct Scratch {
     receive: Vec<u8>,
     /// Response bytes of the present turn.
     pub(crate) out: Vec<u8>,
+    /// The exchanges of the present turn whose responses are among them.
+    pub(crate) records: Vec<Record>,
     /// A normalised path.
     pub(crate) path: Vec<u8>,
     /// Slots whose deadline is due.
@@ -44,7 +49,13 @@ pub(crate) struct Scratch {
     fresh: Option<u64>,
     /// The last [`now`](Self::now).
     last: u64,
+    /// How far the real clock is ahead of the monotonic one, in nanoseconds, and when that was looked at.
+    ahead: (u64, u64),
 }
+
+/// How long a difference of the clocks is good, in nanoseconds: what a clock that is being corrected drifts meanwhile
+/// (adjtimex(2): 0.5 ms a second at most) is below what a span is wanted to.
+const AHEAD_IS_GOOD: u64 = 20_000_000;
 
 impl Scratch {
     /// The time now, in monotonic nanoseconds.
@@ -56,6 +67,16 @@ impl Scratch {
     /// The thread has just looked at the clock, or (`None`) may have waited since it did.
     pub(crate) fn set_now(&mut self, now: Option<u64>) {
         self.fresh = now;
+    }
+
+    /// A time of the real clock, which is not later than `now`, on the monotonic one; both in nanoseconds.
+    pub(crate) fn monotonic_of(&mut self, real: u64, now: u64) -> u64 {
+        let (mut ahead, looked) = self.ahead;
+        if now.saturating_sub(looked) > AHEAD_IS_GOOD {
+            ahead = clock::real_ahead();
+            self.ahead = (ahead, now);
+        }
+        real.saturating_sub(ahead).min(now)
     }
 
     /// When the present turn began.
@@ -120,6 +141,8 @@ pub(crate) struct Incoming {
     pub(crate) facts: Option<HeadFacts>,
     /// When its first byte was read, in monotonic nanoseconds.
     pub(crate) began: u64,
+    /// Of the stations the first two.
+    pub(crate) times: Times,
 }
 
 thread_local! {
@@ -140,9 +163,11 @@ struct Answered {
 
 impl Incoming {
     /// An empty one, with used memory if this thread has some.
-    pub(crate) fn take(began: u64) -> Box<Self> {
+    pub(crate) fn take(began: u64, arrived: u64) -> Box<Self> {
         let mut incoming = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         incoming.began = began;
+        incoming.times = Times { arrived, ..Times::default() };
+        incoming.request.number = next_number();
         incoming
     }
 

@@ -17,8 +17,8 @@ use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
-use crate::site::Site;
+use crate::settings::{DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use crate::site::{Measures, Site};
 use crate::spool::{self, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
@@ -120,7 +120,11 @@ impl Server {
             spooler,
             log: settings.log,
             counters: Counters::default(),
+            measures: Measures::new(settings.insight),
         });
+        for listening in &listeners {
+            listening.set_receipts(settings.insight.receipt);
+        }
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
@@ -170,6 +174,19 @@ impl Server {
     /// The addresses listened on, in the order given, with the ports the system chose.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.shared().listeners.iter().map(Listening::address).collect()
+    }
+
+    /// Changes what is measured of each request from now on.
+    pub fn set_insight(&self, insight: Insight) {
+        self.first().site.measures.set(insight);
+        for listening in &self.shared().listeners {
+            listening.set_receipts(insight.receipt);
+        }
+    }
+
+    /// What is measured of each request.
+    pub fn insight(&self) -> Insight {
+        self.first().site.measures.get()
     }
 
     /// The logs.

@@ -43,8 +43,31 @@ pub struct Settings {
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
     pub metrics_path: Option<String>,
+    /// What is measured of each request.
+    pub insight: Insight,
     /// Error log and access log.
     pub log: Arc<Log>,
+}
+
+/// What is measured of each request, and who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Insight {
+    /// When it passed which station.
+    pub times: bool,
+    /// With the kernel's time of receipt, so that waiting in a socket's buffer is seen.
+    pub receipt: bool,
+    /// Responses of the application tell the client its times (`Server-Timing`).
+    pub server_timing: bool,
+    /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
+    /// know it by, as `X-Request-ID`.
+    pub ids: bool,
+}
+
+impl Default for Insight {
+    /// What is only told to logs and figures.
+    fn default() -> Self {
+        Self { times: true, receipt: true, server_timing: false, ids: false }
+    }
 }
 
 impl Settings {
@@ -64,6 +87,7 @@ impl Settings {
             spool: PathBuf::from("/var/tmp"),
             health_path: None,
             metrics_path: None,
+            insight: Insight::default(),
             log,
         }
     }

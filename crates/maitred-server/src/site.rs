@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use maitred_h1::Limits;
+use maitred_io::clock;
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log::Log;
-use crate::outcome::Counters;
+use crate::outcome::{Counters, End};
+use crate::record::Record;
 use crate::route::Routes;
-use crate::settings::Timeouts;
+use crate::settings::{Insight, Timeouts};
 use crate::spool::Spooler;
 
 /// Read-only after the start, but for the counters.
@@ -24,4 +27,69 @@ pub(crate) struct Site {
     pub(crate) spooler: Option<Spooler>,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
+    /// What is measured of each exchange.
+    pub(crate) measures: Measures,
+}
+
+/// What is measured of each exchange, as [`Insight`] says; may change at any time.
+pub(crate) struct Measures {
+    pub(crate) times: AtomicBool,
+    pub(crate) receipt: AtomicBool,
+    pub(crate) server_timing: AtomicBool,
+    pub(crate) ids: AtomicBool,
+}
+
+impl Measures {
+    pub(crate) fn new(insight: Insight) -> Self {
+        let Insight { times, receipt, server_timing, ids } = insight;
+        Self {
+            times: times.into(),
+            receipt: receipt.into(),
+            server_timing: server_timing.into(),
+            ids: ids.into(),
+        }
+    }
+
+    pub(crate) fn set(&self, insight: Insight) {
+        self.times.store(insight.times, Ordering::Relaxed);
+        self.receipt.store(insight.receipt, Ordering::Relaxed);
+        self.server_timing.store(insight.server_timing, Ordering::Relaxed);
+        self.ids.store(insight.ids, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Insight {
+        let [times, receipt, server_timing, ids] =
+            [&self.times, &self.receipt, &self.server_timing, &self.ids].map(|on| on.load(Ordering::Relaxed));
+        Insight { times, receipt, server_timing, ids }
+    }
+}
+
+impl Site {
+    /// A later time of an exchange: looked at only where somebody wants to know, else `then`, in monotonic nanoseconds.
+    pub(crate) fn later(&self, then: u64) -> u64 {
+        if self.measures.times.load(Ordering::Relaxed) || self.log.has_access() {
+            clock::monotonic()
+        } else {
+            then
+        }
+    }
+
+    /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
+    pub(crate) fn note(&self, mut record: Record, written: u64) {
+        record.times.written = written;
+        let outcome = record.outcome();
+        if !record.refused {
+            self.counters.count(&outcome);
+        }
+        self.log.access(&outcome);
+        record.recycle();
+    }
+
+    /// The same for several; none has reached its end if `end` says so.
+    pub(crate) fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
+        for mut record in records.drain(..) {
+            record.end = end.unwrap_or(record.end);
+            self.note(record, written);
+        }
+    }
 }

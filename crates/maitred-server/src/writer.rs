@@ -10,6 +10,7 @@ use std::io::{self, IoSlice};
 use maitred_io::socket::{Moved, Socket};
 use maitred_runtime::{Content, Last};
 
+use crate::record::Record;
 use crate::scratch::recycle_buffer;
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
@@ -48,6 +49,8 @@ pub(crate) struct Writer {
     held: u64,
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
+    /// The exchanges whose last bytes are here.
+    pub(crate) records: Vec<Record>,
 }
 
 struct Segment {

@@ -2,6 +2,7 @@
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
 mod application;
+mod insight;
 mod process;
 mod requests;
 mod serving;
@@ -14,7 +15,7 @@ use maitred_server::{Overflow, Strategy};
 
 use crate::config::Config;
 use crate::host::Interface;
-use crate::value::{self, AccessLog, BadValue, ListenAddress, LogLevel, Mount};
+use crate::value::{self, AccessLog, BadValue, ListenAddress, LogLevel, Mount, Spans};
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
 #[derive(Clone, Copy)]
@@ -73,6 +74,7 @@ pub(crate) enum Kind {
     Level(Field<LogLevel>),
     Interface(Field<Interface>),
     Overflow(Field<Overflow>),
+    Spans(Field<Spans>),
     Strategy(Field<Strategy>),
     Switch(Field<bool>),
     /// Named pools, which are read and shown by `pools`.
@@ -112,17 +114,20 @@ const INTERFACES: &[(&str, Interface)] =
 
 const OVERFLOWS: &[(&str, Overflow)] = &[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)];
 
+const SPANS: &[(&str, Spans)] = &[("kernel", Spans::Kernel), ("read", Spans::Read), ("off", Spans::Off)];
+
 const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 7] = [
+const TABLES: [&[Definition]; 8] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
     threads::GROUPS,
     application::OPTIONS,
     requests::OPTIONS,
+    insight::OPTIONS,
     process::OPTIONS,
 ];
 
@@ -197,6 +202,7 @@ impl Definition {
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
             Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
             Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
+            Kind::Spans(field) => *field(config) = choice(text, SPANS)?,
             Kind::Strategy(field) => *field(config) = choice(text, STRATEGIES)?,
             Kind::Switch(field) => *field(config) = value::switch(text)?,
             Kind::Pools | Kind::File | Kind::Action => {}
@@ -225,6 +231,7 @@ impl Definition {
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
             Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
             Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
+            Kind::Spans(field) => quoted(word(*field(config), SPANS)),
             Kind::Strategy(field) => quoted(word(*field(config), STRATEGIES)),
             Kind::Switch(field) => field(config).to_string(),
             Kind::Pools | Kind::File | Kind::Action => return None,
@@ -250,6 +257,7 @@ impl Definition {
             Kind::Level(_)
             | Kind::Interface(_)
             | Kind::Overflow(_)
+            | Kind::Spans(_)
             | Kind::Strategy(_)
             | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
             Kind::Pools => "a name, and keys with their values behind commas".to_owned(),

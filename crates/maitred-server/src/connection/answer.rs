@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
+use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Endpoint, Exchange, Handler};
-use maitred_stats::exposition;
+use maitred_stats::{Times, exposition};
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
 use crate::dispatch::Target;
 use crate::group::{Group, Job, Watched};
-use crate::outcome::{End, Outcome};
-use crate::responder::Responder;
+use crate::ids::RequestId;
+use crate::outcome::End;
+use crate::record::{Kept, Record};
+use crate::responder::{Origin, Responder};
 use crate::route::Route;
 use crate::scratch::{self, Incoming, spare};
 use crate::site::Site;
@@ -136,6 +139,7 @@ impl Connection {
             log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
             return Some(Turn::Close);
         }
+        let times = incoming.times;
         let body_bytes = if length > 0 && incoming.request.head.method != Method::Head { length } else { 0 };
         match body {
             Body::Empty => {}
@@ -148,25 +152,32 @@ impl Connection {
         }
         let finish = sender.finish(None, &mut context.scratch.out);
         self.served = self.served.saturating_add(1);
-        let site = &context.group.site;
-        let outcome = Outcome {
-            head: &incoming.request.head,
-            peer: self.peer,
-            status: head.status,
-            body_bytes,
-            began: incoming.began,
-            ended: site.log.end_of(context.now),
-            end: End::Complete,
-        };
-        site.counters.count(&outcome);
-        site.log.access(&outcome);
-        Incoming::give_back(incoming);
+        let number = incoming.request.number;
+        self.record(context, (Kept::Incoming(incoming), number), head.status, body_bytes, times, false);
         if finish.reusable {
             return None;
         }
         self.last = true;
         self.phase = Phase::Sending;
         Some(Turn::Wait)
+    }
+
+    /// Has it written down, when it has left, what the engine has answered.
+    pub(super) fn record(
+        &self,
+        context: &mut Context<'_>,
+        (request, number): (Kept, u64),
+        status: Status,
+        body_bytes: u64,
+        times: Times,
+        refused: bool,
+    ) {
+        let times = Times { begun: context.now, ..times };
+        let end = End::Complete;
+        let (peer, listener) = (self.peer, self.listener);
+        let record =
+            Record { request, number, peer, listener, pool: None, status, body_bytes, times, end, refused };
+        context.scratch.records.push(record);
     }
 
     fn emit(&mut self, context: &mut Context<'_>, sender: &mut Sender, content: Content) {
@@ -196,9 +207,16 @@ impl Connection {
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
-        let timed = self.await_response(context, &request.head, incoming.began, target.pool);
-        let mut responder =
-            Responder::new(context.group, context.token, sender, self.peer, incoming.began, buffer);
+        if context.group.site.measures.ids.load(Ordering::Relaxed)
+            && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
+        {
+            let id = id.to_string();
+            request.head.fields.set("X-Request-ID", id);
+        }
+        let timed = self.await_response(context, &request, incoming.times, target.pool);
+        let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
+        let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
+        let mut responder = Responder::new(context.group, context.token, sender, origin, buffer);
         responder.set_timed(timed.clone(), context.group.scheduler.interrupts(target.pool));
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
@@ -255,17 +273,8 @@ impl Connection {
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
         let date = *context.scratch.date();
         maitred_h1::error_response(status, &text, &date, &mut context.scratch.out);
-        let outcome = Outcome {
-            head: &incoming.request.head,
-            peer: self.peer,
-            status,
-            body_bytes: text.len() as u64,
-            began: incoming.began,
-            ended: site.log.end_of(context.now),
-            end: End::Complete,
-        };
-        site.log.access(&outcome);
-        Incoming::give_back(incoming);
+        let (times, number) = (incoming.times, incoming.request.number);
+        self.record(context, (Kept::Incoming(incoming), number), status, text.len() as u64, times, true);
         self.last = true;
         self.unread = true;
         self.phase = Phase::Sending;

@@ -21,11 +21,14 @@ use std::time::Duration;
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicU32, Ordering};
+use maitred_runtime::Request;
+use maitred_stats::Times;
 
 use super::{Connection, Context, NEVER, Phase, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
-use crate::outcome::{End, Outcome};
+use crate::outcome::End;
+use crate::record::{Kept, Record};
 use crate::scratch::Incoming;
 
 /// A handler has the request now.
@@ -37,13 +40,14 @@ const GROUP: u32 = 8;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
-    /// In monotonic nanoseconds, as the next.
+    /// In monotonic nanoseconds.
     due: u64,
-    began: u64,
+    times: Times,
     limit: Duration,
     pool: usize,
     /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
     head: RequestHead,
+    number: u64,
     timed: Timed,
 }
 
@@ -80,15 +84,22 @@ impl Connection {
     pub(super) fn await_response(
         &mut self,
         context: &Context<'_>,
-        head: &RequestHead,
-        began: u64,
+        request: &Request,
+        times: Times,
         pool: usize,
     ) -> Option<Timed> {
         let limit = context.group.scheduler.request_limit(pool)?;
         let timed = Timed::default();
         let due = context.now.saturating_add(nanos(limit));
-        self.awaited =
-            Some(Box::new(Awaited { due, began, limit, pool, head: head.clone(), timed: timed.clone() }));
+        self.awaited = Some(Box::new(Awaited {
+            due,
+            times,
+            limit,
+            pool,
+            head: request.head.clone(),
+            number: request.number,
+            timed: timed.clone(),
+        }));
         Some(timed)
     }
 
@@ -149,13 +160,13 @@ impl Connection {
             incoming.keeping.tell();
             Incoming::give_back(incoming);
         }
-        Some(self.answer_in_its_place(context, &awaited))
+        Some(self.answer_in_its_place(context, *awaited))
     }
 
     /// The engine's own answer, the last one of the connection.
-    fn answer_in_its_place(&mut self, context: &mut Context<'_>, awaited: &Awaited) -> Turn {
+    fn answer_in_its_place(&mut self, context: &mut Context<'_>, awaited: Awaited) -> Turn {
         let site = &context.group.site;
-        let Awaited { began, head, limit, .. } = awaited;
+        let Awaited { times, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         site.log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
@@ -169,23 +180,25 @@ impl Connection {
             out.truncate(out.len() - body_bytes);
             body_bytes = 0;
         }
-        let outcome = Outcome {
-            head,
+        context.scratch.records.push(Record {
+            request: Kept::Head(Box::new(head)),
+            number,
             peer: self.peer,
+            listener: self.listener,
+            pool: u16::try_from(pool).ok(),
             status,
             body_bytes: body_bytes as u64,
-            began: *began,
-            ended: site.log.end_of(context.now),
-            end: if self.dead { End::PeerGone } else { End::Complete },
-        };
-        site.counters.count(&outcome);
-        site.log.access(&outcome);
+            times: Times { done: context.now, ..times },
+            end: End::Complete,
+            refused: false,
+        });
         self.served = self.served.saturating_add(1);
         self.last = true;
         self.unread = true;
         self.phase = Phase::Sending;
         if self.dead {
-            out.clear();
+            context.scratch.out.clear();
+            site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
             return Turn::Close;
         }
         match self.flush(context) {

@@ -12,6 +12,8 @@ use maitred_runtime::{Content, Flow, Last, SendError};
 use super::{Connection, DRAIN_GRACE, Phase, has_made_room, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
+use crate::outcome::End;
+use crate::record::Record;
 use crate::responder::MAX_HELD;
 use crate::scratch;
 use crate::writer::{Sent, Writer, last_bytes};
@@ -109,9 +111,27 @@ impl Connection {
     }
 
     /// Everything has left.
-    pub(super) fn drop_writer(&mut self) {
-        if let Some(writer) = self.writer.take() {
+    pub(super) fn drop_writer(&mut self, group: &Group) {
+        if let Some(mut writer) = self.writer.take() {
+            if !writer.records.is_empty() {
+                let now = group.site.later(writer.records[0].times.done);
+                group.site.note_all(&mut writer.records, now, None);
+            }
             scratch::recycle_writer(writer);
+        }
+    }
+
+    /// Nobody takes what waits.
+    pub(crate) fn lose_writer(&mut self, group: &Group) {
+        if let Some(mut writer) = self.writer.take() {
+            group.site.note_all(&mut writer.records, clock::monotonic(), Some(End::PeerGone));
+        }
+    }
+
+    /// Keeps the record of a response until its last byte has left, if that has not happened.
+    pub(crate) fn keep_record(&mut self, record: &mut Option<Record>) {
+        if let Some(writer) = &mut self.writer {
+            writer.records.extend(record.take());
         }
     }
 
@@ -156,7 +176,7 @@ impl Connection {
         }
         match sent {
             Sent::All => {
-                self.drop_writer();
+                self.drop_writer(group);
                 Ok(Flow::Ready)
             }
             Sent::Blocked => {
@@ -193,8 +213,8 @@ impl Connection {
     }
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        self.writer = None;
         self.dead = true;
+        self.lose_writer(group);
         if let Some(slot) = group.slots.find(token.slot) {
             slot.peer_gone.store(true, Ordering::Release);
         }

@@ -32,6 +32,7 @@ use maitred_runtime::Observe;
 use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
+use crate::outcome::End;
 use crate::responder::MAX_HELD;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
@@ -57,6 +58,10 @@ pub(crate) struct Connection {
     listener: u32,
     phase: Phase,
     receiver: Receiver,
+    /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
+    received: u64,
+    /// The kernel is asked for that; else it is when they are read.
+    has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
     input: Vec<u8>,
     /// The request being received; none between requests.
@@ -143,6 +148,8 @@ impl Connection {
             listener,
             phase: Phase::Receiving,
             receiver: Receiver::new(),
+            received: 0,
+            has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
             input: Vec::new(),
             incoming: None,
             writer: None,
@@ -263,9 +270,10 @@ impl Connection {
     }
 
     /// Both directions are dead, or sending failed.
-    fn peer_gone(&mut self, context: &Context<'_>) -> Turn {
-        self.writer = None;
+    fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
         self.dead = true;
+        self.lose_writer(context.group);
+        context.group.site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
         if self.phase != Phase::Running {
             return Turn::Close;
         }
@@ -339,6 +347,13 @@ impl Connection {
     /// Sends what waits: first the turn's own bytes, then the writer's. `Wait` when all has left or
     /// the socket takes no more.
     fn flush(&mut self, context: &mut Context<'_>) -> Turn {
+        let site = &context.group.site;
+        if !context.scratch.records.is_empty() {
+            let done = site.later(context.now);
+            for record in &mut context.scratch.records {
+                record.times.done = done;
+            }
+        }
         let out = &mut context.scratch.out;
         if !out.is_empty() {
             match &mut self.writer {
@@ -359,12 +374,18 @@ impl Connection {
                 Some(writer) => writer.push(std::mem::take(out).into(), 0),
             }
         }
-        let Some(writer) = &mut self.writer else { return Turn::Wait };
+        let Some(writer) = &mut self.writer else {
+            if !context.scratch.records.is_empty() {
+                site.note_all(&mut context.scratch.records, site.later(context.now), None);
+            }
+            return Turn::Wait;
+        };
+        writer.records.append(&mut context.scratch.records);
         let before = writer.held();
         let sent = writer.send(&self.socket);
         let room = has_made_room(before, writer.held());
         match sent {
-            Sent::All => self.drop_writer(),
+            Sent::All => self.drop_writer(context.group),
             Sent::Blocked | Sent::Budget if writer.is_stuck() => {}
             Sent::Blocked | Sent::Budget => {
                 let send = nanos(context.group.site.timeouts.send);

@@ -5,6 +5,7 @@ use std::io;
 use maitred_h1::{Event, HeadFacts, Sender, TargetForm};
 use maitred_http::{BodyLength, Method, Status};
 use maitred_io::socket::Moved;
+use maitred_io::sync::atomic::Ordering;
 
 use super::answer::leads_to_application;
 use super::body::{Keeping, keep};
@@ -92,7 +93,7 @@ impl Connection {
                 return Turn::Wait;
             }
             let mut buffer = context.scratch.take_receive();
-            let moved = self.socket.receive(&mut buffer);
+            let moved = self.receive_some(context, &mut buffer);
             let turn = match moved {
                 Moved::Bytes(count) => {
                     // A short read has emptied the socket; only the end can hide behind it.
@@ -112,6 +113,25 @@ impl Connection {
             }
         }
         Turn::Later
+    }
+
+    /// Receives, and notes when the kernel did.
+    fn receive_some(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Moved {
+        let wanted = context.group.site.measures.receipt.load(Ordering::Relaxed);
+        if wanted != self.has_receipts {
+            // Without effect where the kernel has no such stamps.
+            self.socket.set_receipts(wanted);
+            self.has_receipts = wanted;
+        }
+        self.received = context.now;
+        if !wanted {
+            return self.socket.receive(buffer);
+        }
+        let (moved, receipt) = self.socket.receive_with_receipt(buffer);
+        if let Some(stamp) = receipt {
+            self.received = context.scratch.monotonic_of(stamp, context.now);
+        }
+        moved
     }
 
     fn consume_received(
@@ -154,7 +174,8 @@ impl Connection {
             if *requests >= MAX_REQUESTS_A_TURN {
                 return Consumed { bytes: at, turn: Some(Turn::Later) };
             }
-            let mut incoming = self.incoming.take().unwrap_or_else(|| Incoming::take(context.now));
+            let mut incoming =
+                self.incoming.take().unwrap_or_else(|| Incoming::take(context.now, self.received));
             let head = &mut incoming.request.head;
             let step = match self.receiver.poll_event(&data[at..], head, &context.group.site.limits) {
                 Ok(step) => step,
@@ -189,6 +210,7 @@ impl Connection {
                         incoming.facts = Some(HeadFacts { keep_alive: false, ..facts });
                         return Consumed { bytes: data.len(), turn: self.answer(context, incoming) };
                     }
+                    incoming.times.complete = self.received;
                     if !facts.complete && self.is_read_live(context, &incoming) {
                         let turn = self.answer_live(context, incoming, facts);
                         return Consumed { bytes: at, turn: Some(turn) };
@@ -233,6 +255,7 @@ impl Connection {
                 continue;
             }
             *requests += 1;
+            incoming.times.complete = self.received;
             if let Some(turn) = self.answer(context, incoming) {
                 return Consumed { bytes: at, turn: Some(turn) };
             }

@@ -228,7 +228,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
             let Some((token, signals)) = scheduler.ready.pop() else { break };
             if let Some(job) = server.serve(token, signals, scratch) {
                 if server.is_non_blocking(&job) {
-                    server.run(job);
+                    server.run(job, scratch.last_now());
                 } else {
                     scheduler.submit(job, server);
                 }

@@ -90,7 +90,7 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     fn target(&self, job: &Self::Job) -> Target;
 
     /// Runs application code.
-    fn run(&self, job: Self::Job) -> Option<Self::Measured>;
+    fn run(&self, job: Self::Job, now: u64) -> Option<Self::Measured>;
 
     /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
     fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
@@ -414,7 +414,7 @@ impl<J: Send> Scheduler<J> {
             None => run_timed(job, now, server),
             Some(_) => {
                 // The request goes on in a task; how long the call took says nothing.
-                server.run(job);
+                server.run(job, now);
                 now
             }
         };
@@ -539,7 +539,7 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 }
 
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
-    let measured = server.run(job);
+    let measured = server.run(job, now);
     let ended = clock::monotonic();
     server.note_run(measured, ended.saturating_sub(now), ended);
     ended

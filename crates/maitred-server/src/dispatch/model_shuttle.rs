@@ -128,7 +128,7 @@ impl Serve for Model {
         self.events.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize) -> Option<()> {
+    fn run(&self, event: usize, _now: u64) -> Option<()> {
         if self.events.kinds[event].is_counted() {
             assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
         }

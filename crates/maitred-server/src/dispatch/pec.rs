@@ -54,7 +54,7 @@ impl<S: Serve> Producer<'_, S> {
 
     fn hand_over(&self, job: S::Job) {
         if self.server.is_non_blocking(&job) {
-            self.server.run(job);
+            self.server.run(job, self.scratch.last_now());
         } else {
             self.server.scheduler().submit(job, self.server);
         }

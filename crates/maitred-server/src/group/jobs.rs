@@ -93,12 +93,13 @@ impl Serve for Group {
     }
 
     /// The job may be that of another group.
-    fn run(&self, job: Job) -> Option<Measured> {
+    fn run(&self, job: Job, now: u64) -> Option<Measured> {
         if job.is_dead() {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, exchange, watched, timed, target } = job;
+        let Job { handler, mut exchange, watched, timed, target } = job;
+        exchange.begin(now);
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
             timed.enter(self.number);

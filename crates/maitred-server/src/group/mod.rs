@@ -24,6 +24,7 @@ use crate::connection::{Context, Turn};
 use crate::dispatch::{Scheduler, panic_text};
 use crate::groups::Groups;
 use crate::listener::Listening;
+use crate::outcome::End;
 use crate::pool_map::PoolMap;
 use crate::scratch::Scratch;
 use crate::site::Site;
@@ -118,11 +119,15 @@ impl Group {
                         ended = true;
                         self.slots.retire(slot);
                         self.timers.cancel(token.slot);
-                        *place = None;
+                        if let Some(mut connection) = place.take() {
+                            connection.lose_writer(self);
+                        }
                     }
                 }
             }
             drop(place);
+            // Of a turn that ended without sending.
+            self.site.note_all(&mut scratch.records, now, Some(End::Cut));
             if slot.claim.release() {
                 break;
             }
@@ -229,8 +234,9 @@ impl Group {
         for slot in self.slots.numbers().skip(self.listeners().len()).filter_map(|slot| self.slots.find(slot))
         {
             let mut place = slot.lock();
-            if let Some(connection) = place.take() {
+            if let Some(mut connection) = place.take() {
                 self.slots.retire(slot);
+                connection.lose_writer(self);
                 connection.tell();
                 self.count_closed();
             }

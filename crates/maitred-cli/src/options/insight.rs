@@ -1,0 +1,40 @@
+//! What is measured of each request, and who is told.
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "spans",
+        placeholder: "KIND",
+        kind: Kind::Spans(|config| &mut config.spans),
+        default: &["kernel"],
+        reach: Reach::Everywhere,
+        summary: "How the parts of a request's time are measured: kernel (from the moment in which the kernel \
+                  received it, so that waiting in a socket's buffer is seen), read (from the moment in which the \
+                  server read it) or off.",
+        cost: "a few looks at the clock for each request; kernel: one for each packet the machine receives as well",
+        worst: "off: nobody knows why a request was slow",
+    },
+    Definition {
+        name: "server-timing",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.server_timing),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Tell clients the parts of the time of each request that the application answers, up to the head \
+                  of its response, as Server-Timing; browsers show it.",
+        cost: "some 100 bytes and a copy of the head for each response",
+        worst: "everyone sees how busy the server is",
+    },
+    Definition {
+        name: "request-ids",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.request_ids),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Give a request without an id of its own (X-Request-ID, or a traceparent) the one that the logs \
+                  call it by, as X-Request-ID.",
+        cost: "a field for each such request",
+        worst: "an application that takes the field for its proxy's believes that there is one",
+    },
+];

@@ -1,0 +1,80 @@
+//! An exchange whose response is complete: kept until its last byte has left, then written down.
+//!
+//! An exchange is written down once, by [`Site::note`](crate::site::Site::note), by whichever thread gave the kernel the
+//! last byte of its response, or saw that nobody is there to take it. Until then its record is with the turn that
+//! answered it, or with the connection's writer.
+
+use std::net::SocketAddr;
+
+use maitred_http::{RequestHead, Status};
+use maitred_runtime::Request;
+use maitred_stats::Times;
+
+use crate::ids::RequestId;
+use crate::outcome::{End, Outcome};
+use crate::scratch::{self, Incoming};
+
+/// See the module text.
+pub(crate) struct Record {
+    pub(crate) request: Kept,
+    /// The number of the request.
+    pub(crate) number: u64,
+    pub(crate) peer: SocketAddr,
+    /// Which listener accepted its connection.
+    pub(crate) listener: u32,
+    /// The pool whose threads run it; none for what the engine answers.
+    pub(crate) pool: Option<u16>,
+    pub(crate) status: Status,
+    pub(crate) body_bytes: u64,
+    pub(crate) times: Times,
+    pub(crate) end: End,
+    /// It was refused before it reached a route, and counts as that.
+    pub(crate) refused: bool,
+}
+
+/// What was asked for, and whose memory it is.
+pub(crate) enum Kept {
+    /// Of a request that the engine has answered.
+    Incoming(Box<Incoming>),
+    /// Of a request that a handler has answered.
+    Request(Box<Request>),
+    /// A copy: the handler still has the request.
+    Head(Box<RequestHead>),
+}
+
+impl Kept {
+    fn head(&self) -> &RequestHead {
+        match self {
+            Self::Incoming(incoming) => &incoming.request.head,
+            Self::Request(request) => &request.head,
+            Self::Head(head) => head,
+        }
+    }
+}
+
+impl Record {
+    /// What becomes known of it.
+    pub(crate) fn outcome(&self) -> Outcome<'_> {
+        let head = self.request.head();
+        Outcome {
+            head,
+            id: RequestId::of(&head.fields, self.number),
+            peer: self.peer,
+            listener: self.listener,
+            pool: self.pool,
+            status: self.status,
+            body_bytes: self.body_bytes,
+            times: self.times,
+            end: self.end,
+        }
+    }
+
+    /// Keeps its memory for the next request.
+    pub(crate) fn recycle(self) {
+        match self.request {
+            Kept::Incoming(incoming) => Incoming::give_back(incoming),
+            Kept::Request(request) => scratch::recycle(request),
+            Kept::Head(_) => {}
+        }
+    }
+}
