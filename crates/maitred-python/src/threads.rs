@@ -8,6 +8,7 @@
 //! puts the request into a queue and wakes the main thread, which makes the thread between two waits
 //! for a signal.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -116,11 +117,37 @@ impl ThreadHost for PythonThreads {
     }
 
     fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        let _inside = Inside::begin();
         Python::attach(|_| act());
     }
 
     fn without_interpreter(&self, act: &mut dyn FnMut()) {
         without_interpreter(act);
+    }
+}
+
+thread_local! {
+    /// This thread has the interpreter for more than one request.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread had the interpreter before the present request.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+struct Inside;
+
+impl Inside {
+    fn begin() -> Self {
+        INSIDE.set(true);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
     }
 }
 

@@ -40,6 +40,9 @@ pub trait Respond: Send {
         let _ = now;
     }
 
+    /// That thread has waited for the interpreter of its language, and has it now.
+    fn enter_interpreter(&mut self) {}
+
     /// Queues a part of the body and tries to send it at once.
     ///
     /// # Errors
@@ -167,6 +170,13 @@ impl Exchange {
     pub fn begin(&mut self, now: u64) {
         if let Some(responder) = &mut self.responder {
             responder.begin(now);
+        }
+    }
+
+    /// See [`Respond::enter_interpreter`].
+    pub fn enter_interpreter(&mut self) {
+        if let Some(responder) = &mut self.responder {
+            responder.enter_interpreter();
         }
     }
 

@@ -256,6 +256,10 @@ impl Respond for Responder {
         self.origin.times.begun = now;
     }
 
+    fn enter_interpreter(&mut self) {
+        self.origin.times.gated = self.group.site.later(self.origin.times.begun);
+    }
+
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
         let plan = self.sender.send_data(content.len(), &mut self.buffer);
         self.body_bytes += plan.allowed;

@@ -60,3 +60,39 @@ fn nanos(time: libc::timespec) -> Option<u64> {
     let seconds = u64::try_from(time.tv_sec).ok()?;
     seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec).ok()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn now() -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_nanos()).unwrap()
+    }
+
+    #[test]
+    fn the_stamp_is_of_the_receipt_and_not_of_the_reading() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        set(&server, true);
+        let mut buffer = [0; 16];
+        client.write_all(b"first").unwrap();
+        receive(&server, &mut buffer).unwrap();
+        // The kernel begins to note a moment after it was asked to.
+        let before = now();
+        client.write_all(b"second").unwrap();
+        server.peek(&mut buffer).unwrap();
+        let after = now();
+        let (count, stamp) = receive(&server, &mut buffer).unwrap();
+        assert_eq!(&buffer[..count], b"second");
+        assert!((before..=after).contains(&stamp.unwrap()), "{before} {stamp:?} {after}");
+        set(&server, false);
+        client.write_all(b"third").unwrap();
+        assert_eq!(receive(&server, &mut buffer).unwrap(), (5, None));
+    }
+}

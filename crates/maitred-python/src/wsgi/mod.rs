@@ -31,6 +31,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink};
+use crate::threads::is_inside;
 use callable::StartResponseType;
 use deliver::{Trouble, deliver};
 use environ::EnvironBuilder;
@@ -149,6 +150,9 @@ impl Handler for WsgiHandler {
             return;
         }
         Python::attach(|py| {
+            if !is_inside() {
+                exchange.enter_interpreter();
+            }
             let _interruptible = interruptible;
             if let Err(error) = self.answer(py, exchange) {
                 // The exchange was dropped on the way, so the peer has its 500.

@@ -95,11 +95,14 @@ impl<S: Serve> LoopTurns<S> {
     /// Serves and runs until there is nothing or the turn is long enough.
     fn serve_all(&mut self) -> Turned {
         let mut looks = 0;
+        let mut now = clock::monotonic();
         for _ in 0..MAX_JOBS {
             let Some(job) = self.next_job(&mut looks) else { return self.rest() };
             let server = Arc::clone(&self.server);
-            server.scheduler().run(job, 0, &*server);
-            server.scheduler().send_unsent_in_time(&server, clock::monotonic(), &mut self.age);
+            // What came from the poller has just been read.
+            server.scheduler().run(job, now.max(self.scratch.last_now()), &*server);
+            now = clock::monotonic();
+            server.scheduler().send_unsent_in_time(&server, now, &mut self.age);
         }
         self.send_unsent();
         self.rest()
