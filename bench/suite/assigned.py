@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import time
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ PAUSE_S = (0.002, 0.005)
 WARM_UP = 20
 #: Digits of the time in an answer.
 DIGITS = 20
+#: Parts of a `Server-Timing` field, and those that are a wait for a thread or its interpreter.
+TOLD = re.compile(rb"([a-z]+);dur=([0-9.]+)")
+WAITS = (b"queue", b"gate")
 #: Median above the echo's, µs.
 GATE_US = 50.0
 
@@ -35,9 +39,11 @@ class Client:
     name: str
     connection: socket.socket
     spans: list[float] = field(default_factory=list)
+    #: The queue span with the wait for the interpreter, as the server tells it.
+    queues: list[float] = field(default_factory=list)
 
-    def ask(self) -> float:
-        """From just before the send to the server's reading of the same clock, µs."""
+    def ask(self) -> tuple[float, float | None]:
+        """From just before the send to the server's reading of the same clock, and the queue span, in µs."""
         sent = time.monotonic_ns()
         self.connection.sendall(REQUEST.wire)
         answer = self.connection.recv(4096)
@@ -45,14 +51,16 @@ class Client:
         text = answer[-DIGITS:]
         if not answer.startswith(b"HTTP/1.1 200 ") or not text.isdigit():
             raise load.WrongAnswer(f"{self.name} answered {answer[:200]!r}")
-        return (int(text) - sent) / 1e3
+        told = dict(TOLD.findall(answer))
+        queue = sum(float(told[name]) for name in WAITS) * 1e3 if told else None
+        return (int(text) - sent) / 1e3, queue
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     workbench.build()
     lines: list[str] = []
-    contenders = [workbench.echo(ECHO), *(workbench.contender(environment, name)
+    contenders = [workbench.echo(ECHO), *(workbench.contender(environment, name, ["--server-timing"])
                                           for name, environment in workbench.languages(options, lines).items())]
     chosen, skipped = rounds.present(options, contenders)
     count = options.pairs or (SMOKE_REQUESTS if options.smoke else REQUESTS)
@@ -61,7 +69,9 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"{PAUSE_S[1] * 1e3:g} ms apart, so that everything sleeps when one comes. The client reads `CLOCK_MONOTONIC` "
         f"before it sends, the handler at its entry. \"{ECHO}\" blocks in `recv` and answers with the same clock: what "
         "loopback and waking a thread take by themselves. Servers are on one core, the client on another. \"Above\" is "
-        "formed pair by pair.")
+        "formed pair by pair. The queue span is what the server tells in `Server-Timing` (`--server-timing`): from the "
+        "kernel's receipt until a thread that runs the request had it, and its interpreter; of the echo until it had "
+        "read it.")
     report.text(*lines, *skipped)
     with rounds.all_running(chosen, folder, folder) as up:
         clients = _ask(up, count)
@@ -83,9 +93,10 @@ def _ask(up: Sequence[servers.Server], count: int) -> list[Client]:
                     say(f"assigned: request {number - WARM_UP + 1}")
                 for client in clients:
                     time.sleep(pauses.uniform(*PAUSE_S))
-                    span = client.ask()
+                    span, queue = client.ask()
                     if number >= WARM_UP:
                         client.spans.append(span)
+                        client.queues += [] if queue is None else [queue]
         finally:
             for client in clients:
                 client.connection.close()
@@ -97,17 +108,24 @@ def _write(report: Report, clients: Sequence[Client]) -> None:
     rows, bars, gates = [], [], []
     for client in clients:
         of = figures.spread(client.spans)
-        above = "–"
+        above = told = "–"
         if echo and client is not echo:
             difference = figures.spread([a - b for a, b in zip(client.spans, echo.spans, strict=True)])
             above = f"{difference.median:.1f} [{difference.lower:.1f}, {difference.upper:.1f}]"
-            what = f"Gate, {client.name}: median above the {ECHO}, µs"
+            what = f"For comparison, {client.name}: from the send to the handler's entry, median above the {ECHO}, µs"
+            gates.append(rounds.verdict(what, difference.median, GATE_US))
+        if client.queues:
+            queue = figures.spread(client.queues)
+            told = f"{queue.median:.0f} [{queue.lower:.0f}, {queue.upper:.0f}]"
+        if echo and client is not echo:
+            difference = figures.spread([a - b for a, b in zip(client.queues, echo.queues, strict=True)])
+            what = f"Gate, {client.name}: queue span, median above the {ECHO}'s, µs"
             gates.append(rounds.verdict(what, difference.median, GATE_US))
         ordered = sorted(client.spans)
         rows.append([client.name, f"{of.median:.1f} [{of.lower:.1f}, {of.upper:.1f}]",
-                     *(f"{figures.percentile(ordered, share):.1f}" for share in (0.9, 0.99)), above])
+                     *(f"{figures.percentile(ordered, share):.1f}" for share in (0.9, 0.99)), above, told])
         bars.append(chart.Bar(client.name, of.median, of.lower, of.upper))
-    report.table(["server", "µs, median with quartiles", "p90", "p99", f"above the {ECHO}"], rows)
+    report.table(["server", "µs, median with quartiles", "p90", "p99", f"above the {ECHO}", "queue span"], rows)
     if gates:
         report.text("## Gates", "", *gates)
     report.chart(chart.bars(TITLE, "µs, median with quartiles", [("all", bars)]))

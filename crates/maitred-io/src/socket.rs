@@ -179,6 +179,13 @@ impl Socket {
     }
 }
 
+impl From<OwnedFd> for Socket {
+    /// A connected socket, whoever made it.
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+}
+
 fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
     loop {
         match call() {

@@ -1,10 +1,15 @@
 //! The loopback's own delay: a thread for each connection, which blocks until something comes and answers it with the
-//! time at which it came (see `work::monotonic_ns`). `echo PORT`; 127.0.0.1 only.
+//! time at which it came (see `work::monotonic_ns`), and in `Server-Timing` with how long the kernel had it by then.
+//! `echo PORT`; 127.0.0.1 only.
 //!
 //! It parses nothing: whatever one read brings is one request. A yardstick for one client that waits for each answer.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+
+use maitred_io::clock;
+use maitred_io::socket::{Moved, Socket};
 
 fn main() -> io::Result<()> {
     let wrong = || io::Error::new(ErrorKind::InvalidInput, "usage: echo PORT");
@@ -18,16 +23,26 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn serve(mut stream: TcpStream) -> io::Result<()> {
+fn serve(stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let socket = Socket::from(OwnedFd::from(stream));
+    socket.set_receipts(true);
     let mut buffer = [0; 4096];
-    while stream.read(&mut buffer)? > 0 {
-        let text = work::clock_text(work::monotonic_ns());
+    while let (Moved::Bytes(_), receipt) = socket.receive_with_receipt(&mut buffer) {
+        let now = work::monotonic_ns();
+        let text = work::clock_text(now);
+        let micros = receipt.map_or(0, |stamp| (now + clock::real_ahead()).saturating_sub(stamp) / 1000);
         let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nServer-Timing: queue;dur={}.{:03}, gate;dur=0\r\n\
+             Content-Length: {}\r\n\r\n{text}",
+            micros / 1000,
+            micros % 1000,
             text.len()
         );
-        stream.write_all(answer.as_bytes())?;
+        // Some 150 bytes into an empty buffer: all of them, or the peer is gone.
+        if !matches!(socket.send(answer.as_bytes(), false), Moved::Bytes(_)) {
+            break;
+        }
     }
     Ok(())
 }
