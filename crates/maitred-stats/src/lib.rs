@@ -7,14 +7,27 @@
 //! Updates are relaxed: a snapshot taken while others count is no consistent cut across several counters. A count is
 //! never lost and never goes back.
 
+mod chunks;
 mod counter;
+mod distribution;
 pub mod exposition;
 mod histogram;
 mod lock;
+mod names;
+mod recorder;
+mod routes;
+mod scale;
+pub mod server_timing;
+mod sparse;
+mod table;
 mod times;
 
 pub use counter::{Counter, Counters, Gauge};
+pub use distribution::Distribution;
 pub use exposition::{Metric, Value};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use lock::{LockSnapshot, NamedLock};
+pub use recorder::{MAX_BYTES, Recorder};
+pub use routes::{MAX_ROUTE_TEXT, MAX_ROUTES, OTHER, Routes};
+pub use table::{Leaf, LeafKey, SEVERAL, TimingKey};
 pub use times::{Span, Spans, Times};

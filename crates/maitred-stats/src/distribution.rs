@@ -1,0 +1,250 @@
+//! What is known of many values: how many, their mean and deviation, and where they lie.
+
+use crate::scale::{self, STEPS};
+
+/// How values of one kind are spread, usually nanoseconds. A value read back ([`percentile`](Self::percentile)) is at
+/// most 1/64 (1.6 %) away from the real one, or 32 below 2,048; number, sum, minimum and maximum are exact. Memory: 264
+/// bytes for each power of two in which there are values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    zeros: u64,
+    count: u64,
+    sum: u64,
+    squares: f64,
+    /// 0 while empty.
+    min: u64,
+    max: u64,
+    coarse: bool,
+    /// By slot, ascending.
+    chunks: Vec<(u8, [u64; STEPS])>,
+}
+
+/// The parts of a distribution that are no steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Moments {
+    pub(crate) zeros: u64,
+    pub(crate) count: u64,
+    pub(crate) sum: u64,
+    pub(crate) squares: f64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) coarse: bool,
+}
+
+impl Distribution {
+    /// Without values.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn with_moments(moments: Moments, slots: usize) -> Self {
+        let Moments { zeros, count, sum, squares, min, max, coarse } = moments;
+        Self { zeros, count, sum, squares, min, max, coarse, chunks: Vec::with_capacity(slots) }
+    }
+
+    /// Slots have to come in ascending order.
+    pub(crate) fn push(&mut self, slot: usize, steps: [u64; STEPS]) {
+        self.chunks.push((slot as u8, steps));
+    }
+
+    /// Counts `value`.
+    pub fn record(&mut self, value: u64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.count += 1;
+        self.sum = self.sum.saturating_add(value);
+        self.squares += value as f64 * value as f64;
+        if value == 0 {
+            self.zeros += 1;
+            return;
+        }
+        let (slot, step) = scale::place(value);
+        self.chunk(slot as u8)[step] += 1;
+    }
+
+    fn chunk(&mut self, slot: u8) -> &mut [u64; STEPS] {
+        let index = match self.chunks.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(index) => index,
+            Err(index) => {
+                self.chunks.insert(index, (slot, [0; STEPS]));
+                index
+            }
+        };
+        &mut self.chunks[index].1
+    }
+
+    /// Adds the values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.zeros += other.zeros;
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.squares += other.squares;
+        self.coarse |= other.coarse;
+        for (slot, steps) in &other.chunks {
+            for (mine, theirs) in self.chunk(*slot).iter_mut().zip(steps) {
+                *mine += theirs;
+            }
+        }
+    }
+
+    /// Number of values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of the values; not above 2^64 - 1 (of nanoseconds: 584 years).
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The smallest value; 0 without values.
+    #[must_use]
+    pub fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// The largest value; 0 without values.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The mean; 0 without values.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The standard deviation of all values, not of a sample; 0 without values.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        if self.count == 0 || self.min == self.max {
+            return 0.0;
+        }
+        let mean = self.mean();
+        // Sums of rounded squares can be a little below the square of the mean.
+        (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt()
+    }
+
+    /// Whether some values are counted, but not where they lie, for want of memory: then percentiles and
+    /// [`count_up_to`](Self::count_up_to) are those of the others.
+    #[must_use]
+    pub fn is_coarse(&self) -> bool {
+        self.coarse
+    }
+
+    /// The value that `percent` (0 to 100) of the values do not exceed, within the error that is said above and never
+    /// outside the smallest and the largest. 0 without values.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> u64 {
+        if percent >= 100.0 {
+            return self.max;
+        }
+        let placed = self.zeros + self.steps().map(|(.., count)| count).sum::<u64>();
+        let share = percent.clamp(0.0, 100.0) / 100.0;
+        let rank = ((share * placed as f64).ceil() as u64).max(1);
+        let mut seen = self.zeros;
+        if rank <= seen {
+            return 0;
+        }
+        for (slot, step, count) in self.steps() {
+            seen += count;
+            if rank <= seen {
+                return scale::middle(slot, step).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+
+    /// How many values are at or below `bound`. Values in the step that `bound` divides are not counted: those within
+    /// 1/32 below it, or 64, may be missing.
+    #[must_use]
+    pub fn count_up_to(&self, bound: u64) -> u64 {
+        let below = self.steps().take_while(|(slot, step, _)| scale::bounds(*slot, *step).1 <= bound);
+        self.zeros + below.map(|(.., count)| count).sum::<u64>()
+    }
+
+    /// Slot, step and count, ascending.
+    fn steps(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        self.chunks.iter().flat_map(|(slot, steps)| {
+            steps.iter().enumerate().map(|(step, count)| (usize::from(*slot), step, *count))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Distribution {
+        let mut distribution = Distribution::new();
+        values.iter().for_each(|value| distribution.record(*value));
+        distribution
+    }
+
+    /// Values of all magnitudes, as likely as each other.
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        vec((0..64_u32, any::<u64>()).prop_map(|(shift, value)| value >> shift), 1..200)
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_is_read_back_within_two_percent(values in values(), percent in 0.0..=100.0_f64) {
+            let read = of(&values).percentile(percent);
+            let mut sorted = values;
+            sorted.sort_unstable();
+            let rank = ((percent / 100.0 * sorted.len() as f64).ceil() as usize).max(1);
+            let exact = sorted[rank - 1];
+            prop_assert!(read.abs_diff(exact) <= (exact / 50).max(32), "{read} for {exact}");
+        }
+
+        #[test]
+        fn merged_ones_are_as_one(left in values(), right in values()) {
+            let both = of(&[left.clone(), right.clone()].concat());
+            let mut merged = of(&left);
+            merged.merge(&of(&right));
+            let share = (both.squares - merged.squares).abs() / both.squares.max(1.0);
+            prop_assert!(share < 1e-12);
+            merged.squares = both.squares;
+            prop_assert_eq!(merged, both);
+        }
+
+        #[test]
+        fn counts_up_to_a_bound_miss_only_what_is_near_it(values in values(), bound in any::<u64>(), shift in 0..64_u32) {
+            let bound = bound >> shift;
+            let read = of(&values).count_up_to(bound);
+            let up_to = |bound: u64| values.iter().filter(|value| **value <= bound).count() as u64;
+            prop_assert!(read <= up_to(bound));
+            prop_assert!(read >= up_to(bound.saturating_sub((bound / 32).max(64))), "{read}");
+        }
+    }
+
+    #[test]
+    fn moments_of_known_values() {
+        let known =
+            of(&[2_000_000, 4_000_000, 4_000_000, 4_000_000, 5_000_000, 5_000_000, 7_000_000, 9_000_000]);
+        assert_eq!((known.count(), known.min(), known.max()), (8, 2_000_000, 9_000_000));
+        assert_eq!((known.mean(), known.deviation()), (5e6, 2e6));
+        assert_eq!(of(&[60_000_000_007; 9]).deviation(), 0.0);
+    }
+
+    #[test]
+    fn without_values_everything_is_zero() {
+        let none = Distribution::new();
+        assert_eq!((none.count(), none.min(), none.max(), none.percentile(50.0)), (0, 0, 0, 0));
+        assert_eq!((none.mean(), none.deviation()), (0.0, 0.0));
+        let mut one = of(&[7]);
+        one.merge(&none);
+        assert_eq!(one.min(), 7);
+    }
+}

@@ -1,0 +1,295 @@
+//! Figures from many threads: each notes what it has in a ring of its own, which goes into the table when it is full.
+//!
+//! ```text
+//! thread: sample, sample, ... 64  --full, or the thread ends--> table <--whoever reads has all rings emptied first
+//! ```
+//! Promises: 63 times out of 64 no lock on the way of a request; a stated bound of memory. What was counted before a
+//! reading began is in it.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::distribution::Distribution;
+use crate::lock::{LockSnapshot, NamedLock};
+use crate::names::{MAX_NAMES, Names};
+use crate::table::{Leaf, LeafKey, Table, TimingKey};
+use crate::times::{Span, Spans};
+
+const _: () = assert!(MAX_NAMES < IS_TIMING as usize && SAMPLES.is_power_of_two());
+
+/// Samples of a thread before they go into the table: enough that its lock costs nothing, little enough (4 KiB) that a
+/// hundred threads need no half megabyte.
+const SAMPLES: usize = 64;
+
+/// What a thread's ring takes, with its place among all.
+const SHARD_COST: usize = size_of::<Shard>() + 64;
+
+/// Bytes that the figures of one process may take, so that four fit into 32 MiB: without what a reading makes of them.
+pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Of that, for the rings of threads: of over a hundred. Further threads count in the table at once.
+const SHARDS_BYTES: usize = MAX_BYTES / 16;
+
+/// Of that, for names and numbers of [`Routes`](crate::Routes).
+const ROUTES_BYTES: usize = MAX_BYTES / 32;
+
+/// The rest.
+const TABLE_BYTES: usize = MAX_BYTES - SHARDS_BYTES - ROUTES_BYTES;
+
+/// Leaves that are read at a time: the table is locked meanwhile, for some ten microseconds.
+const BATCH: usize = 16;
+
+/// One thing to count.
+#[derive(Clone, Copy, Debug)]
+enum Sample {
+    Exchange { key: LeafKey, bytes: u64, spans: Spans },
+    Timing { key: TimingKey, nanos: u64 },
+}
+
+/// In the first word of a sample: it is a `Timing`. Neither a class of status nor the number of a name has this bit.
+const IS_TIMING: u64 = 0x80;
+
+/// A sample as words: the key, bytes, the spans.
+type Words<T> = [T; 2 + Span::ALL.len()];
+
+impl Sample {
+    fn to_words(self) -> Words<u64> {
+        let (key, value, Spans([a, b, c, d, e, f])) = match self {
+            Self::Exchange { key, bytes, spans } => (key.pack(), bytes, spans),
+            Self::Timing { key, nanos } => (key.pack() | IS_TIMING, nanos, Spans::default()),
+        };
+        [key, value, a, b, c, d, e, f]
+    }
+
+    fn of_words([key, value, a, b, c, d, e, f]: Words<u64>) -> Self {
+        if key & IS_TIMING != 0 {
+            return Self::Timing { key: TimingKey::unpack(key & !IS_TIMING), nanos: value };
+        }
+        Self::Exchange { key: LeafKey::unpack(key), bytes: value, spans: Spans([a, b, c, d, e, f]) }
+    }
+
+    fn count(&self, table: &mut Table) {
+        match self {
+            Self::Exchange { key, bytes, spans } => table.count(*key, *bytes, spans),
+            Self::Timing { key, nanos } => table.count_timing(*key, *nanos),
+        }
+    }
+}
+
+/// The figures of a server. To be shared in an `Arc`: threads refer to it.
+pub struct Recorder {
+    on: AtomicBool,
+    table: NamedLock<Table>,
+    shards: Mutex<Vec<Arc<Shard>>>,
+    shard_bytes: AtomicUsize,
+    names: Names,
+}
+
+/// The ring of one thread. Only that thread writes samples and `head`; only who holds the table writes `tail`.
+struct Shard {
+    samples: [Words<AtomicU64>; SAMPLES],
+    /// Samples ever written.
+    head: AtomicUsize,
+    /// Of these, counted.
+    tail: AtomicUsize,
+}
+
+impl Shard {
+    fn new() -> Self {
+        let samples = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
+        Self { samples, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) }
+    }
+
+    /// By its own thread, when it is not full; whether it is now.
+    fn push(&self, sample: Sample) -> bool {
+        let head = self.head.load(Relaxed);
+        for (word, value) in self.samples[head % SAMPLES].iter().zip(sample.to_words()) {
+            word.store(value, Relaxed);
+        }
+        // Whoever sees the new head sees the sample.
+        self.head.store(head.wrapping_add(1), Release);
+        // Whoever counted a sample has read it before its place is written again.
+        head.wrapping_add(1).wrapping_sub(self.tail.load(Acquire)) == SAMPLES
+    }
+
+    fn fold(&self, table: &mut Table) {
+        let head = self.head.load(Acquire);
+        let mut tail = self.tail.load(Relaxed);
+        while tail != head {
+            Sample::of_words(self.samples[tail % SAMPLES].each_ref().map(|word| word.load(Relaxed)))
+                .count(table);
+            tail = tail.wrapping_add(1);
+        }
+        self.tail.store(tail, Release);
+    }
+}
+
+/// What a thread has of the recorder it has used last.
+struct Own {
+    recorder: Weak<Recorder>,
+    /// None where there was no memory for it.
+    shard: Option<Arc<Shard>>,
+}
+
+thread_local! {
+    static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
+}
+
+impl Recorder {
+    /// Without figures, and on.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            on: AtomicBool::new(true),
+            table: NamedLock::new("statistics", Table::new(TABLE_BYTES)),
+            shards: Mutex::new(Vec::new()),
+            shard_bytes: AtomicUsize::new(0),
+            names: Names::new(),
+        }
+    }
+
+    /// Switches it on or off; figures stay.
+    pub fn set_on(&self, on: bool) {
+        self.on.store(on, Relaxed);
+    }
+
+    /// Whether it counts. One load.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    /// Counts one exchange, with the body bytes of its response and its spans; nothing while it is off.
+    pub fn record(self: &Arc<Self>, key: LeafKey, bytes: u64, spans: Spans) {
+        if self.is_on() {
+            self.note(Sample::Exchange { key, bytes, spans });
+        }
+    }
+
+    /// Counts one entry of a `Server-Timing` field of an application; nothing while it is off.
+    pub fn record_timing(self: &Arc<Self>, pool: u16, route: u32, name: &str, nanos: u64) {
+        if self.is_on() {
+            let name = self.names.number(name);
+            self.note(Sample::Timing { key: TimingKey { pool, route, name }, nanos });
+        }
+    }
+
+    fn note(self: &Arc<Self>, sample: Sample) {
+        let noted = OWN.try_with(|own| {
+            let mut own = own.borrow_mut();
+            let own = match &mut *own {
+                Some(own) if std::ptr::eq(own.recorder.as_ptr(), Arc::as_ptr(self)) => own,
+                other => other.insert(self.join()),
+            };
+            let Some(shard) = &own.shard else { return false };
+            if shard.push(sample) {
+                shard.fold(&mut self.table.lock());
+            }
+            true
+        });
+        // A thread that ends has no ring any more.
+        if noted != Ok(true) {
+            sample.count(&mut self.table.lock());
+        }
+    }
+
+    #[cold]
+    fn join(self: &Arc<Self>) -> Own {
+        let recorder = Arc::downgrade(self);
+        let mut shards = self.shards();
+        if (shards.len() + 1) * SHARD_COST > SHARDS_BYTES {
+            return Own { recorder, shard: None };
+        }
+        let shard = Arc::new(Shard::new());
+        shards.push(Arc::clone(&shard));
+        self.shard_bytes.store(shards.len() * SHARD_COST, Relaxed);
+        Own { recorder, shard: Some(shard) }
+    }
+
+    fn leave(&self, shard: &Arc<Shard>) {
+        shard.fold(&mut self.table.lock());
+        let mut shards = self.shards();
+        shards.retain(|other| !Arc::ptr_eq(other, shard));
+        self.shard_bytes.store(shards.len() * SHARD_COST, Relaxed);
+    }
+
+    fn shards(&self) -> MutexGuard<'_, Vec<Arc<Shard>>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fold_all(&self) {
+        let shards = self.shards().clone();
+        // One at a time: others may want the table.
+        shards.iter().for_each(|shard| shard.fold(&mut self.table.lock()));
+    }
+
+    /// All leaves, in the order in which they came. Exchanges that end meanwhile may be in some of them.
+    pub fn leaves(&self, mut visit: impl FnMut(LeafKey, Leaf)) {
+        self.fold_all();
+        for first in (0..).step_by(BATCH) {
+            let batch = self.table.lock().leaves(first, BATCH);
+            let last = batch.len() < BATCH;
+            batch.into_iter().for_each(|(key, leaf)| visit(key, leaf));
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// The durations of all `Server-Timing` entries, likewise, in nanoseconds.
+    pub fn timings(&self, mut visit: impl FnMut(TimingKey, Distribution)) {
+        self.fold_all();
+        for first in (0..).step_by(BATCH) {
+            let batch = self.table.lock().timings(first, BATCH);
+            let last = batch.len() < BATCH;
+            batch.into_iter().for_each(|(key, nanos)| visit(key, nanos));
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// The names of `Server-Timing` entries, by number.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.names.all()
+    }
+
+    /// `Server-Timing` entries that were counted nowhere, for want of memory.
+    #[must_use]
+    pub fn lost_timings(&self) -> u64 {
+        self.table.lock().unkept_timings()
+    }
+
+    /// What the figures take now, in bytes: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.shard_bytes.load(Relaxed) + self.names.bytes() + self.table.lock().bytes()
+    }
+
+    /// The counts of the table's lock.
+    #[must_use]
+    pub fn lock_snapshot(&self) -> LockSnapshot {
+        self.table.snapshot()
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let (Some(recorder), Some(shard)) = (self.recorder.upgrade(), &self.shard) {
+            recorder.leave(shard);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

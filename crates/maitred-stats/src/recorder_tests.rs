@@ -1,0 +1,192 @@
+use super::*;
+use crate::routes::{MAX_ROUTES, OTHER};
+use crate::table::SEVERAL;
+use std::collections::BTreeMap;
+
+fn key(listener: u16, pool: u16, route: u32, class: u8) -> LeafKey {
+    LeafKey { listener, pool, route, class }
+}
+
+fn requests(recorder: &Arc<Recorder>) -> BTreeMap<LeafKey, u64> {
+    let mut all = BTreeMap::new();
+    recorder.leaves(|key, leaf| {
+        if leaf.requests > 0 {
+            assert!(all.insert(key, leaf.requests).is_none());
+        }
+    });
+    all
+}
+
+#[test]
+fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
+    let recorder = Arc::new(Recorder::new());
+    let (one, two) = (key(0, 0, 1, 2), key(0, 1, 2, 5));
+    let threads = [0, 1, 2, 3].map(|thread| {
+        let recorder = Arc::clone(&recorder);
+        std::thread::spawn(move || {
+            for number in 0..1000 + thread {
+                recorder.record(one, 10, Spans([0, number, 0, 0, 5000, 1]));
+            }
+            recorder.record(two, 1, Spans::default());
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(recorder.shards().len(), 0, "threads that have ended leave nothing behind");
+    recorder.record(two, 1, Spans::default());
+    assert_eq!(requests(&recorder), BTreeMap::from([(one, 4006), (two, 5)]));
+    recorder.leaves(|key, leaf| {
+        if key == one {
+            assert_eq!((leaf.bytes, leaf.spans[Span::Run as usize].sum()), (40_060, 4006 * 5000));
+            let queue = &leaf.spans[Span::Queue as usize];
+            assert_eq!((queue.count(), queue.min(), queue.max()), (4006, 0, 1002));
+            assert_eq!(leaf.total.max(), 1002 + 5001);
+        }
+    });
+    assert_eq!(recorder.shards().len(), 1);
+}
+
+#[test]
+fn what_is_read_while_a_thread_notes_is_counted_once() {
+    let recorder = Arc::new(Recorder::new());
+    let one = key(0, 0, 1, 2);
+    let thread = {
+        let recorder = Arc::clone(&recorder);
+        std::thread::spawn(move || {
+            (1..=50_000).for_each(|number| recorder.record(one, number, Spans([number; 6])))
+        })
+    };
+    let mut before = 0;
+    while !thread.is_finished() {
+        let now = requests(&recorder).get(&one).copied().unwrap_or_default();
+        assert!(now >= before);
+        before = now;
+    }
+    thread.join().unwrap();
+    recorder.leaves(|key, leaf| {
+        if key == one {
+            assert_eq!((leaf.requests, leaf.bytes), (50_000, 50_000 * 50_001 / 2));
+            assert!(leaf.spans.iter().all(|span| span.sum() == leaf.bytes && span.max() == 50_000));
+        }
+    });
+}
+
+#[test]
+fn nothing_is_counted_while_it_is_off() {
+    let recorder = Arc::new(Recorder::new());
+    recorder.set_on(false);
+    recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+    recorder.record_timing(0, 1, "db", 1);
+    assert!(requests(&recorder).is_empty());
+    recorder.set_on(true);
+    recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+    assert_eq!(requests(&recorder).len(), 1);
+    recorder.timings(|key, _| panic!("{key:?}"));
+}
+
+#[test]
+fn a_thread_that_serves_two_servers_counts_in_both() {
+    let (left, right) = (Arc::new(Recorder::new()), Arc::new(Recorder::new()));
+    for _ in 0..100 {
+        left.record(key(0, 0, 1, 2), 1, Spans::default());
+        right.record(key(0, 0, 2, 2), 1, Spans::default());
+    }
+    assert_eq!(requests(&left), BTreeMap::from([(key(0, 0, 1, 2), 100)]));
+    assert_eq!(requests(&right), BTreeMap::from([(key(0, 0, 2, 2), 100)]));
+}
+
+#[test]
+fn timings_are_counted_by_pool_route_and_name() {
+    let recorder = Arc::new(Recorder::new());
+    for (pool, route, name, millis) in
+        [(0, 1, "db", 20), (0, 1, "db", 40), (1, 1, "db", 1), (0, 2, "cache", 3)]
+    {
+        recorder.record_timing(pool, route, name, millis * 1_000_000);
+    }
+    let names = recorder.names();
+    let mut all = Vec::new();
+    recorder.timings(|key, nanos| {
+        all.push((key.pool, key.route, &*names[usize::from(key.name)], nanos.count(), nanos.mean() / 1e6));
+    });
+    all.sort_by_key(|(pool, route, ..)| (*pool, *route));
+    assert_eq!(all, [(0, 1, "db", 2, 30.0), (0, 2, "cache", 1, 3.0), (1, 1, "db", 1, 1.0)]);
+}
+
+#[test]
+fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
+    let recorder = Arc::new(Recorder::new());
+    let mut state = 1_u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let count = 300_000;
+    for _ in 0..count {
+        let listener = if next(10) == 0 { next(50) as u16 } else { 0 };
+        let key = key(listener, next(2) as u16, next(MAX_ROUTES as u64 + 1) as u32, next(6) as u8);
+        // Of all magnitudes: the worst for the memory.
+        let spans = Spans(std::array::from_fn(|_| next(1 << 31) << next(32) >> next(32)));
+        recorder.record(key, 1, spans);
+        recorder.record_timing(key.pool, key.route, &format!("n{}", next(100)), next(1 << 31) << next(32));
+    }
+    let mut seen = Leaf::default();
+    let mut several = 0;
+    recorder.leaves(|key, leaf| {
+        seen.merge(&leaf);
+        several += u64::from(key.listener == SEVERAL) * leaf.requests;
+        if key.listener == SEVERAL {
+            assert_eq!(key.route, OTHER);
+        }
+    });
+    assert_eq!((seen.requests, seen.bytes, seen.total.count()), (count, count, count));
+    assert!(several > 0, "there were more leaves than places");
+    assert!(seen.total.is_coarse(), "there were more values than memory");
+    let mut timings = recorder.lost_timings();
+    recorder.timings(|_, nanos| timings += nanos.count());
+    assert_eq!(timings, count);
+    let bytes = recorder.bytes() + ROUTES_BYTES;
+    assert!((MAX_BYTES * 9 / 10..=MAX_BYTES).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn the_rings_of_threads_are_bounded_too() {
+    let recorder = Arc::new(Recorder::new());
+    let threads = SHARDS_BYTES / SHARD_COST + 20;
+    let barrier = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+                barrier.wait();
+                assert!(recorder.shard_bytes.load(Relaxed) <= SHARDS_BYTES);
+                barrier.wait();
+            });
+        }
+    });
+    assert_eq!(requests(&recorder), BTreeMap::from([(key(0, 0, 1, 2), threads as u64)]));
+}
+
+/// The cost of one exchange, for a machine with nothing else to do:
+/// `cargo test --release -p maitred-stats cost_of_a_request -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints a figure, tests nothing"]
+fn cost_of_a_request() {
+    const COUNT: u32 = 4_000_000;
+    for (leaves, what) in [(1, "one leaf"), (40, "40 leaves in turn"), (2000, "2,000 leaves in turn")] {
+        let recorder = Arc::new(Recorder::new());
+        let begin = std::time::Instant::now();
+        let mut noise = 1_u64;
+        for number in 0..COUNT {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let some = noise >> 44;
+            let spans = Spans([0, 2000 + some % 9000, 0, 0, 30_000 + some % 100_000, 9000 + some % 5000]);
+            recorder.record(key(0, 0, number % leaves, 2), 1024, std::hint::black_box(spans));
+        }
+        let nanos = begin.elapsed().as_nanos() / u128::from(COUNT);
+        eprintln_for_people(format_args!("{what}: {nanos} ns a request"));
+    }
+}
+
+fn eprintln_for_people(text: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
