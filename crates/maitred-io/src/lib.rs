@@ -16,6 +16,7 @@
 //! | [`clock`] | monotonic time and dates |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches |
+//! | [`process`] | what the process has and takes |
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
@@ -25,6 +26,7 @@ pub mod machine;
 pub mod memory;
 pub mod parker;
 pub mod poller;
+pub mod process;
 pub mod socket;
 pub mod sync;
 pub mod timers;

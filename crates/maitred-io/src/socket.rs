@@ -2,6 +2,7 @@
 //!
 //! Promises: no call waits; every result is one of bytes moved, end, would-block or an error.
 
+mod backlog;
 mod receipt;
 
 use std::fs::File;
@@ -11,6 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
+
+pub use backlog::Backlog;
 
 /// A listening socket.
 pub struct Listener {
@@ -63,6 +66,11 @@ impl Listener {
     /// [`Socket::receive_with_receipt`].
     pub fn set_receipts(&self, noted: bool) {
         receipt::set(&self.socket, noted);
+    }
+
+    /// What waits to be accepted; none where the kernel does not tell.
+    pub fn backlog(&self) -> Option<Backlog> {
+        backlog::of(&self.socket)
     }
 
     /// The address listened on, with the port the kernel chose where 0 was asked for.

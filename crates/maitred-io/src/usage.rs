@@ -16,22 +16,33 @@ pub struct Usage {
 impl Usage {
     /// Of the calling thread.
     pub fn now() -> Self {
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a value of that type, which the call only writes to.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
-        // SAFETY: a value of integers only, which was zeroed: valid also if the call had failed, which it cannot for
-        // these arguments.
-        let usage = unsafe { usage.assume_init() };
-        let nanos = |time: libc::timeval| {
-            let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
-            let whole = seconds + Duration::from_micros(time.tv_usec.unsigned_abs());
-            u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX)
-        };
+        let usage = ask(libc::RUSAGE_THREAD);
         Self {
             processor_ns: nanos(usage.ru_utime).saturating_add(nanos(usage.ru_stime)),
             sleeps: usage.ru_nvcsw.unsigned_abs(),
         }
     }
+}
+
+/// Processor time of all threads of the process in the program and in the kernel, in nanoseconds.
+pub(crate) fn of_process() -> (u64, u64) {
+    let usage = ask(libc::RUSAGE_SELF);
+    (nanos(usage.ru_utime), nanos(usage.ru_stime))
+}
+
+fn ask(whose: libc::c_int) -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a value of that type, which the call only writes to.
+    unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
+    // SAFETY: a value of integers only, which was zeroed: valid also if the call had failed, which it cannot for
+    // these arguments.
+    unsafe { usage.assume_init() }
+}
+
+fn nanos(time: libc::timeval) -> u64 {
+    let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
+    let whole = seconds + Duration::from_micros(time.tv_usec.unsigned_abs());
+    u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

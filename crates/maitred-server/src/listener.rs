@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use maitred_io::poller::{Interest, Poller};
-use maitred_io::socket::{Accepted, Listener};
+use maitred_io::socket::{Accepted, Backlog, Listener};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_io::{clock, machine};
 
@@ -56,6 +56,11 @@ impl Listening {
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             listener.set_receipts(noted);
         }
+    }
+
+    /// What waits to be accepted; none once it is closed, or where the kernel does not tell.
+    pub(crate) fn backlog(&self) -> Option<Backlog> {
+        self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.backlog()
     }
 
     pub(crate) fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {

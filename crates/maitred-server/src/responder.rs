@@ -220,7 +220,9 @@ impl Respond for Responder {
         if ends || self.group.is_draining() {
             self.sender.close_after();
         }
-        let timed = self.group.site.measures.server_timing.load(Ordering::Relaxed).then(|| {
+        let site = &self.group.site;
+        site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
+        let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
             head.clone().with("Server-Timing", server_timing(&times.spans()))
         });

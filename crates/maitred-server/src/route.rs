@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maitred_runtime::Handler;
 
-use crate::static_files::{Now, StaticFiles};
+use crate::static_files::{CacheStatistics, Now, StaticFiles};
 
 /// The handlers of a server: static mounts first, by longest prefix, then the application.
 #[derive(Default)]
@@ -57,6 +57,27 @@ impl Routes {
     /// Whether any path leads to a static mount; if not, no path needs to be normalised.
     pub(crate) fn has_static(&self) -> bool {
         !self.mounts.is_empty()
+    }
+
+    /// The patterns of the static mounts, `/static/*`, in the order of their numbers.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = String> {
+        self.mounts.iter().map(|mount| format!("{}/*", mount.prefix))
+    }
+
+    /// The number of the static mount that answers a normalised path, its folder without a slash included.
+    pub(crate) fn mount_of(&self, path: &[u8]) -> Option<usize> {
+        let below = |mount: &Mount| {
+            let rest = path.strip_prefix(mount.prefix.as_bytes());
+            rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+        };
+        self.mounts.iter().position(below)
+    }
+
+    /// Sums of what the caches of the static mounts have done and hold.
+    pub(crate) fn cache_statistics(&self) -> CacheStatistics {
+        let mut sum = CacheStatistics::default();
+        self.mounts.iter().for_each(|mount| sum.add(&mount.files.statistics()));
+        sum
     }
 
     /// Whether there is an application.

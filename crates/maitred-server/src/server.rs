@@ -9,10 +9,12 @@ use std::time::Duration;
 use maitred_h1::Limits;
 use maitred_io::machine;
 use maitred_runtime::ThreadHost;
+use maitred_stats::exposition::Format;
 
 use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
 use crate::groups::{self, Groups};
+use crate::insight::{Insight as Figures, Names, Statistics};
 use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
@@ -108,6 +110,17 @@ impl Server {
             let bound = Listening::bind(listener.address, listener.read_ahead);
             listeners.push(bound.map_err(|error| StartError::Listen(listener.address, error))?);
         }
+        let names = Names {
+            own: [&settings.health_path, &settings.metrics_path],
+            listeners: listeners.iter().map(|listening| listening.address().to_string()).collect(),
+            pools: [&settings.pool]
+                .into_iter()
+                .chain(&settings.pools)
+                .map(|pool| pool.name.clone())
+                .collect(),
+        };
+        let figures = Figures::new(&settings.routes, names);
+        figures.set_on(settings.insight.statistics);
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
         let site = Arc::new(Site {
             routes: settings.routes,
@@ -121,6 +134,7 @@ impl Server {
             log: settings.log,
             counters: Counters::default(),
             measures: Measures::new(settings.insight),
+            figures,
         });
         for listening in &listeners {
             listening.set_receipts(settings.insight.receipt);
@@ -179,6 +193,7 @@ impl Server {
     /// Changes what is measured of each request from now on.
     pub fn set_insight(&self, insight: Insight) {
         self.first().site.measures.set(insight);
+        self.first().site.figures.set_on(insight.statistics);
         for listening in &self.shared().listeners {
             listening.set_receipts(insight.receipt);
         }
@@ -186,7 +201,13 @@ impl Server {
 
     /// What is measured of each request.
     pub fn insight(&self) -> Insight {
-        self.first().site.measures.get()
+        let site = &self.first().site;
+        site.measures.get(site.figures.is_on())
+    }
+
+    /// The figures of exchanges since the start: by listener, pool, route and class of status.
+    pub fn statistics(&self) -> Statistics {
+        self.first().site.figures.snapshot()
     }
 
     /// The logs.
@@ -253,9 +274,9 @@ impl Server {
         Ok(())
     }
 
-    /// The counts of connections, requests, pools and locks as text in the Prometheus exposition format.
+    /// All figures as text in the Prometheus exposition format.
     pub fn metrics(&self) -> String {
-        self.first().metrics()
+        self.first().metrics(Format::Prometheus)
     }
 
     /// Ends at once: connections are cut, threads end as soon as they leave application code.

@@ -56,6 +56,8 @@ pub struct Insight {
     pub times: bool,
     /// With the kernel's time of receipt, so that waiting in a socket's buffer is seen.
     pub receipt: bool,
+    /// It is counted by listener, pool, route and class of status, with its times.
+    pub statistics: bool,
     /// Responses of the application tell the client its times (`Server-Timing`).
     pub server_timing: bool,
     /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
@@ -66,7 +68,7 @@ pub struct Insight {
 impl Default for Insight {
     /// What is only told to logs and figures.
     fn default() -> Self {
-        Self { times: true, receipt: true, server_timing: false, ids: false }
+        Self { times: true, receipt: true, statistics: true, server_timing: false, ids: false }
     }
 }
 

@@ -6,6 +6,7 @@ use maitred_h1::Limits;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
+use crate::insight::Insight as Figures;
 use crate::log::Log;
 use crate::outcome::{Counters, End};
 use crate::record::Record;
@@ -29,6 +30,8 @@ pub(crate) struct Site {
     pub(crate) counters: Counters,
     /// What is measured of each exchange.
     pub(crate) measures: Measures,
+    /// What becomes of these measures.
+    pub(crate) figures: Figures,
 }
 
 /// What is measured of each exchange, as [`Insight`] says; may change at any time.
@@ -41,7 +44,7 @@ pub(crate) struct Measures {
 
 impl Measures {
     pub(crate) fn new(insight: Insight) -> Self {
-        let Insight { times, receipt, server_timing, ids } = insight;
+        let Insight { times, receipt, server_timing, ids, .. } = insight;
         Self {
             times: times.into(),
             receipt: receipt.into(),
@@ -57,10 +60,11 @@ impl Measures {
         self.ids.store(insight.ids, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> Insight {
+    /// `statistics` is known to [`Figures`].
+    pub(crate) fn get(&self, statistics: bool) -> Insight {
         let [times, receipt, server_timing, ids] =
             [&self.times, &self.receipt, &self.server_timing, &self.ids].map(|on| on.load(Ordering::Relaxed));
-        Insight { times, receipt, server_timing, ids }
+        Insight { times, receipt, server_timing, ids, statistics }
     }
 }
 
@@ -81,6 +85,7 @@ impl Site {
         if !record.refused {
             self.counters.count(&outcome);
         }
+        self.figures.record(&outcome, record.refused, &self.routes);
         self.log.access(&outcome);
         record.recycle();
     }

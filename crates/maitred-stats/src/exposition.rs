@@ -1,11 +1,36 @@
-//! Metrics as text, in the Prometheus exposition format, version 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). The media type is [`MEDIA_TYPE`].
+//! Metrics as text: in the Prometheus exposition format, version 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>), or as OpenMetrics 1.0
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 
-use crate::HistogramSnapshot;
+mod accept;
+
 use std::fmt::Write;
 
-/// What to send in `Content-Type` with this text.
-pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+use crate::{Distribution, HistogramSnapshot};
+
+/// One of two texts that say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// What every reader understands.
+    #[default]
+    Prometheus,
+    /// With units, and an end that shows that nothing is missing.
+    OpenMetrics,
+}
+
+impl Format {
+    /// What to send in `Content-Type` with this text.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// The percentiles of a [`Value::Summary`].
+const QUANTILES: [(&str, f64); 4] = [("0.5", 50.0), ("0.9", 90.0), ("0.99", 99.0), ("0.999", 99.9)];
 
 /// Upper bounds of the exposed histogram buckets, ns: 1, 2.5, 5 to each power of ten from 100 µs (below it a request
 /// is free of waiting) to 100 s (above every default timeout).
@@ -31,7 +56,8 @@ const BOUNDS: [u64; 19] = [
     100_000_000_000,
 ];
 
-/// One value to show. Metrics of the same name with different labels follow each other in the list.
+/// One value to show. Metrics of the same name with different labels follow each other in the list, and no two names
+/// are the same without `_total`: to OpenMetrics these would be one.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric<'a> {
     /// The full name, `[a-zA-Z_:][a-zA-Z0-9_:]*`, such as `maitred_requests_total`.
@@ -53,69 +79,120 @@ pub enum Value<'a> {
     SecondsTotal(u64),
     /// Goes up and down.
     Gauge(i64),
+    /// A moment or a duration that goes up and down, in nanoseconds, shown in seconds; its name ends in `_seconds`.
+    Seconds(u64),
     /// A histogram of nanoseconds, shown in seconds; its name ends in `_seconds`.
     Histogram(&'a HistogramSnapshot),
+    /// The same of a distribution.
+    Buckets(&'a Distribution),
+    /// Percentiles, sum and count of nanoseconds, shown in seconds; its name ends in `_seconds`. For what there are many
+    /// of: a histogram has three times as many lines. Summaries cannot be added to each other.
+    Summary(&'a Distribution),
 }
 
 impl Value<'_> {
     fn kind(&self) -> &'static str {
         match self {
             Self::Counter(_) | Self::SecondsTotal(_) => "counter",
-            Self::Gauge(_) => "gauge",
-            Self::Histogram(_) => "histogram",
+            Self::Gauge(_) | Self::Seconds(_) => "gauge",
+            Self::Histogram(_) | Self::Buckets(_) => "histogram",
+            Self::Summary(_) => "summary",
         }
     }
 }
 
-/// Appends `metrics` to `out`. `HELP` and `TYPE` stand once before metrics of the same name.
-pub fn write(metrics: &[Metric<'_>], out: &mut String) {
+/// Appends `metrics` to `out`. `HELP` and `TYPE` stand once before metrics of the same name. When all are there,
+/// [`end`] follows.
+pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
     let mut previous = "";
     for metric in metrics {
         debug_assert!(is_name(metric.name), "{} is no metric name", metric.name);
         if metric.name != previous {
-            out.push_str("# HELP ");
-            out.push_str(metric.name);
-            out.push(' ');
-            escape(metric.help, false, out);
-            out.push_str("\n# TYPE ");
-            out.push_str(metric.name);
-            out.push(' ');
-            out.push_str(metric.value.kind());
-            out.push('\n');
+            describe(metric, format, out);
             previous = metric.name;
         }
         match metric.value {
             Value::Counter(value) => sample(metric, "", None, format_args!("{value}"), out),
-            Value::SecondsTotal(value) => sample(metric, "", None, format_args!("{}", seconds(value)), out),
+            Value::SecondsTotal(value) | Value::Seconds(value) => {
+                sample(metric, "", None, format_args!("{}", seconds(value)), out);
+            }
             Value::Gauge(value) => sample(metric, "", None, format_args!("{value}"), out),
-            Value::Histogram(snapshot) => histogram(metric, snapshot, out),
+            Value::Histogram(of) => {
+                histogram(metric, format, |bound| of.count_up_to(bound), (of.count(), of.sum()), out);
+            }
+            Value::Buckets(of) => {
+                histogram(metric, format, |bound| of.count_up_to(bound), (of.count(), of.sum()), out);
+            }
+            Value::Summary(of) => summary(metric, of, out),
         }
     }
 }
 
-fn histogram(metric: &Metric<'_>, snapshot: &HistogramSnapshot, out: &mut String) {
-    for bound in BOUNDS {
-        let count = snapshot.count_up_to(bound);
-        sample(metric, "_bucket", Some(&seconds(bound)), format_args!("{count}"), out);
+/// Appends what stands at the end of the text: in OpenMetrics a line that shows that nothing is missing.
+pub fn end(format: Format, out: &mut String) {
+    if format == Format::OpenMetrics {
+        out.push_str("# EOF\n");
     }
-    let count = snapshot.count();
-    sample(metric, "_bucket", Some("+Inf"), format_args!("{count}"), out);
-    sample(metric, "_sum", None, format_args!("{}", seconds(snapshot.sum())), out);
+}
+
+/// What stands before the metrics of one name: OpenMetrics calls counters without `_total` there.
+fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
+    let name = match format {
+        Format::Prometheus => metric.name,
+        Format::OpenMetrics => metric.name.strip_suffix("_total").unwrap_or(metric.name),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "# TYPE {name} {}", metric.value.kind());
+    let unit = ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(&format!("_{unit}")));
+    if let Some(unit) = unit.filter(|_| format == Format::OpenMetrics) {
+        let _ = writeln!(out, "# UNIT {name} {unit}");
+    }
+    let _ = write!(out, "# HELP {name} ");
+    escape(metric.help, format == Format::OpenMetrics, out);
+    out.push('\n');
+}
+
+fn histogram(
+    metric: &Metric<'_>,
+    format: Format,
+    count_up_to: impl Fn(u64) -> u64,
+    (count, sum): (u64, u64),
+    out: &mut String,
+) {
+    for bound in BOUNDS {
+        let mut text = seconds(bound);
+        // OpenMetrics: a bound has a point, so that it is the same text wherever it comes from.
+        if format == Format::OpenMetrics && !text.contains('.') {
+            text.push_str(".0");
+        }
+        sample(metric, "_bucket", Some(("le", &text)), format_args!("{}", count_up_to(bound)), out);
+    }
+    sample(metric, "_bucket", Some(("le", "+Inf")), format_args!("{count}"), out);
+    sample(metric, "_sum", None, format_args!("{}", seconds(sum)), out);
     sample(metric, "_count", None, format_args!("{count}"), out);
+}
+
+fn summary(metric: &Metric<'_>, of: &Distribution, out: &mut String) {
+    for (quantile, percent) in QUANTILES {
+        let value = seconds(of.percentile(percent));
+        sample(metric, "", Some(("quantile", quantile)), format_args!("{value}"), out);
+    }
+    sample(metric, "_sum", None, format_args!("{}", seconds(of.sum())), out);
+    sample(metric, "_count", None, format_args!("{}", of.count()), out);
 }
 
 /// One line: name, labels, value.
 fn sample(
     metric: &Metric<'_>,
     suffix: &str,
-    bound: Option<&str>,
+    last: Option<(&str, &str)>,
     value: std::fmt::Arguments<'_>,
     out: &mut String,
 ) {
     out.push_str(metric.name);
     out.push_str(suffix);
     let mut separator = '{';
-    for (label, text) in metric.labels.iter().copied().chain(bound.map(|bound| ("le", bound))) {
+    for (label, text) in metric.labels.iter().copied().chain(last) {
         out.push(separator);
         out.push_str(label);
         out.push_str("=\"");
@@ -161,7 +238,7 @@ mod tests {
 
     fn text(metrics: &[Metric<'_>]) -> String {
         let mut out = String::new();
-        write(metrics, &mut out);
+        write(metrics, Format::Prometheus, &mut out);
         out
     }
 
@@ -185,12 +262,12 @@ mod tests {
                 requests(&[("code", "404"), ("host", "a")], 1),
                 connections
             ]),
-            "# HELP maitred_requests_total Requests answered.\n\
-             # TYPE maitred_requests_total counter\n\
+            "# TYPE maitred_requests_total counter\n\
+             # HELP maitred_requests_total Requests answered.\n\
              maitred_requests_total{code=\"200\"} 7\n\
              maitred_requests_total{code=\"404\",host=\"a\"} 1\n\
-             # HELP maitred_connections Open connections.\n\
              # TYPE maitred_connections gauge\n\
+             # HELP maitred_connections Open connections.\n\
              maitred_connections -1\n"
         );
     }
@@ -205,7 +282,7 @@ mod tests {
         };
         assert_eq!(
             text(&[metric]),
-            "# HELP x a \"b\" \\\\ \\n\n# TYPE x counter\nx{path=\"a\\\"b\\\\c\\nd\"} 1.5\n"
+            "# TYPE x counter\n# HELP x a \"b\" \\\\ \\n\nx{path=\"a\\\"b\\\\c\\nd\"} 1.5\n"
         );
     }
 
@@ -223,7 +300,7 @@ mod tests {
             value: Value::Histogram(&snapshot),
         }]);
         let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(lines[1], "# TYPE wait_seconds histogram");
+        assert_eq!(lines[0], "# TYPE wait_seconds histogram");
         assert_eq!(lines[2], "wait_seconds_bucket{lock=\"q\",le=\"0.0001\"} 1");
         assert!(lines.contains(&"wait_seconds_bucket{lock=\"q\",le=\"0.0025\"} 3"));
         assert!(lines.contains(&"wait_seconds_bucket{lock=\"q\",le=\"100\"} 4"));
@@ -235,6 +312,39 @@ mod tests {
                 "wait_seconds_count{lock=\"q\"} 5"
             ]
         );
+    }
+
+    #[test]
+    fn open_metrics_has_units_families_and_an_end() {
+        let spread = {
+            let mut spread = Distribution::new();
+            (1..=100).for_each(|millis| spread.record(millis * 1_000_000));
+            spread
+        };
+        let metric = |name, value| Metric { name, help: "A \"b\".", labels: &[("a", "b")], value };
+        let mut shown = String::new();
+        let metrics = [
+            metric("x_requests_total", Value::Counter(3)),
+            metric("x_wait_seconds_total", Value::SecondsTotal(1_500_000_000)),
+            metric("x_memory_bytes", Value::Gauge(7)),
+            metric("x_run_seconds", Value::Summary(&spread)),
+            metric("x_all_seconds", Value::Buckets(&spread)),
+        ];
+        write(&metrics, Format::OpenMetrics, &mut shown);
+        end(Format::OpenMetrics, &mut shown);
+        assert!(shown.starts_with(
+            "# TYPE x_requests counter\n# HELP x_requests A \\\"b\\\".\nx_requests_total{a=\"b\"} 3\n\
+             # TYPE x_wait_seconds counter\n# UNIT x_wait_seconds seconds\n"
+        ));
+        assert!(shown.contains("\nx_wait_seconds_total{a=\"b\"} 1.5\n"));
+        assert!(shown.contains("\n# UNIT x_memory_bytes bytes\n"));
+        assert!(shown.contains("\nx_run_seconds_sum{a=\"b\"} 5.05\nx_run_seconds_count{a=\"b\"} 100\n"));
+        let quantile =
+            shown.lines().find_map(|line| line.strip_prefix("x_run_seconds{a=\"b\",quantile=\"0.9\"} "));
+        let quantile: f64 = quantile.expect("a quantile").parse().expect("a number");
+        assert!((quantile / 0.09 - 1.0).abs() < 0.02, "{quantile}");
+        assert!(shown.contains("\nx_all_seconds_bucket{a=\"b\",le=\"10.0\"} 100\n"));
+        assert!(shown.ends_with("\n# EOF\n"));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Endpoint, Exchange, Handler};
-use maitred_stats::{Times, exposition};
+use maitred_stats::Times;
+use maitred_stats::exposition::Format;
 
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
@@ -60,9 +61,13 @@ impl Connection {
             return self.answer_now(context, sender, incoming, &answer, text.len() as u64, body);
         }
         if asks_for(group.site.metrics_path.as_deref(), head) {
-            let text = group.metrics();
+            let format = Format::accepted(head.fields.all("accept"));
+            let mut text = String::new();
+            // Reading the process's memory takes a while.
+            group.host.without_interpreter(&mut || text = group.metrics(format));
             let answer = ResponseHead::new(Status::OK)
-                .with("Content-Type", exposition::MEDIA_TYPE)
+                .with("Content-Type", format.media_type())
+                .with("Vary", "Accept")
                 .with("Cache-Control", "no-store");
             let length = text.len() as u64;
             return self.answer_now(context, sender, incoming, &answer, length, Body::One(text.into()));

@@ -12,10 +12,11 @@
 //! Leaves out: what is done with a learnt route, and the clock. Its limit: whoever can make 1,024 different shapes slow
 //! within a minute keeps new routes from being learnt for that minute.
 
-use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::RandomState;
 
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::shape::Shape;
 
 /// A request is slow that was in the application for so long, in nanoseconds: a thread that others wait for can be
 /// missed for as long as the interpreter's own switch interval was by default (5 ms), not longer.
@@ -39,12 +40,6 @@ const BUCKETS: usize = 256;
 
 /// How often a change is tried against others of the same word. What is lost then is one result among many.
 const MAX_TRIES: usize = 4;
-
-/// Bytes of a segment that are kept as they are; what is longer is a name, a token or a digest.
-const MAX_SEGMENT: usize = 24;
-
-/// Characters of a shape in the log.
-const MAX_SHAPE: usize = 120;
 
 const RESULTS: u64 = 0xff;
 const SECONDS_SHIFT: u32 = 8;
@@ -108,17 +103,7 @@ impl LearntRoutes {
 
     /// The key of a request. What stands behind a question mark in `path` does not count.
     pub(crate) fn key(&self, method: &str, path: &[u8]) -> Key {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(method.as_bytes());
-        for segment in segments(path) {
-            // Neither byte stands in a segment.
-            hasher.write_u8(b'/');
-            match segment {
-                Segment::Kept(bytes) => hasher.write(bytes),
-                Segment::Any => hasher.write_u8(b'?'),
-            }
-        }
-        Key(hasher.finish())
+        Key(Shape { method, path }.hash(&self.hasher))
     }
 
     /// Whether the route counts as slow.
@@ -241,55 +226,6 @@ fn count(counter: &AtomicUsize, before: bool, after: bool) {
         (false, true) => _ = counter.fetch_add(1, Ordering::Relaxed),
         (true, false) => _ = counter.fetch_sub(1, Ordering::Relaxed),
         _ => {}
-    }
-}
-
-/// A part of a path's shape.
-enum Segment<'a> {
-    Kept(&'a [u8]),
-    /// A number, a name or a token: one for all.
-    Any,
-}
-
-/// The shape of a path: segments with a digit in them, or of more than [`MAX_SEGMENT`] bytes, are one for all. So is
-/// what is percent-encoded with a digit.
-fn segments(path: &[u8]) -> impl Iterator<Item = Segment<'_>> {
-    let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
-    path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/').map(|segment| {
-        let varies = segment.len() > MAX_SEGMENT || segment.iter().any(u8::is_ascii_digit);
-        if varies { Segment::Any } else { Segment::Kept(segment) }
-    })
-}
-
-/// Method and shape of a request for the log, `GET /user/*/orders`: printable, of bounded length, without the query.
-pub(crate) struct Shape<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a [u8],
-}
-
-impl fmt::Display for Shape<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut left = MAX_SHAPE;
-        let mut put = |text: &mut dyn Iterator<Item = char>| {
-            for letter in text {
-                if left == 0 {
-                    return Ok(false);
-                }
-                left -= 1;
-                fmt::Write::write_char(f, letter)?;
-            }
-            Ok(true)
-        };
-        let mut whole = put(&mut self.method.escape_debug().chain([' ']))?;
-        for segment in segments(self.path) {
-            let bytes: &[u8] = match segment {
-                Segment::Kept(bytes) => bytes,
-                Segment::Any => b"*",
-            };
-            let letters = bytes.escape_ascii().map(char::from);
-            whole = whole && put(&mut std::iter::once('/').chain(letters))?;
-        }
-        if whole { Ok(()) } else { f.write_str("...") }
     }
 }
 

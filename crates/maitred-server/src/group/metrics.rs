@@ -1,19 +1,22 @@
-//! The figures of a running server as Prometheus text.
+//! The figures of a running server as text for Prometheus and its kin.
 
-use maitred_stats::exposition::{self, Metric, Value};
+use maitred_io::process;
+use maitred_io::socket::Backlog;
+use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot};
 
 use super::Group;
 use crate::dispatch::PoolFigures;
+use crate::insight;
 
 impl Group {
-    /// All figures, as [`exposition::MEDIA_TYPE`].
-    pub(crate) fn metrics(&self) -> String {
+    /// All figures. Takes some milliseconds with many routes.
+    pub(crate) fn metrics(&self, format: Format) -> String {
         let counters = &self.site.counters;
         let plain = |name, help, value| Metric { name, help, labels: &[], value };
         let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
         let mut metrics = vec![
-            count("maitred_connections_total", "Connections accepted.", &counters.connections),
+            count("maitred_connections_accepted_total", "Connections accepted.", &counters.connections),
             plain("maitred_connections", "Connections open now.", gauge(self.groups.open() as u64)),
             count("maitred_requests_total", "Requests answered.", &counters.requests),
             count(
@@ -50,8 +53,32 @@ impl Group {
             metrics.extend(locks.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_lock));
         }
         let mut out = String::new();
-        exposition::write(&metrics, &mut out);
+        exposition::write(&metrics, format, &mut out);
+        self.write_listeners(format, &mut out);
+        insight::write_cache(&self.site.routes.cache_statistics(), format, &mut out);
+        insight::write_process(&process::Figures::read(), format, &mut out);
+        insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
+        exposition::end(format, &mut out);
         out
+    }
+
+    /// What waits in the kernel for each listener, where it tells.
+    fn write_listeners(&self, format: Format, out: &mut String) {
+        let queues: Vec<(String, Backlog)> = (self.groups.listeners.iter())
+            .filter_map(|listening| Some((listening.address().to_string(), listening.backlog()?)))
+            .collect();
+        let labels: Vec<_> = queues.iter().map(|(name, _)| [("listener", &**name)]).collect();
+        let mut metrics = Vec::new();
+        for (name, help, of) in OF_LISTENERS {
+            let of_one = |((_, queue), labels): (&(String, Backlog), _)| Metric {
+                name,
+                help,
+                labels,
+                value: gauge(of(queue).into()),
+            };
+            metrics.extend(queues.iter().zip(labels.iter().map(<[_; 1]>::as_slice)).map(of_one));
+        }
+        exposition::write(&metrics, format, out);
     }
 
     /// The figures of all pools: of the default one each group has a part, of the others all have the whole.
@@ -76,6 +103,7 @@ impl Group {
             }
         }
         locks.extend(self.scheduler.shared_locks());
+        locks.push(self.site.figures.lock_snapshot());
         locks
     }
 }
@@ -94,7 +122,7 @@ const OF_POOLS: &[Figure] = &[
     ("maitred_pool_threads_idle", "Threads that are parked.", |pool| gauge(pool.parked as u64)),
     ("maitred_pool_threads_made_total", "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
     ("maitred_pool_queued", "Requests that wait for a thread.", |pool| gauge(pool.queued as u64)),
-    ("maitred_pool_queued_total", "Requests that have waited for a thread.", |pool| {
+    ("maitred_pool_waited_total", "Requests that have waited for a thread.", |pool| {
         Value::Counter(pool.waited)
     }),
     ("maitred_pool_refused_total", "Requests refused because the queue was full.", |pool| {
@@ -111,6 +139,14 @@ const OF_POOLS: &[Figure] = &[
     ("maitred_pool_idle_while_waiting_longest_microseconds", "The longest of these waits.", |pool| {
         gauge(pool.idleness.longest_ns / 1000)
     }),
+];
+
+/// A figure of a listener's queue, likewise.
+type QueueFigure = (&'static str, &'static str, fn(&Backlog) -> u32);
+
+const OF_LISTENERS: &[QueueFigure] = &[
+    ("maitred_listener_queue", "Connections that wait in the kernel to be accepted.", |queue| queue.waiting),
+    ("maitred_listener_queue_max", "The most that may wait; what comes above is dropped.", |queue| queue.max),
 ];
 
 /// A figure of a lock, likewise.
@@ -131,7 +167,7 @@ const OF_LOCKS: &[LockFigure] = &[
     }),
 ];
 
-fn gauge(value: u64) -> Value<'static> {
+pub(crate) fn gauge(value: u64) -> Value<'static> {
     Value::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
 }
 

@@ -31,6 +31,7 @@ use crate::site::Site;
 use crate::static_files::Now;
 use claim::Signals;
 pub(crate) use jobs::Job;
+pub(crate) use metrics::gauge;
 use slots::{Slots, Token};
 pub(crate) use slowness::Watched;
 

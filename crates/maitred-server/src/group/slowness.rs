@@ -12,8 +12,9 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
 use crate::dispatch::Route;
-use crate::dispatch::learnt::{Change, LearntRoutes, SLOW, Shape};
+use crate::dispatch::learnt::{Change, LearntRoutes, SLOW};
 use crate::log::Log;
+use crate::shape::Shape;
 
 /// How long routes are watched after a slow request, in seconds: as long as one counts.
 const WATCH: u64 = 60;

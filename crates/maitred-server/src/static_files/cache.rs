@@ -55,6 +55,30 @@ pub struct CacheStatistics {
 }
 
 impl CacheStatistics {
+    /// Adds those of another cache.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            entries,
+            bytes,
+            descriptors,
+            hits,
+            misses,
+            evictions,
+            revalidations,
+            invalidations,
+            load_time,
+        } = other;
+        self.entries += entries;
+        self.bytes += bytes;
+        self.descriptors += descriptors;
+        self.hits += hits;
+        self.misses += misses;
+        self.evictions += evictions;
+        self.revalidations += revalidations;
+        self.invalidations += invalidations;
+        self.load_time += *load_time;
+    }
+
     /// The share of requests answered from the cache, 0 to 1; 0 before the first.
     pub fn hit_rate(&self) -> f64 {
         let all = self.hits + self.misses;

@@ -1,0 +1,130 @@
+//! What the process has and takes, as the kernel tells it (proc(5)).
+//!
+//! Promises: what cannot be read is missing, and nothing else is. Reading costs some ten system calls, and for
+//! [`Memory`] up to a millisecond for each hundred megabytes: for who looks every few seconds.
+
+use std::fs;
+
+use rustix::param::page_size;
+
+/// What there is of everything that could be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Descriptors that are open.
+    pub descriptors: Option<u64>,
+    /// The most that may be.
+    pub max_descriptors: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Processor time of all threads in the program and in the kernel, in nanoseconds, with a resolution of
+    /// microseconds.
+    pub processor_ns: (u64, u64),
+    /// When it started, in seconds since 1970.
+    pub started: Option<u64>,
+    /// Its memory.
+    pub memory: Memory,
+}
+
+/// The memory of the process and of the machine's connections, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What is in memory (RSS), pages shared with others included.
+    pub resident: Option<u64>,
+    /// The same with each shared page divided among those who have it (PSS).
+    pub proportional: Option<u64>,
+    /// Addresses in use.
+    pub virtual_size: Option<u64>,
+    /// What the kernel holds for all TCP sockets of this network namespace, those of other processes included.
+    pub tcp: Option<u64>,
+}
+
+impl Figures {
+    /// The figures now.
+    pub fn read() -> Self {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // Behind the name, which may hold anything: the fields from the third on.
+        let stat: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
+        let field = |number: usize| stat.get(number - 3).and_then(|text| text.parse::<u64>().ok());
+        Self {
+            descriptors: count_descriptors(),
+            max_descriptors: crate::machine::descriptor_limit(),
+            threads: field(20),
+            processor_ns: crate::usage::of_process(),
+            started: field(22).and_then(started),
+            memory: Memory::read(),
+        }
+    }
+}
+
+impl Memory {
+    /// The figures now.
+    pub fn read() -> Self {
+        let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages =
+            |text: &str| text.parse::<u64>().ok().map(|pages| pages.saturating_mul(page_size() as u64));
+        let mut sizes = statm.split_ascii_whitespace().map(pages);
+        let (virtual_size, resident) = (sizes.next().flatten(), sizes.next().flatten());
+        let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+        let proportional =
+            line(&rollup, "Pss:").and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+        let sockets = fs::read_to_string("/proc/self/net/sockstat").unwrap_or_default();
+        let tcp = line(&sockets, "TCP:")
+            .and_then(|rest| rest.split("mem ").nth(1)?.split_ascii_whitespace().next());
+        Self {
+            resident,
+            proportional: proportional.map(|kib: u64| kib.saturating_mul(1024)),
+            virtual_size,
+            tcp: tcp.and_then(pages),
+        }
+    }
+}
+
+/// What follows `name` in the line that begins with it.
+fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name))
+}
+
+/// The one that is open for counting not counted.
+fn count_descriptors() -> Option<u64> {
+    Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
+}
+
+/// From ticks after the start of the machine.
+fn started(ticks: u64) -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let booted: u64 = line(&stat, "btime ")?.trim().parse().ok()?;
+    Some(booted + ticks / rustix::param::clock_ticks_per_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_knows_itself() {
+        let before = Figures::read();
+        let files: Vec<_> = (0..10).map(|_| fs::File::open("/proc/self/stat").unwrap()).collect();
+        let block = vec![1_u8; 32 << 20];
+        let barrier = std::sync::Barrier::new(2);
+        let now = std::thread::scope(|scope| {
+            scope.spawn(|| barrier.wait());
+            let now = Figures::read();
+            barrier.wait();
+            now
+        });
+        // Other tests run beside this one.
+        assert!(
+            now.descriptors.unwrap() >= 10
+                && now.max_descriptors.unwrap_or(u64::MAX) >= now.descriptors.unwrap()
+        );
+        assert!(now.threads.unwrap() >= 2);
+        assert!(now.processor_ns.0 + now.processor_ns.1 >= before.processor_ns.0 + before.processor_ns.1);
+        let memory = now.memory;
+        assert!(memory.resident.unwrap() >= 32 << 20, "{memory:?}");
+        assert!(memory.virtual_size.unwrap() >= memory.resident.unwrap());
+        assert!(memory.proportional.unwrap() >= 32 << 20);
+        let age = crate::clock::unix_seconds().abs_diff(now.started.unwrap());
+        assert!(age < 24 * 3600, "{age}");
+        drop((files, block));
+    }
+}

@@ -1,0 +1,18 @@
+//! What a listener says of the connections that wait for it.
+
+use std::net::TcpStream;
+
+use maitred_io::socket::{Accepted, Listener};
+
+#[test]
+fn connections_that_wait_are_seen() {
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let empty = listener.backlog().expect("this kernel tells");
+    assert_eq!(empty.waiting, 0);
+    assert!(empty.max > 0);
+    let connections = [(); 3].map(|()| TcpStream::connect(listener.address()).unwrap());
+    assert_eq!(listener.backlog().unwrap().waiting, 3);
+    assert!(matches!(listener.accept(), Accepted::Connection(..)));
+    assert_eq!(listener.backlog().unwrap().waiting, 2);
+    drop(connections);
+}

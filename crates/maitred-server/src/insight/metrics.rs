@@ -1,0 +1,192 @@
+//! Figures of exchanges, of static files and of the process as text.
+
+use maitred_io::process;
+use maitred_stats::exposition::{self, Format, Metric, Value};
+use maitred_stats::{Distribution, Leaf, Span};
+
+use super::{LeafCount, Statistics};
+use crate::group::gauge;
+use crate::static_files::CacheStatistics;
+
+/// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
+pub(crate) fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {
+    let plain = |name, help, value| Metric { name, help, labels: &[], value };
+    let metrics = [
+        plain(
+            "maitred_statistics_on",
+            "Whether requests are counted by route (1 or 0).",
+            Value::Gauge(statistics.on.into()),
+        ),
+        plain("maitred_statistics_bytes", "What these figures take.", gauge(statistics.bytes as u64)),
+        plain("maitred_statistics_max_bytes", "What they may take.", gauge(statistics.max_bytes as u64)),
+        plain("maitred_statistics_routes", "Routes that are known.", gauge(statistics.routes.len() as u64)),
+        plain(
+            "maitred_application_timings_lost_total",
+            "Entries of the application's Server-Timing that were not counted, for want of memory.",
+            Value::Counter(statistics.application_lost),
+        ),
+    ];
+    exposition::write(&metrics, format, out);
+    write_leaves(&statistics.leaves, format, out);
+    write_pools(&statistics.pools, format, out);
+    write_routes(&statistics.routes, format, out);
+    write_application(statistics, format, out);
+}
+
+fn write_leaves(leaves: &[LeafCount], format: Format, out: &mut String) {
+    let labels = leaves.iter().map(|leaf| {
+        let LeafCount { listener, pool, route, class, .. } = leaf;
+        [("listener", &**listener), ("pool", &**pool), ("route", &**route), ("class", &**class)]
+    });
+    let labels: Vec<_> = labels.collect();
+    let all = || leaves.iter().zip(&labels);
+    let requests = all().map(|(leaf, labels)| Metric {
+        name: "maitred_route_requests_total",
+        help: "Requests answered or refused, by route.",
+        labels,
+        value: Value::Counter(leaf.requests),
+    });
+    let bytes = all().map(|(leaf, labels)| Metric {
+        name: "maitred_route_body_bytes_total",
+        help: "Body bytes of their answers.",
+        labels,
+        value: Value::Counter(leaf.bytes),
+    });
+    let metrics: Vec<_> = requests.chain(bytes).collect();
+    exposition::write(&metrics, format, out);
+}
+
+/// The spans of a leaf that have taken any time, with their names.
+fn spans(leaf: &Leaf) -> impl Iterator<Item = (&'static str, &Distribution)> {
+    Span::ALL.into_iter().map(Span::name).zip(&leaf.spans).filter(|(_, distribution)| distribution.max() > 0)
+}
+
+fn write_pools(pools: &[(String, Leaf)], format: Format, out: &mut String) {
+    let parts = pools.iter().flat_map(|(pool, leaf)| {
+        spans(leaf).map(|(span, distribution)| ([("pool", &**pool), ("span", span)], distribution))
+    });
+    let parts: Vec<_> = parts.collect();
+    let wholes: Vec<_> = pools.iter().map(|(pool, leaf)| ([("pool", &**pool)], &leaf.total)).collect();
+    let wholes = wholes.iter().map(|(labels, distribution)| Metric {
+        name: "maitred_request_duration_seconds",
+        help: "The whole time of a request, from its receipt to the last byte of its answer.",
+        labels,
+        value: Value::Buckets(distribution),
+    });
+    let parts = parts.iter().map(|(labels, distribution)| Metric {
+        name: "maitred_span_duration_seconds",
+        help: "Parts of that time.",
+        labels,
+        value: Value::Buckets(distribution),
+    });
+    let metrics: Vec<_> = wholes.chain(parts).collect();
+    exposition::write(&metrics, format, out);
+}
+
+fn write_routes(routes: &[(String, Leaf)], format: Format, out: &mut String) {
+    let parts = routes.iter().flat_map(|(route, leaf)| {
+        let all = spans(leaf).chain([("total", &leaf.total)]);
+        all.map(|(span, distribution)| ([("route", &**route), ("span", span)], distribution))
+    });
+    let parts: Vec<_> = parts.collect();
+    let metric = |(labels, distribution)| Metric {
+        name: "maitred_route_duration_seconds",
+        help: "The time of requests and its parts, by route.",
+        labels,
+        value: Value::Summary(distribution),
+    };
+    let metrics: Vec<_> = parts.iter().map(|(labels, of)| metric((labels.as_slice(), *of))).collect();
+    exposition::write(&metrics, format, out);
+}
+
+fn write_application(statistics: &Statistics, format: Format, out: &mut String) {
+    let entries = &statistics.application;
+    let labels = entries
+        .iter()
+        .map(|entry| [("pool", &*entry.pool), ("route", &*entry.route), ("name", &*entry.name)]);
+    let labels: Vec<_> = labels.collect();
+    let metrics = entries.iter().zip(&labels).map(|(entry, labels)| Metric {
+        name: "maitred_application_duration_seconds",
+        help: "What the application says of its time (Server-Timing).",
+        labels,
+        value: Value::Summary(&entry.durations),
+    });
+    exposition::write(&metrics.collect::<Vec<_>>(), format, out);
+}
+
+/// What the caches of static files have done and hold, all mounts together.
+pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut String) {
+    let count = |name, help, value| Metric { name, help, labels: &[], value: Value::Counter(value) };
+    let level = |name, help, value| Metric { name, help, labels: &[], value: gauge(value) };
+    let load_ns = u64::try_from(cache.load_time.as_nanos()).unwrap_or(u64::MAX);
+    let metrics = [
+        level("maitred_static_cache_entries", "Static files that are cached.", cache.entries),
+        level("maitred_static_cache_bytes", "Bytes of their content in memory.", cache.bytes),
+        level("maitred_static_cache_descriptors", "Descriptors held open for them.", cache.descriptors),
+        count("maitred_static_cache_hits_total", "Answers from the cache.", cache.hits),
+        count("maitred_static_cache_misses_total", "Answers for which a file was opened.", cache.misses),
+        count("maitred_static_cache_evictions_total", "Files that gave way to others.", cache.evictions),
+        count(
+            "maitred_static_cache_invalidations_total",
+            "Checks that found a file changed or gone.",
+            cache.invalidations,
+        ),
+        count(
+            "maitred_static_cache_revalidations_total",
+            "Checks that found a file unchanged.",
+            cache.revalidations,
+        ),
+        Metric {
+            name: "maitred_static_cache_load_seconds_total",
+            help: "Time spent opening and reading them.",
+            labels: &[],
+            value: Value::SecondsTotal(load_ns),
+        },
+    ];
+    exposition::write(&metrics, format, out);
+}
+
+/// What the process has and takes. Names without `maitred` are those that readers expect of every process.
+pub(crate) fn write_process(process: &process::Figures, format: Format, out: &mut String) {
+    let memory = &process.memory;
+    let levels = [
+        ("process_open_fds", "Open descriptors.", process.descriptors),
+        ("process_max_fds", "The most that may be.", process.max_descriptors),
+        ("process_resident_memory_bytes", "Memory in use (RSS).", memory.resident),
+        ("process_virtual_memory_bytes", "Addresses in use.", memory.virtual_size),
+        ("process_start_time_seconds", "When the process started, in seconds since 1970.", process.started),
+        (
+            "maitred_process_threads",
+            "Threads of the process, those of the application included.",
+            process.threads,
+        ),
+        (
+            "maitred_process_proportional_memory_bytes",
+            "Memory in use, shared pages divided among those who share them (PSS).",
+            memory.proportional,
+        ),
+        (
+            "maitred_tcp_memory_bytes",
+            "What the kernel holds for all TCP connections of the network namespace.",
+            memory.tcp,
+        ),
+    ];
+    let levels = levels
+        .into_iter()
+        .filter_map(|(name, help, value)| Some(Metric { name, help, labels: &[], value: gauge(value?) }));
+    let (user, system) = process.processor_ns;
+    let time = |mode, value| Metric {
+        name: "maitred_process_cpu_seconds_total",
+        help: "Processor time in the program (user) and in the kernel for it (system).",
+        labels: mode,
+        value: Value::SecondsTotal(value),
+    };
+    let total = Metric {
+        name: "process_cpu_seconds_total",
+        help: "Processor time.",
+        labels: &[],
+        value: Value::SecondsTotal(user.saturating_add(system)),
+    };
+    let times = [total, time(&[("mode", "user")], user), time(&[("mode", "system")], system)];
+    exposition::write(&levels.chain(times).collect::<Vec<_>>(), format, out);
+}

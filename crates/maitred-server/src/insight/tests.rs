@@ -1,0 +1,193 @@
+use std::net::SocketAddr;
+
+use maitred_http::Method;
+use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
+
+use super::*;
+use crate::ids::RequestId;
+use crate::outcome::End;
+use crate::static_files::{StaticFiles, StaticSettings};
+
+fn head(method: &Method, path: &str) -> RequestHead {
+    let mut head = RequestHead { method: method.clone(), ..RequestHead::default() };
+    head.path_and_query = head.fields.adopt(path.as_bytes()).expect("room");
+    head
+}
+
+struct Site {
+    insight: Insight,
+    routes: Routes,
+}
+
+impl Site {
+    fn new() -> Self {
+        let folder = std::env::temp_dir();
+        let files = || StaticFiles::open(&folder, StaticSettings::default()).expect("the folder is there");
+        let routes = Routes::new().with_static("/static", files()).with_static("/static/deep", files());
+        let names = Names {
+            own: [&Some("/-/health".to_owned()), &None],
+            listeners: vec!["[::1]:1".to_owned(), "[::1]:2".to_owned()],
+            pools: vec!["default".to_owned(), "reports".to_owned()],
+        };
+        Self { insight: Insight::new(&routes, names), routes }
+    }
+
+    fn record(&self, pool: Option<u16>, path: &str, status: u16) {
+        self.record_times(pool, path, status, Times::default(), false);
+    }
+
+    fn record_times(&self, pool: Option<u16>, path: &str, status: u16, times: Times, refused: bool) {
+        let head = head(&Method::Get, path);
+        let outcome = Outcome {
+            head: &head,
+            id: RequestId::Made(1),
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            listener: 1,
+            pool,
+            status: Status::from_code(status).expect("a status"),
+            body_bytes: 10,
+            times,
+            end: End::Complete,
+        };
+        self.insight.record(&outcome, refused, &self.routes);
+    }
+
+    /// Route, class and number of requests.
+    fn counts(&self) -> Vec<(String, String, u64)> {
+        let leaves = self.insight.snapshot().leaves.into_iter();
+        let mut counts: Vec<_> = leaves.map(|leaf| (leaf.route, leaf.class, leaf.requests)).collect();
+        counts.sort();
+        counts
+    }
+}
+
+fn of(route: &str, class: &str, requests: u64) -> (String, String, u64) {
+    (route.to_owned(), class.to_owned(), requests)
+}
+
+#[test]
+fn routes_are_shapes_mounts_and_the_engine_s_own_paths() {
+    let site = Site::new();
+    for path in ["/user/1/orders", "/user/2/orders?x=y"] {
+        site.record(Some(0), path, 200);
+    }
+    site.record(None, "/static/a.css", 200);
+    site.record(None, "/static/nothing", 404);
+    site.record(None, "/static", 308);
+    site.record(None, "/static/deep/x", 200);
+    site.record(None, "/x/../static/%61.css", 200);
+    site.record(None, "/-/health", 200);
+    site.record(None, "/elsewhere", 404);
+    let expected = [
+        of("/-/health", "2xx", 1),
+        of("/static/*", "2xx", 2),
+        of("/static/*", "3xx", 1),
+        of("/static/*", "4xx", 1),
+        of("/static/deep/*", "2xx", 1),
+        of("GET /user/*/orders", "2xx", 2),
+        of("other", "4xx", 1),
+    ];
+    assert_eq!(site.counts(), expected);
+}
+
+#[test]
+fn what_finds_nothing_makes_no_route() {
+    let site = Site::new();
+    site.record(Some(0), "/a", 404);
+    site.record(Some(0), "/a", 200);
+    site.record(Some(0), "/a", 404);
+    for status in [400, 404, 405, 501] {
+        site.record(Some(0), &format!("/invented/by{status}x/somebody"), status);
+    }
+    site.record_times(Some(0), "/a", 413, Times::default(), true);
+    let expected =
+        [of("GET /a", "2xx", 1), of("GET /a", "4xx", 1), of("other", "4xx", 5), of("other", "5xx", 1)];
+    assert_eq!(site.counts(), expected);
+}
+
+#[test]
+fn listeners_pools_and_spans_have_their_figures() {
+    let site = Site::new();
+    let times = Times { arrived: 1_000, begun: 5_000, done: 105_000, written: 105_000, ..Times::default() };
+    site.record_times(Some(0), "/a", 200, times, false);
+    site.record_times(Some(1), "/a", 503, times, false);
+    site.record_times(None, "/static/a", 200, times, false);
+    let figures = site.insight.snapshot();
+    let names = |of: &[(String, Leaf)]| {
+        of.iter().map(|(name, leaf)| (name.clone(), leaf.requests)).collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, u64)]| {
+        all.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&figures.listeners), named(&[("[::1]:2", 3)]));
+    assert_eq!(names(&figures.pools), named(&[("default", 1), ("reports", 1), ("engine", 1)]));
+    assert_eq!(names(&figures.classes), named(&[("2xx", 2), ("5xx", 1)]));
+    assert_eq!(names(&figures.routes), named(&[("/static/*", 1), ("GET /a", 2)]));
+    assert_eq!((figures.server.requests, figures.server.bytes), (3, 30));
+    let (run, queue) =
+        (&figures.server.spans[Span::Run as usize], &figures.server.spans[Span::Queue as usize]);
+    assert_eq!(
+        (run.count(), run.sum(), queue.sum(), figures.server.total.sum()),
+        (3, 300_000, 12_000, 312_000)
+    );
+    assert!(figures.bytes < figures.max_bytes);
+}
+
+#[test]
+fn an_application_s_timings_are_counted_by_pool_route_and_name() {
+    let site = Site::new();
+    let mut fields = FieldSet::default();
+    fields.push("Server-Timing", "db;dur=20;desc=\"38 statements\", cache;dur=1");
+    fields.push("server-timing", "db;dur=30");
+    let request = head(&Method::Post, "/order/7");
+    site.insight.record_timings(1, &request, Status::OK, &fields);
+    site.insight.record_timings(1, &request, Status::OK, &FieldSet::default());
+    let timings = site.insight.snapshot().application;
+    let shown: Vec<_> = timings
+        .iter()
+        .map(|timing| {
+            (&*timing.pool, &*timing.route, &*timing.name, timing.durations.count(), timing.durations.sum())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("reports", "POST /order/*", "db", 2, 50_000_000),
+            ("reports", "POST /order/*", "cache", 1, 1_000_000)
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_counted_while_it_is_off() {
+    let site = Site::new();
+    site.insight.set_on(false);
+    site.record(Some(0), "/a", 200);
+    assert_eq!(site.counts(), []);
+    site.insight.set_on(true);
+    site.record(Some(0), "/a", 200);
+    assert_eq!(site.counts(), [of("GET /a", "2xx", 1)]);
+}
+
+#[test]
+fn a_client_that_invents_paths_adds_nothing() {
+    let site = Site::new();
+    site.record(Some(0), "/known", 200);
+    site.record(Some(0), "/known/not", 404);
+    let before = site.insight.snapshot().bytes;
+    let letters = |number: u32| -> String {
+        (0..5).map(|digit| char::from(b'a' + (number / 10_u32.pow(digit) % 10) as u8)).collect()
+    };
+    for number in 0..100_000 {
+        site.record(Some(0), &format!("/{}", letters(number)), 404);
+    }
+    let after = site.insight.snapshot();
+    assert_eq!((after.bytes, after.routes.len(), after.server.requests), (before, 2, 100_002));
+    // Also where the application answers whatever is asked for.
+    for number in 0..100_000 {
+        site.record(Some(0), &format!("/{}", letters(number)), 200);
+    }
+    let full = site.insight.snapshot();
+    assert_eq!((full.routes.len(), full.server.requests), (MAX_ROUTES - 2, 200_002));
+    assert!(full.bytes <= full.max_bytes);
+}
