@@ -54,6 +54,8 @@ pub struct Config {
     pub metrics_path: Option<String>,
     /// How the parts of a request's time are measured.
     pub spans: Spans,
+    /// Requests are counted by route.
+    pub statistics: bool,
     /// Clients are told them.
     pub server_timing: bool,
     /// Requests without an id get one.
@@ -102,6 +104,7 @@ impl Default for Config {
             health_path: None,
             metrics_path: None,
             spans: Spans::Kernel,
+            statistics: true,
             server_timing: false,
             request_ids: false,
             stuck_after: Duration::ZERO,

@@ -238,6 +238,7 @@ fn settings(
     settings.insight = Insight {
         times: config.spans != Spans::Off,
         receipt: config.spans == Spans::Kernel,
+        statistics: config.statistics,
         server_timing: config.server_timing,
         ids: config.request_ids,
     };
