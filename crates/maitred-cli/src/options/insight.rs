@@ -5,7 +5,7 @@ use super::{Definition, Kind, Reach};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "spans",
-        placeholder: "KIND",
+        placeholder: "kernel|read|off",
         kind: Kind::Spans(|config| &mut config.spans),
         default: &["kernel"],
         reach: Reach::Everywhere,
