@@ -28,6 +28,27 @@ app = _validator(app)
 """
 
 
+#: Which server the tests of sites.py talk to.
+SERVER = os.environ.get("MAITRED_TEST_SERVER", "maitred")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "differs(reason, servers): what these other servers are known to do otherwise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Where another server is under test that is known to differ, it has to: else the mark is wrong."""
+    known = next((mark for mark in item.iter_markers("differs") if SERVER in mark.kwargs["servers"]), None)
+    if known is None:
+        return (yield)
+    try:
+        yield
+    except Exception:
+        pytest.skip(f"{SERVER} differs: {known.kwargs['reason']}")
+    pytest.fail(f"{SERVER} does not differ here any more")
+
+
 class Server:
     """A running ``maitred`` and everything it has said."""
 

@@ -8,7 +8,6 @@ is marked with ``differs``.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import signal
 import socket
@@ -20,13 +19,11 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from conftest import PATIENCE, Server
+from conftest import PATIENCE, SERVER, Server
 
 #: More than any buffer on the way: of the engine, of the framework (Django spools to disk from 2.5 MB on).
 LARGE = bytes(range(256)) * 12 * 1024
 DIGEST = hashlib.sha256(LARGE).hexdigest()
-
-SERVER = os.environ.get("MAITRED_TEST_SERVER", "maitred")
 
 #: What the ASGI applications have in common. `happen` notes that something has happened, `seen` waits for it.
 ASYNC_COMMON = """
@@ -189,10 +186,10 @@ Test = TypeVar("Test", bound=Callable[..., None])
 def differs(reason: str, *servers: str) -> Callable[[Test], Test]:
     """Marks a test that these other servers are known to fail; ``reason`` says what the specification wants.
 
-    maitred is none of them: where it serves, the condition is false and the test has to pass.
+    maitred is none of them: where it serves, the test has to pass. See ``pytest_runtest_call`` in conftest.py.
     """
     assert "maitred" not in servers
-    return pytest.mark.xfail(SERVER in servers, reason=reason, strict=True)
+    return pytest.mark.differs(reason=reason, servers=servers)
 
 
 class Uvicorn(Server):
