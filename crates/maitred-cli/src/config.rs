@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use maitred_server::PoolRule;
+use maitred_server::access_log::{Format, Mask};
+use maitred_server::{Period, PoolRule};
 
 use crate::env_file;
 use crate::host::Interface;
+use crate::logs::{self, LogPlace};
 use crate::options;
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::{Problem, nearest};
 use crate::sources::{Origins, Source};
-use crate::value::{AccessLog, ListenAddress, LogLevel, Mount, Spans};
+use crate::value::{ListenAddress, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -77,7 +79,23 @@ pub struct Config {
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
-    pub access_log: AccessLog,
+    pub access_log: LogPlace,
+    /// What is in its lines.
+    pub access_log_format: Format,
+    /// How much of an address is kept there.
+    pub access_log_mask: Option<Mask>,
+    /// Whether its lines are written before anything else is done.
+    pub access_log_sync: bool,
+    /// Where the error log goes.
+    pub error_log: LogPlace,
+    /// How long a log file lasts.
+    pub log_rotate: Option<Period>,
+    /// How long it becomes, in bytes; zero for no limit.
+    pub log_rotate_size: u64,
+    /// Closed log files that are kept; zero for all.
+    pub log_keep: usize,
+    /// For so many days at most; zero for ever.
+    pub log_keep_days: usize,
     /// How much the error log says.
     pub log_level: LogLevel,
 }
@@ -115,7 +133,15 @@ impl Default for Config {
             body_memory: 0,
             spool: PathBuf::new(),
             drain_timeout: Duration::ZERO,
-            access_log: AccessLog::default(),
+            access_log: LogPlace::default(),
+            access_log_format: Format::default(),
+            access_log_mask: None,
+            access_log_sync: false,
+            error_log: LogPlace::default(),
+            log_rotate: None,
+            log_rotate_size: 0,
+            log_keep: 0,
+            log_keep_days: 0,
             log_level: LogLevel::default(),
         };
         for definition in options::all().filter(|definition| !definition.default.is_empty()) {
@@ -191,9 +217,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         }
         mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
     }
-    if let AccessLog::File(path) = &config.access_log {
-        check_log(path).map_err(|(what, remedy)| Problem::new(at("access-log"), what, remedy))?;
-    }
+    logs::check(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
     if *origins.of("spool") != Source::Default {
         check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;
@@ -246,18 +270,6 @@ fn check_spool(folder: &Path) -> Result<(), Wrong> {
         Err(error) => {
             Err((format!("the folder {} cannot be used: {error}", folder.display()), "allow it".to_owned()))
         }
-    }
-}
-
-fn check_log(path: &Path) -> Result<(), Wrong> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if path.is_dir() {
-        Err((format!("{} is a folder", path.display()), "name a file in it".to_owned()))
-    } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let what = format!("there is no folder {} for the file {}", folder.display(), path.display());
-        Err((what, "create it or correct the path".to_owned()))
-    } else {
-        Ok(())
     }
 }
 

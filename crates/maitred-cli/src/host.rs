@@ -55,7 +55,7 @@ pub type ErrorLog = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// The signals of the process that the command answers.
 pub trait Signals {
-    /// Waits for the next SIGTERM, SIGINT or SIGHUP: for ever without a `limit`, else at most for
+    /// Waits for the next SIGTERM, SIGINT, SIGHUP or SIGUSR1: for ever without a `limit`, else at most for
     /// `limit` (zero looks without waiting), then `None`. Called only on the thread that called
     /// [`main`](crate::main). A signal that came between two calls is reported by the next one.
     fn wait(&mut self, limit: Option<Duration>) -> Option<Signal>;
@@ -68,6 +68,8 @@ pub enum Signal {
     Stop(StopSignal),
     /// SIGHUP: it reads the configuration again.
     Reload,
+    /// SIGUSR1: it opens the log files anew.
+    Reopen,
 }
 
 impl Signal {
@@ -76,6 +78,7 @@ impl Signal {
         match self {
             Self::Stop(stop) => stop.number(),
             Self::Reload => 1,
+            Self::Reopen => u8::try_from(signal_hook::consts::SIGUSR1).unwrap_or(10),
         }
     }
 }

@@ -10,6 +10,7 @@ mod env_file;
 mod holder;
 mod host;
 mod lifetime;
+mod logs;
 mod options;
 mod pools;
 mod problem;
@@ -26,9 +27,10 @@ pub use config::Config;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal,
 };
+pub use logs::LogPlace;
 pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
-pub use value::{AccessLog, BadListenAddress, ListenAddress, LogLevel, Mount};
+pub use value::{BadListenAddress, ListenAddress, LogLevel, Mount};
 
 use sources::command_line::Command;
 use sources::{Inputs, Loaded};

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! serving <--SIGHUP--> the configuration is read again
+//! serving <--SIGUSR1-> log files are opened anew
 //! serving --first signal--> draining --all answered----> exit code 0
 //!                              |-------drain-timeout---> 1, the rest is cut off
 //!                              `-------second signal---> 128 + signal, the rest is cut off
 //! ```
-//! SIGHUP is answered while the server serves, and means nothing later.
+//! SIGHUP and SIGUSR1 are answered while the server serves, and mean nothing later.
 //!
 //! After the requests the application ends: with what is left of drain-timeout, but not less than
 //! [`MIN_TIME_TO_END`].
@@ -45,19 +46,29 @@ pub(crate) trait End {
 /// Python wants it, and so is the end of the drain, which is noticed at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
 
-/// Waits for the end, and calls `reload` for each SIGHUP before it; returns the exit code and what is left of `limit`.
+/// What a signal asks of a server that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To read the configuration again.
+    Reload,
+    /// To open the log files anew.
+    Reopen,
+}
+
+/// Waits for the end, and calls `answer` for what other signals ask before it; returns the exit code and what is left of `limit`.
 /// What is still running then is the caller's to stop.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     limit: Duration,
-    reload: &mut dyn FnMut(),
+    answer: &mut dyn FnMut(Asked),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
     let first = loop {
         match signals.wait(None) {
             Some(Signal::Stop(signal)) => break signal,
-            Some(Signal::Reload) => reload(),
+            Some(Signal::Reload) => answer(Asked::Reload),
+            Some(Signal::Reopen) => answer(Asked::Reopen),
             None => {}
         }
     };
@@ -223,8 +234,8 @@ mod tests {
         let said = RefCell::new(Vec::new());
         let mut signals = Sent(signals.iter().copied().collect());
         let mut say = |line: &str| said.borrow_mut().push(line.to_owned());
-        let mut reload = || said.borrow_mut().push("reload".to_owned());
-        let (code, _) = wait_for_end(&server, &mut signals, limit, &mut reload, &mut say);
+        let mut answer = |asked| said.borrow_mut().push(format!("{asked:?}").to_lowercase());
+        let (code, _) = wait_for_end(&server, &mut signals, limit, &mut answer, &mut say);
         (code, said.into_inner())
     }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals, StopSignal};
 
@@ -43,12 +43,13 @@ struct NativeSignals {
 
 impl NativeSignals {
     fn install() -> io::Result<Self> {
-        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1])?;
         let (sender, incoming) = mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 let signal = match signal {
                     SIGHUP => Signal::Reload,
+                    SIGUSR1 => Signal::Reopen,
                     SIGINT => Signal::Stop(StopSignal::Interrupt),
                     _ => Signal::Stop(StopSignal::Terminate),
                 };

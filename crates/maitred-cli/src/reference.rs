@@ -181,6 +181,7 @@ const END: &str = "
 | SIGTERM, SIGINT | the first one: no further connections, running requests are answered, then the process ends; a second one \
 ends it at once |
 | SIGHUP | reads the configuration again: [what is applied](threads.md#changes-while-it-runs) |
+| SIGUSR1 | opens log files anew, after something else has renamed them |
 
 ## Exit codes
 

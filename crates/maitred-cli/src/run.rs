@@ -11,19 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
-use maitred_server::{
-    Insight, Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, StartError, Timeouts,
-};
+use maitred_server::{Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Timeouts};
 
 use crate::config::{self, Checked, Config, Target};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
-use crate::lifetime::{self, Drain};
+use crate::lifetime::{self, Asked, Drain};
+use crate::logs;
 use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded, Origins};
-use crate::value::{AccessLog, LogLevel, Spans};
+use crate::value::{LogLevel, Spans};
 use crate::{EXIT_FAILURE, holder};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
@@ -36,7 +35,7 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8
     if checked.target.is_none() && checked.mounts.is_empty() {
         return Err(nothing_to_serve());
     }
-    let log = log(&loaded.config, &loaded.origins)?;
+    let log = logs::open(&loaded.config, &loaded.origins)?;
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
     let code = serve(loaded, inputs, &checked, &log, host, &serving);
@@ -142,9 +141,15 @@ fn serve_loaded(
         }
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
-    let mut reload = || reload.again(&server, log);
+    let mut answer = |asked| match asked {
+        Asked::Reload => reload.again(&server, log),
+        Asked::Reopen => {
+            log.reopen();
+            log.info(format_args!("SIGUSR1: the log files are opened anew"));
+        }
+    };
     let (code, left) =
-        lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut reload, &mut say);
+        lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut answer, &mut say);
     server.stop();
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
@@ -253,25 +258,6 @@ fn settings(
         send: config.body_timeout,
     };
     Ok(settings)
-}
-
-fn log(config: &Config, origins: &Origins) -> Result<Arc<Log>, Problem> {
-    let level = match config.log_level {
-        LogLevel::Error => Level::Error,
-        LogLevel::Warn => Level::Warn,
-        LogLevel::Info => Level::Info,
-        LogLevel::Debug => Level::Debug,
-    };
-    let access = match &config.access_log {
-        AccessLog::Off => None,
-        AccessLog::Stdout => Some(LogTarget::Stdout),
-        AccessLog::File(path) => Some(LogTarget::Path(path.clone())),
-    };
-    Log::open(level, LogTarget::Stderr, access).map(Arc::new).map_err(|error| {
-        // Standard error and standard output are open already: it is the file, or a thread.
-        let what = format!("the logs cannot be opened (access log: {}): {error}", config.access_log);
-        Problem::new(origins.describe("access-log"), what, "name a file that this user may append to")
-    })
 }
 
 /// The line about an address that could not be bound (bind(2)).

@@ -335,37 +335,6 @@ pub enum Spans {
     Off,
 }
 
-/// Where the access log goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AccessLog {
-    /// Nowhere.
-    #[default]
-    Off,
-    /// To standard output.
-    Stdout,
-    /// Appended to this file.
-    File(PathBuf),
-}
-
-impl fmt::Display for AccessLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::Stdout => f.write_str("-"),
-            Self::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
-pub(crate) fn access_log(text: &str) -> Result<AccessLog, BadValue> {
-    match text {
-        "" => Err(BadValue::new("the file name is empty", "write off, - or the path of a file")),
-        "off" => Ok(AccessLog::Off),
-        "-" => Ok(AccessLog::Stdout),
-        path => Ok(AccessLog::File(PathBuf::from(path))),
-    }
-}
-
 /// How much the error log says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {

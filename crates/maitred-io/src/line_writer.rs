@@ -10,6 +10,9 @@
 //! | pipe that nobody reads, slow disk | wait | dropped and counted while the buffer is full |
 //! | ENOSPC, EIO and other errors | kept, tried again after 10 ms to 1 s | the same |
 //! | EPIPE: the reader has gone | lost and counted | tried, at most once a second |
+//! | syslog that is not there | kept, tried again likewise | the same |
+//!
+//! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
 //! The thread does not survive a fork(2): a child opens a writer of its own.
 //!
@@ -17,17 +20,24 @@
 //! Python's start-up code does.
 
 mod batch;
+mod direct;
+mod rotation;
+mod sink;
+mod syslog;
 mod writer_thread;
 
 use batch::Batch;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+pub use direct::DirectWriter;
+pub use rotation::{Period, Rotation};
+use sink::Sink;
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -38,9 +48,41 @@ pub enum Target {
     Stderr,
     /// A file, which is made if need be and appended to, a device, or a FIFO that has a reader.
     Path(PathBuf),
+    /// A file that is rotated.
+    Rotated(PathBuf, Rotation),
+    /// The datagram socket of the local syslog, which is `/dev/log` as a rule.
+    Syslog(PathBuf),
+    /// A syslog that takes UDP (RFC 5426).
+    SyslogUdp(SocketAddr),
     /// Something open already, such as an inherited pipe.
     File(File),
 }
+
+/// How much a line means to syslog (RFC 5424, section 6.2.1); of no meaning to other targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Severity {
+    /// Something was lost.
+    Error = 3,
+    /// Something is not as it should be.
+    Warning = 4,
+    /// What an operator wants to know.
+    Info = 6,
+    /// The rest.
+    Debug = 7,
+}
+
+/// What the writer itself has to say between the lines.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice {
+    /// So many lines are missing here.
+    Missing(u64),
+    /// The file could not be rotated, with the number of the error.
+    NotRotated(i32),
+}
+
+/// What is called when a time is over: it may say lines that are due, and when it wants to be called again.
+pub type Reminder = Box<dyn Fn(&mut dyn FnMut(Severity, &[u8])) -> Option<Instant> + Send + Sync>;
 
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
 /// for that: call [`flush`](Self::flush) before.
@@ -57,6 +99,7 @@ struct Shared {
     settled: Condvar,
     /// write(2) calls.
     writes: AtomicU64,
+    reminder: Option<Reminder>,
 }
 
 struct State {
@@ -70,7 +113,9 @@ struct State {
     /// Lines dropped or lost ever, and those no line has told of yet.
     dropped: u64,
     unreported: u64,
-    notice: fn(u64) -> String,
+    notice: fn(Notice) -> String,
+    /// When the reminder is to be called.
+    remind_at: Option<Instant>,
     /// The error of the last write or reopening, `None` after a success.
     failure: Option<rustix::io::Errno>,
     /// Requests to open the target again, and those of them carried out.
@@ -88,23 +133,37 @@ impl LineWriter {
     /// # Errors
     /// When the target cannot be opened (for a FIFO without a reader: ENXIO) or the thread not be started.
     pub fn open(target: Target, capacity_bytes: usize) -> io::Result<Self> {
-        let (file, target) = open_first(target)?;
+        Self::open_with(target, capacity_bytes, None)
+    }
+
+    /// The same with something that is called on the thread whenever [`remind`](Self::remind) says so.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(target: Target, capacity_bytes: usize, reminder: Option<Reminder>) -> io::Result<Self> {
+        let sink = Sink::open(target)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(capacity_bytes)),
             work: Condvar::new(),
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
+            reminder,
         });
-        writer_thread::start(Arc::clone(&shared), file, target)?;
+        writer_thread::start(Arc::clone(&shared), sink)?;
         Ok(Self { shared })
     }
 
     /// Appends `line`, and a line feed unless it ends in one. Never waits for the target. Returns false when there
     /// is no room: the line is dropped and counted.
     pub fn write(&self, line: &[u8]) -> bool {
+        self.write_as(Severity::Info, line)
+    }
+
+    /// The same, with what the line means to syslog.
+    pub fn write_as(&self, severity: Severity, line: &[u8]) -> bool {
         let mut state = self.shared.lock();
         let was_empty = state.pending.is_empty();
-        let accepted = state.accept(line);
+        let accepted = state.accept(severity, line);
         drop(state);
         if accepted && was_empty {
             self.shared.work.notify_one();
@@ -118,6 +177,16 @@ impl LineWriter {
     pub fn reopen(&self) {
         self.shared.lock().reopen_asked += 1;
         self.shared.work.notify_one();
+    }
+
+    /// Has the reminder called at `at`, or earlier if that has been asked for.
+    pub fn remind(&self, at: Instant) {
+        let mut state = self.shared.lock();
+        if state.remind_at.is_none_or(|earlier| at < earlier) {
+            state.remind_at = Some(at);
+            drop(state);
+            self.shared.work.notify_one();
+        }
     }
 
     /// Number of lines dropped for want of room or lost in a failed write, ever.
@@ -138,8 +207,8 @@ impl LineWriter {
         self.shared.lock().failure.map(io::Error::from)
     }
 
-    /// Replaces the text of the line that tells of `n` missing lines, for logs with a format of their own.
-    pub fn set_notice(&self, notice: fn(n: u64) -> String) {
+    /// Replaces the text of the lines that the writer adds, for logs with a format of their own.
+    pub fn set_notice(&self, notice: fn(Notice) -> String) {
         self.shared.lock().notice = notice;
     }
 
@@ -187,6 +256,7 @@ impl State {
             dropped: 0,
             unreported: 0,
             notice,
+            remind_at: None,
             failure: None,
             reopen_asked: 0,
             reopened: 0,
@@ -196,7 +266,7 @@ impl State {
     }
 
     /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.
-    fn accept(&mut self, line: &[u8]) -> bool {
+    fn accept(&mut self, severity: Severity, line: &[u8]) -> bool {
         if self.in_flight + self.pending.remaining_cost() + Batch::cost(line) > self.capacity {
             self.dropped += 1;
             self.unreported += 1;
@@ -205,7 +275,7 @@ impl State {
         if self.unreported > 0 {
             self.push_notice();
         }
-        self.pending.push(line);
+        self.pending.push(severity, line);
         self.accepted += 1;
         true
     }
@@ -213,48 +283,20 @@ impl State {
     /// Tells of the lines missing so far. It may exceed the capacity by one notice: a line has to fit first.
     fn push_notice(&mut self) {
         let missing = std::mem::take(&mut self.unreported);
-        let text = (self.notice)(missing);
+        let text = (self.notice)(Notice::Missing(missing));
         self.pending.push_notice(text.as_bytes(), missing);
         self.accepted += 1;
     }
 }
 
-fn notice(lines: u64) -> String {
-    format!("maitred: {lines} lines are missing here, the log could not be written")
-}
-
-/// What the thread opens again on request.
-enum Reopen {
-    Stdout,
-    Stderr,
-    Path(PathBuf),
-    Nothing,
-}
-
-impl Reopen {
-    /// A descriptor of its own, so that nobody else closes it.
-    fn open(&self) -> io::Result<Option<OwnedFd>> {
-        Ok(Some(match self {
-            Self::Stdout => io::stdout().as_fd().try_clone_to_owned()?,
-            Self::Stderr => io::stderr().as_fd().try_clone_to_owned()?,
-            Self::Path(path) => {
-                // Without waiting: the opening of a FIFO that has no reader would block for ever.
-                let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-                let flags = i32::try_from(flags.bits()).unwrap_or_default();
-                OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)?.into()
-            }
-            Self::Nothing => return Ok(None),
-        }))
+fn notice(what: Notice) -> String {
+    match what {
+        Notice::Missing(lines) => {
+            format!("maitred: {lines} lines are missing here, the log could not be written")
+        }
+        Notice::NotRotated(error) => {
+            let error = io::Error::from_raw_os_error(error);
+            format!("maitred: this log could not be rotated, and goes on: {error}")
+        }
     }
-}
-
-fn open_first(target: Target) -> io::Result<(OwnedFd, Reopen)> {
-    let reopen = match target {
-        Target::File(file) => return Ok((file.into(), Reopen::Nothing)),
-        Target::Stdout => Reopen::Stdout,
-        Target::Stderr => Reopen::Stderr,
-        Target::Path(path) => Reopen::Path(path),
-    };
-    let file = reopen.open()?.ok_or(io::ErrorKind::Unsupported)?;
-    Ok((file, reopen))
 }

@@ -1,11 +1,12 @@
 //! The line writer against real files, pipes and devices.
 
-use maitred_io::line_writer::{LineWriter, Target};
+use maitred_io::line_writer::{DirectWriter, LineWriter, Period, Reminder, Rotation, Severity, Target};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -279,4 +280,269 @@ fn a_target_that_cannot_be_opened_is_an_error() {
     let folder = tempfile::tempdir().expect("folder");
     let error = LineWriter::open(Target::Path(at(&folder, "none/log")), ROOM).err().expect("no such folder");
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
+
+/// strftime for these tests: the digits of the seconds, whatever is asked for.
+fn digits(pattern: &str, second: u64) -> String {
+    let width = |specifier| match specifier {
+        'Y' => 4,
+        'j' => 3,
+        _ => 2,
+    };
+    pattern.split('%').skip(1).fold(pattern.split('%').next().unwrap_or_default().to_owned(), |out, part| {
+        let specifier = part.chars().next().expect("a specifier");
+        let digits = format!("{second:020}");
+        out + &digits[digits.len() - width(specifier)..] + &part[1..]
+    })
+}
+
+fn rotation(max_bytes: u64, keep: usize) -> Rotation {
+    Rotation { max_bytes, period: None, keep, max_age: Duration::ZERO, strftime: digits }
+}
+
+/// The files of a folder whose name begins so, the closed ones in the order in which they were closed.
+fn files(folder: &tempfile::TempDir, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").path());
+    let mut files: Vec<PathBuf> = entries
+        .filter(|path| path.file_name().expect("name").to_str().expect("UTF-8").starts_with(name))
+        .collect();
+    files.sort_by_key(|path| (path == &at(folder, name), path.clone()));
+    files
+}
+
+#[test]
+fn rotation_by_size_loses_no_line_at_twenty_thousand_a_second() {
+    const LINES: u64 = 20_000;
+    let folder = tempfile::tempdir().expect("folder");
+    let target = Target::Rotated(at(&folder, "log"), rotation(50_000, 0));
+    let writer = LineWriter::open(target, ROOM).expect("writer");
+    let begin = Instant::now();
+    for number in 0..LINES {
+        // As they would come in a second: a hundred at a time.
+        while number % 100 == 0 && begin.elapsed() < Duration::from_micros(number * 50) {
+            std::thread::yield_now();
+        }
+        assert!(writer.write(format!("{number} {}", "x".repeat(60)).as_bytes()));
+    }
+    assert!(writer.flush(PLENTY));
+    assert_eq!(writer.dropped(), 0);
+    let files = files(&folder, "log");
+    assert!(files.len() > 20, "{} files", files.len());
+    let mut next = 0;
+    for file in &files {
+        let shown = text(file);
+        assert!(shown.len() <= 50_000 && shown.ends_with('\n'), "{}", file.display());
+        for line in shown.lines() {
+            assert_eq!(line.split(' ').next(), Some(next.to_string().as_str()), "{}", file.display());
+            next += 1;
+        }
+    }
+    assert_eq!(next, LINES);
+}
+
+#[test]
+fn two_writers_of_a_file_rotate_it_together() {
+    const LINES: usize = 3000;
+    let folder = tempfile::tempdir().expect("folder");
+    let open =
+        || LineWriter::open(Target::Rotated(at(&folder, "log"), rotation(20_000, 0)), ROOM).expect("writer");
+    let writers = [open(), open()];
+    std::thread::scope(|scope| {
+        for (number, writer) in writers.iter().enumerate() {
+            scope.spawn(move || {
+                for line in 0..LINES {
+                    assert!(writer.write(format!("{number} {line} {}", "x".repeat(60)).as_bytes()));
+                    if line % 50 == 0 {
+                        assert!(writer.flush(PLENTY));
+                    }
+                }
+            });
+        }
+    });
+    for writer in &writers {
+        assert!(writer.flush(PLENTY));
+    }
+    let all: String = files(&folder, "log").iter().map(|file| text(file)).collect();
+    let mut lines: Vec<&str> =
+        all.lines().map(|line| line.rsplit_once(' ').expect("a whole line").0).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!((lines.len(), all.lines().count()), (2 * LINES, 2 * LINES));
+}
+
+#[test]
+fn closed_files_that_are_too_many_or_too_old_are_removed() {
+    let folder = tempfile::tempdir().expect("folder");
+    let old = at(&folder, "log.20200101-000000");
+    fs::write(&old, "old\n").expect("file");
+    let ancient = std::time::SystemTime::now() - Duration::from_secs(10 * 86_400);
+    File::options().write(true).open(&old).expect("file").set_modified(ancient).expect("time");
+    fs::write(at(&folder, "log.of-somebody-else"), "kept\n").expect("file");
+    let rotation = Rotation { max_age: Duration::from_secs(9 * 86_400), ..rotation(100, 3) };
+    let writer = LineWriter::open(Target::Rotated(at(&folder, "log"), rotation), ROOM).expect("writer");
+    assert!(!old.exists(), "removed at the start");
+    for number in 0..10 {
+        assert!(writer.write(format!("{number} {}", "x".repeat(80)).as_bytes()));
+        assert!(writer.flush(PLENTY));
+    }
+    let files = files(&folder, "log");
+    assert_eq!(files.len(), 5, "three, the present one, and that of somebody else: {files:?}");
+    assert!(text(&at(&folder, "log")).starts_with("9 "));
+}
+
+#[test]
+fn a_name_with_the_time_in_it_changes_with_the_time() {
+    let folder = tempfile::tempdir().expect("folder");
+    let given = at(&folder, "log-%S");
+    let writer = LineWriter::open(Target::Rotated(given, rotation(0, 0)), ROOM).expect("writer");
+    let begin = Instant::now();
+    let mut written = 0;
+    while files(&folder, "log-").len() < 2 {
+        assert!(begin.elapsed() < PLENTY);
+        assert!(writer.write(format!("{written}").as_bytes()));
+        assert!(writer.flush(PLENTY));
+        written += 1;
+    }
+    let all: usize = files(&folder, "log-").iter().map(|file| text(file).lines().count()).sum();
+    assert_eq!(all, written);
+}
+
+#[test]
+fn a_period_that_was_over_at_the_start_ends_with_the_first_line() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = at(&folder, "log");
+    fs::write(&path, "of yesterday\n").expect("file");
+    let yesterday = std::time::SystemTime::now() - Duration::from_secs(86_400 + 7);
+    File::options().write(true).open(&path).expect("file").set_modified(yesterday).expect("time");
+    let rotation = Rotation { period: Some(Period::Day), ..rotation(0, 0) };
+    let writer = LineWriter::open(Target::Rotated(path.clone(), rotation), ROOM).expect("writer");
+    let begin = Instant::now();
+    while files(&folder, "log").len() < 2 {
+        assert!(begin.elapsed() < PLENTY);
+        assert!(writer.write(b"of today"));
+        assert!(writer.flush(PLENTY));
+    }
+    assert_eq!(text(&files(&folder, "log")[0]).lines().next(), Some("of yesterday"));
+    assert!(text(&path).starts_with("of today\n"));
+}
+
+#[test]
+fn what_cannot_be_renamed_goes_on_and_says_so() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (inner, path) = (at(&folder, "inner"), at(&folder, "inner/log"));
+    fs::create_dir(&inner).expect("folder");
+    let writer = LineWriter::open(Target::Rotated(path.clone(), rotation(100, 0)), ROOM).expect("writer");
+    assert!(writer.write("x".repeat(90).as_bytes()));
+    assert!(writer.flush(PLENTY));
+    // The folder is gone: the open file has no name any more, and a new one cannot be made.
+    let open = File::open(&path).expect("file");
+    fs::remove_dir_all(&inner).expect("folder");
+    assert!(writer.write(b"goes on, and would be too much"));
+    assert!(writer.flush(PLENTY));
+    assert!(writer.write(b"and on"));
+    assert!(writer.flush(PLENTY));
+    let lines: Vec<String> = BufReader::new(open).lines().map(|line| line.expect("line")).collect();
+    assert_eq!(lines[1], "goes on, and would be too much");
+    assert!(lines[2].starts_with("maitred: this log could not be rotated, and goes on: "), "{lines:?}");
+    assert_eq!(lines[3..], ["and on"]);
+}
+
+#[test]
+fn syslog_gets_a_message_for_each_line_and_may_be_started_again() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = at(&folder, "syslog");
+    let receive = |socket: &UnixDatagram| {
+        let mut message = [0; 10_000];
+        let length = socket.recv(&mut message).expect("a message");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let open = || {
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_read_timeout(Some(PLENTY)).expect("a timeout");
+        socket
+    };
+    let socket = open();
+    let writer = LineWriter::open(Target::Syslog(path.clone()), ROOM).expect("writer");
+    assert!(writer.write_as(Severity::Error, b"first"));
+    let message = receive(&socket);
+    assert!(message.starts_with("<27>1 20") && message.ends_with(" - - first"), "{message}");
+    assert!(message.contains(&format!("Z {} maitred {} ", hostname(), std::process::id())), "{message}");
+    assert!(writer.write(&[b'x'; 20_000]));
+    assert_eq!(receive(&socket).len(), 8192);
+    drop(socket);
+    fs::remove_file(&path).expect("socket");
+    assert!(writer.write(b"while it was away"));
+    let socket = open();
+    assert!(writer.write(b"last"));
+    assert!(receive(&socket).ends_with("while it was away"));
+    assert!(receive(&socket).ends_with("last"));
+    assert_eq!(writer.dropped(), 0);
+}
+
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[test]
+fn syslog_that_reads_nothing_stops_nobody() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = at(&folder, "syslog");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    let writer = LineWriter::open(Target::Syslog(path), 64 * 1024).expect("writer");
+    let accepted = fill(&writer);
+    let dropped = writer.dropped();
+    assert!(dropped >= 10);
+    assert!(!writer.flush(Duration::from_millis(50)));
+    let mut message = [0; 1000];
+    let mut next = || {
+        let length = socket.recv(&mut message).expect("a message");
+        let text = String::from_utf8_lossy(&message[..length]).into_owned();
+        text.split_once(" - - ").expect("a message of ours").1.to_owned()
+    };
+    for number in 0..accepted {
+        assert!(next().starts_with(&format!("line {number} ")));
+    }
+    while !next().contains("lines are missing here") {}
+}
+
+#[test]
+fn syslog_over_udp() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.set_read_timeout(Some(PLENTY)).expect("a timeout");
+    let address = socket.local_addr().expect("bound");
+    let writer = LineWriter::open(Target::SyslogUdp(address), ROOM).expect("writer");
+    assert!(writer.write(b"hello"));
+    let mut message = [0; 1000];
+    let length = socket.recv(&mut message).expect("a message");
+    assert!(message[..length].starts_with(b"<30>1 ") && message[..length].ends_with(b" hello"));
+}
+
+#[test]
+fn a_reminder_says_what_is_due() {
+    let (pipe, write) = rustix::pipe::pipe().expect("pipe");
+    let reminder: Reminder = Box::new(|say| {
+        say(Severity::Info, b"due");
+        None
+    });
+    let target = Target::File(write.into());
+    let writer = LineWriter::open_with(target, ROOM, Some(reminder)).expect("writer");
+    writer.remind(Instant::now() + Duration::from_millis(20));
+    let line = BufReader::new(File::from(pipe)).lines().next().expect("line").expect("pipe");
+    assert_eq!(line, "due");
+}
+
+#[test]
+fn a_direct_writer_has_written_when_it_returns() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (path, old) = (at(&folder, "log"), at(&folder, "log.1"));
+    let writer = DirectWriter::open(Target::Path(path.clone())).expect("writer");
+    assert!(writer.write(b"one\n"));
+    assert_eq!(text(&path), "one\n");
+    fs::rename(&path, &old).expect("rename");
+    writer.reopen();
+    assert!(writer.write(b"two\n"));
+    assert_eq!(text(&path), "two\n");
+    let full = DirectWriter::open(Target::Path("/dev/full".into())).expect("writer");
+    assert!(!full.write(b"lost\n"));
+    assert_eq!(full.dropped(), 1);
 }

@@ -19,8 +19,12 @@ use pyo3::types::PyDict;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
 
-const ANSWERED: [Signal; 3] =
-    [Signal::Stop(StopSignal::Interrupt), Signal::Stop(StopSignal::Terminate), Signal::Reload];
+const ANSWERED: [Signal; 4] = [
+    Signal::Stop(StopSignal::Interrupt),
+    Signal::Stop(StopSignal::Terminate),
+    Signal::Reload,
+    Signal::Reopen,
+];
 
 type Received = Arc<Mutex<VecDeque<Signal>>>;
 
@@ -34,7 +38,7 @@ pub(crate) struct PythonSignals {
 }
 
 impl PythonSignals {
-    /// Takes over SIGINT, SIGTERM and SIGHUP. Only the main thread of Python may do that.
+    /// Takes over SIGINT, SIGTERM, SIGHUP and SIGUSR1. Only the main thread of Python may do that.
     pub(crate) fn install(py: Python<'_>, threads: PythonThreads, log: ErrorSink) -> PyResult<Self> {
         let module = py.import("signal")?;
         let no_warning = PyDict::new(py);

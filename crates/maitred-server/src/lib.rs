@@ -27,7 +27,7 @@
 //! Inside, `dispatch` decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
-mod access_log;
+pub mod access_log;
 mod connection;
 mod dispatch;
 mod group;
@@ -50,9 +50,10 @@ mod spool;
 pub mod static_files;
 mod writer;
 
+pub use access_log::strftime as local_strftime;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
-pub use log::{Level, Log};
-pub use maitred_io::line_writer::Target as LogTarget;
+pub use log::{AccessLogSettings, Level, Log};
+pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use pool_map::PoolMap;
 pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};

@@ -1,16 +1,20 @@
 //! Error log and access log. Lines go to bounded asynchronous writers: no thread that serves ever
 //! waits for a disk or for the reader of a pipe.
 
+mod fold;
+
 use std::fmt::{self, Write as _};
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{LineWriter, Target};
+use maitred_io::line_writer::{DirectWriter, LineWriter, Reminder, Severity, Target};
 
-use crate::access_log;
+use crate::access_log::{self, Format, Lines, Mask, Names};
 use crate::outcome::Outcome;
+use fold::{Fold, Folds};
 
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
 const CAPACITY: usize = 1024 * 1024;
@@ -29,12 +33,68 @@ pub enum Level {
     Debug,
 }
 
+impl Level {
+    /// From the least to the most.
+    pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Info, Self::Debug];
+
+    /// As in the log and in options.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warn => Severity::Warning,
+            Self::Info => Severity::Info,
+            Self::Debug => Severity::Debug,
+        }
+    }
+}
+
+/// An access log: a line for each request.
+pub struct AccessLogSettings {
+    /// Where it goes.
+    pub target: Target,
+    /// What is in a line.
+    pub format: Format,
+    /// How much of an address is kept; `None` for all.
+    pub mask: Option<Mask>,
+    /// Lines are written by the threads that answer, which wait for it: for comparison only.
+    pub synchronous: bool,
+}
+
+impl AccessLogSettings {
+    /// The usual lines.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self { target, format: Format::default(), mask: None, synchronous: false }
+    }
+}
+
 /// The logs of a server.
 pub struct Log {
     level: AtomicU8,
     errors: LineWriter,
-    access: Option<LineWriter>,
-    lines: AtomicU64,
+    folds: Arc<Folds>,
+    access: Option<Access>,
+    names: OnceLock<Names>,
+}
+
+struct Access {
+    lines: Lines,
+    writer: AccessWriter,
+}
+
+enum AccessWriter {
+    Thread(LineWriter),
+    Direct(DirectWriter),
 }
 
 impl Log {
@@ -43,32 +103,59 @@ impl Log {
     /// # Errors
     /// A file cannot be opened, or a thread cannot be made.
     pub fn open(level: Level, errors: Target, access: Option<Target>) -> io::Result<Self> {
-        Ok(Self {
-            level: AtomicU8::new(level as u8),
-            errors: LineWriter::open(errors, CAPACITY)?,
-            access: access.map(|target| LineWriter::open(target, CAPACITY)).transpose()?,
-            lines: AtomicU64::new(0),
-        })
+        let folds = Arc::<Folds>::default();
+        let errors = LineWriter::open_with(errors, CAPACITY, Some(reminder(&folds)))?;
+        let level = AtomicU8::new(level as u8);
+        let log = Self { level, errors, folds, access: None, names: OnceLock::new() };
+        match access {
+            Some(target) => log.with_access(AccessLogSettings::new(target)),
+            None => Ok(log),
+        }
+    }
+
+    /// With an access log, instead of the one it may have.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn with_access(self, settings: AccessLogSettings) -> io::Result<Self> {
+        Ok(Self { access: Some(Access::open(settings)?), ..self })
+    }
+
+    /// Says what the indexes of outcomes mean; once, before the first of them.
+    pub(crate) fn set_names(&self, names: Names) {
+        let _ = self.names.set(names);
+    }
+
+    /// The least important entries that are written.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        let level = self.level.load(Ordering::Relaxed);
+        Level::ALL.into_iter().find(|known| *known as u8 == level).unwrap_or(Level::Info)
+    }
+
+    /// Changes which entries are written, from now on.
+    pub fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
     }
 
     /// Writes at [`Level::Error`].
     pub fn error(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Error, "error", text);
+        self.write(Level::Error, text);
     }
 
     /// Writes at [`Level::Warn`].
     pub fn warn(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Warn, "warn", text);
+        self.write(Level::Warn, text);
     }
 
     /// Writes at [`Level::Info`].
     pub fn info(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Info, "info", text);
+        self.write(Level::Info, text);
     }
 
     /// Writes at [`Level::Debug`].
     pub fn debug(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Debug, "debug", text);
+        self.write(Level::Debug, text);
     }
 
     /// Writes `text` as it is, without time and level: start-up lines, tracebacks.
@@ -78,23 +165,35 @@ impl Log {
         self.errors.write(line.as_bytes());
     }
 
-    fn write(&self, level: Level, name: &str, text: fmt::Arguments<'_>) {
+    fn write(&self, level: Level, text: fmt::Arguments<'_>) {
         if level as u8 > self.level.load(Ordering::Relaxed) {
             return;
         }
-        self.lines.fetch_add(1, Ordering::Relaxed);
-        let mut line = String::with_capacity(128);
-        access_log::write_iso_time(&mut line, clock::unix_micros());
-        // Writing to a String does not fail.
-        let _ = writeln!(line, " {name} {text}");
-        self.errors.write(line.as_bytes());
+        if level > Level::Warn {
+            // What was asked for twice is told twice.
+            self.errors.write_as(level.severity(), entry(level, text).as_bytes());
+            return;
+        }
+        let text = text.to_string();
+        match self.folds.note(level, &text, Instant::now(), &mut |level, text| self.put(level, text)) {
+            Fold::Write => self.put(level, &text),
+            Fold::Count(at) => self.errors.remind(at),
+        }
+    }
+
+    fn put(&self, level: Level, text: &str) {
+        self.errors.write_as(level.severity(), entry(level, format_args!("{text}")).as_bytes());
     }
 
     /// Writes the access-log line of an exchange, if there is an access log.
     pub(crate) fn access(&self, outcome: &Outcome<'_>) {
-        if let Some(writer) = &self.access {
-            access_log::with_line(outcome, |line| {
-                writer.write(line);
+        if let Some(Access { lines, writer }) = &self.access {
+            let none = Names::default();
+            lines.with_line(outcome, self.names.get().unwrap_or(&none), |line| {
+                match writer {
+                    AccessWriter::Thread(writer) => writer.write(line),
+                    AccessWriter::Direct(writer) => writer.write(line),
+                };
             });
         }
     }
@@ -107,21 +206,61 @@ impl Log {
     /// Opens log files anew, after they were renamed.
     pub fn reopen(&self) {
         self.errors.reopen();
-        if let Some(access) = &self.access {
-            access.reopen();
+        match self.access.as_ref().map(|access| &access.writer) {
+            Some(AccessWriter::Thread(writer)) => writer.reopen(),
+            Some(AccessWriter::Direct(writer)) => writer.reopen(),
+            None => {}
         }
     }
 
-    /// Lines dropped because a disk or a reader was too slow.
-    pub fn dropped(&self) -> u64 {
-        self.errors.dropped() + self.access.as_ref().map_or(0, LineWriter::dropped)
+    /// Lines dropped because a disk or a reader was too slow: of the error log, and of the access log if there is one.
+    pub fn dropped(&self) -> (u64, Option<u64>) {
+        let access = self.access.as_ref().map(|access| match &access.writer {
+            AccessWriter::Thread(writer) => writer.dropped(),
+            AccessWriter::Direct(writer) => writer.dropped(),
+        });
+        (self.errors.dropped(), access)
     }
 
     /// Waits until everything is written, at most for `limit` each.
     pub fn flush(&self, limit: Duration) {
+        self.folds.all(Instant::now(), &mut |level, text| self.put(level, text));
         self.errors.flush(limit);
-        if let Some(access) = &self.access {
-            access.flush(limit);
+        if let Some(Access { writer: AccessWriter::Thread(writer), .. }) = &self.access {
+            writer.flush(limit);
         }
     }
+}
+
+impl Access {
+    fn open(settings: AccessLogSettings) -> io::Result<Self> {
+        let AccessLogSettings { target, format, mask, synchronous } = settings;
+        let lines = Lines { format, mask };
+        if synchronous {
+            return Ok(Self { lines, writer: AccessWriter::Direct(DirectWriter::open(target)?) });
+        }
+        let writer = LineWriter::open(target, CAPACITY)?;
+        if let Some(notice) = lines.notice() {
+            writer.set_notice(notice);
+        }
+        Ok(Self { lines, writer: AccessWriter::Thread(writer) })
+    }
+}
+
+/// Tells of repeated entries when their time is over.
+fn reminder(folds: &Arc<Folds>) -> Reminder {
+    let folds = Arc::clone(folds);
+    Box::new(move |write| {
+        folds.due(Instant::now(), &mut |level, text| {
+            write(level.severity(), entry(level, format_args!("{text}")).as_bytes());
+        })
+    })
+}
+
+fn entry(level: Level, text: fmt::Arguments<'_>) -> String {
+    let mut line = String::with_capacity(128);
+    access_log::write_iso_time(&mut line, clock::unix_micros());
+    // Writing to a String does not fail.
+    let _ = writeln!(line, " {} {text}", level.name());
+    line
 }

@@ -9,7 +9,6 @@ use maitred_stats::{Counter, Times};
 use crate::ids::RequestId;
 
 /// How an exchange ended.
-#[allow(dead_code, reason = "formats of the access log read all of it")]
 pub(crate) struct Outcome<'a> {
     pub(crate) head: &'a RequestHead,
     pub(crate) id: RequestId<'a>,
@@ -25,6 +24,13 @@ pub(crate) struct Outcome<'a> {
     pub(crate) end: End,
 }
 
+impl Outcome<'_> {
+    /// The pattern of its route, which nothing brings here yet.
+    pub(crate) fn route(&self) -> Option<&str> {
+        None
+    }
+}
+
 /// Who ended it, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -34,6 +40,17 @@ pub(crate) enum End {
     PeerGone,
     /// The application ended it in the middle, or sent less than it declared.
     Cut,
+}
+
+impl End {
+    /// As in the access log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::PeerGone => "peer-gone",
+            Self::Cut => "cut",
+        }
+    }
 }
 
 /// Counts since the start of the server.

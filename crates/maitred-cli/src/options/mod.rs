@@ -3,6 +3,7 @@
 
 mod application;
 mod insight;
+mod logs;
 mod process;
 mod requests;
 mod serving;
@@ -11,11 +12,13 @@ mod threads;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use maitred_server::{Overflow, Strategy};
+use maitred_server::access_log::{Format, Mask};
+use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;
 use crate::host::Interface;
-use crate::value::{self, AccessLog, BadValue, ListenAddress, LogLevel, Mount, Spans};
+use crate::logs::{self as log_values, LogPlace};
+use crate::value::{self, BadValue, ListenAddress, LogLevel, Mount, Spans};
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
 #[derive(Clone, Copy)]
@@ -70,7 +73,11 @@ pub(crate) enum Kind {
     UrlPathOrNone(Field<Option<String>>),
     Bytes(Field<u64>),
     Folder(Field<PathBuf>),
-    AccessLog(Field<AccessLog>),
+    AccessLog(Field<LogPlace>),
+    ErrorLog(Field<LogPlace>),
+    LogFormat(Field<Format>),
+    Mask(Field<Option<Mask>>),
+    Period(Field<Option<Period>>),
     Level(Field<LogLevel>),
     Interface(Field<Interface>),
     Overflow(Field<Overflow>),
@@ -102,6 +109,14 @@ pub(crate) const MAX_POLL_GROUPS: usize = 128;
 /// The most requests of a thread: more are meant as 'never', which is 0.
 pub(crate) const MAX_THREAD_REQUESTS: usize = 1_000_000_000;
 
+/// Closed log files: a year of hours.
+pub(crate) const MAX_LOG_FILES: usize = 10_000;
+/// Their age in days: a century.
+pub(crate) const MAX_LOG_DAYS: usize = 36_500;
+
+const PERIODS: &[(&str, Option<Period>)] =
+    &[("off", None), ("hourly", Some(Period::Hour)), ("daily", Some(Period::Day))];
+
 const LEVELS: &[(&str, LogLevel)] = &[
     ("error", LogLevel::Error),
     ("warn", LogLevel::Warn),
@@ -120,7 +135,7 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 8] = [
+const TABLES: [&[Definition]; 9] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
@@ -128,6 +143,7 @@ const TABLES: [&[Definition]; 8] = [
     application::OPTIONS,
     requests::OPTIONS,
     insight::OPTIONS,
+    logs::OPTIONS,
     process::OPTIONS,
 ];
 
@@ -198,7 +214,11 @@ impl Definition {
             Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
             Kind::Folder(field) => *field(config) = value::folder(text)?,
-            Kind::AccessLog(field) => *field(config) = value::access_log(text)?,
+            Kind::AccessLog(field) => *field(config) = log_values::access_place(text)?,
+            Kind::ErrorLog(field) => *field(config) = log_values::error_place(text)?,
+            Kind::LogFormat(field) => *field(config) = log_values::format(text)?,
+            Kind::Mask(field) => *field(config) = log_values::mask(text)?,
+            Kind::Period(field) => *field(config) = choice(text, PERIODS)?,
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
             Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
             Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
@@ -227,7 +247,10 @@ impl Definition {
             Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
             Kind::Folder(field) => quoted(&field(config).display().to_string()),
-            Kind::AccessLog(field) => quoted(&field(config).to_string()),
+            Kind::AccessLog(field) | Kind::ErrorLog(field) => quoted(&field(config).to_string()),
+            Kind::LogFormat(field) => quoted(&field(config).to_string()),
+            Kind::Mask(field) => quoted(&log_values::show_mask(*field(config))),
+            Kind::Period(field) => quoted(word(*field(config), PERIODS)),
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
             Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
             Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
@@ -253,12 +276,18 @@ impl Definition {
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
-            Kind::AccessLog(_) => "off, - or a path".to_owned(),
+            Kind::AccessLog(_) => {
+                "off, - (standard output), stderr, syslog, syslog:HOST:PORT or a path".to_owned()
+            }
+            Kind::ErrorLog(_) => "stderr, stdout, syslog, syslog:HOST:PORT or a path".to_owned(),
+            Kind::LogFormat(_) => "default, common, combined, times, json, or text with fields".to_owned(),
+            Kind::Mask(_) => "off, on, or two numbers, to 32 and to 128".to_owned(),
             Kind::Level(_)
             | Kind::Interface(_)
             | Kind::Overflow(_)
             | Kind::Spans(_)
             | Kind::Strategy(_)
+            | Kind::Period(_)
             | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
             Kind::Pools => "a name, and keys with their values behind commas".to_owned(),
             Kind::Switch(_) => "true or false".to_owned(),

@@ -1,4 +1,4 @@
-//! The process: its end, its logs, its configuration.
+//! The process: its end, its configuration.
 
 use super::{Definition, Kind, Reach};
 
@@ -13,26 +13,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "the process stays this much longer at most; for the end of an ASGI application some seconds more",
         worst: "longer than the supervisor's own limit: it kills the process first (systemd 90 s, \
                 Kubernetes 30 s)",
-    },
-    Definition {
-        name: "access-log",
-        placeholder: "off|-|PATH",
-        kind: Kind::AccessLog(|config| &mut config.access_log),
-        default: &["off"],
-        reach: Reach::Everywhere,
-        summary: "A line for each request: nowhere, to standard output, or appended to a file.",
-        cost: "some CPU and a write for each request",
-        worst: "a reader that does not keep up loses lines, never requests",
-    },
-    Definition {
-        name: "log-level",
-        placeholder: "error|warn|info|debug",
-        kind: Kind::Level(|config| &mut config.log_level),
-        default: &["info"],
-        reach: Reach::Everywhere,
-        summary: "How much the error log on standard error says.",
-        cost: "a line for each refused request from info on, for each broken connection at debug",
-        worst: "error: what an application does wrong without losing anything is not seen",
     },
     Definition {
         name: "config",

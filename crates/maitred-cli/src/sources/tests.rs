@@ -212,7 +212,7 @@ fn the_command_line_in_its_forms() {
     ]);
     assert_eq!(loaded.command, Command::Check);
     assert!(loaded.config.listing);
-    assert_eq!(loaded.config.access_log, crate::AccessLog::Stdout);
+    assert_eq!(loaded.config.access_log, crate::LogPlace::Stdout);
     assert_eq!(loaded.config.pool.max_threads, 4);
     assert_eq!(case.loaded(&["--", "-x"]).config.application.as_deref(), Some("-x"));
     assert_eq!(case.loaded(&["a:b", "--version"]).command, Command::Version);

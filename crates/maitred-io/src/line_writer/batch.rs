@@ -1,5 +1,7 @@
 //! Lines in one piece of memory, and how far they are written.
 
+use super::Severity;
+
 /// Most bytes handed to one write(2), unless a single line is longer. It bounds what one call can keep blocked, and is
 /// the size of a pipe's buffer (pipe(7)).
 const MAX_CHUNK: usize = 64 * 1024;
@@ -8,8 +10,9 @@ const MAX_CHUNK: usize = 64 * 1024;
 #[derive(Clone, Copy)]
 struct End {
     at: usize,
-    /// 0 for a line; for a notice the number of lines it tells of.
-    missing: u64,
+    /// 0 for a line; for a notice the number of lines it tells of, or as many as there are numbers.
+    missing: u32,
+    severity: Severity,
 }
 
 /// Lines to be written in order. `sent` bytes are written, and with them the first `done` lines entirely.
@@ -45,16 +48,20 @@ impl Batch {
         self.done == self.ends.len()
     }
 
-    pub(super) fn push(&mut self, line: &[u8]) {
-        self.push_notice(line, 0);
+    pub(super) fn push(&mut self, severity: Severity, line: &[u8]) {
+        self.append(line, 0, severity);
     }
 
     pub(super) fn push_notice(&mut self, line: &[u8], missing: u64) {
+        self.append(line, u32::try_from(missing).unwrap_or(u32::MAX), Severity::Warning);
+    }
+
+    fn append(&mut self, line: &[u8], missing: u32, severity: Severity) {
         self.bytes.extend_from_slice(line);
         if !line.ends_with(b"\n") {
             self.bytes.push(b'\n');
         }
-        self.ends.push(End { at: self.bytes.len(), missing });
+        self.ends.push(End { at: self.bytes.len(), missing, severity });
     }
 
     /// What to write next: whole lines (the first perhaps begun already), at most `MAX_CHUNK` bytes if that is at
@@ -64,6 +71,18 @@ impl Batch {
         let fitting = left.partition_point(|end| end.at - self.sent <= MAX_CHUNK);
         let end = left.get(fitting.max(1) - 1).map_or(self.sent, |end| end.at);
         &self.bytes[self.sent..end]
+    }
+
+    /// The next line alone, with its line feed.
+    pub(super) fn next_line(&self) -> (Severity, &[u8]) {
+        self.ends
+            .get(self.done)
+            .map_or((Severity::Info, &[]), |end| (end.severity, &self.bytes[self.line_start()..end.at]))
+    }
+
+    /// Whether no line is written in part.
+    pub(super) fn is_between_lines(&self) -> bool {
+        self.sent == self.line_start()
     }
 
     /// Notes that `written` more bytes are written; returns how many lines and notices that completes.
@@ -84,7 +103,7 @@ impl Batch {
         let left = &self.ends[self.done..];
         let entries = left.len() as u64;
         let lines = left.iter().filter(|end| end.missing == 0).count() as u64;
-        let unreported = left.iter().map(|end| end.missing).sum();
+        let unreported = left.iter().map(|end| u64::from(end.missing)).sum();
         self.clear();
         Lost { entries, lines, unreported }
     }
@@ -112,7 +131,7 @@ mod tests {
         let mut batch = Batch::default();
         let line = vec![b'x'; MAX_CHUNK / 2 - 1];
         for _ in 0..3 {
-            batch.push(&line);
+            batch.push(Severity::Info, &line);
         }
         assert_eq!(batch.chunk().len(), MAX_CHUNK);
         assert_eq!(batch.advance(MAX_CHUNK), 2);
@@ -125,16 +144,16 @@ mod tests {
     #[test]
     fn a_line_longer_than_a_chunk_is_one_chunk() {
         let mut batch = Batch::default();
-        batch.push(&vec![b'x'; 3 * MAX_CHUNK]);
-        batch.push(b"y");
+        batch.push(Severity::Info, &vec![b'x'; 3 * MAX_CHUNK]);
+        batch.push(Severity::Info, b"y");
         assert_eq!(batch.chunk().len(), 3 * MAX_CHUNK + 1);
     }
 
     #[test]
     fn a_partly_written_line_is_repeated_after_a_rewind() {
         let mut batch = Batch::default();
-        batch.push(b"one");
-        batch.push(b"two\n");
+        batch.push(Severity::Info, b"one");
+        batch.push(Severity::Info, b"two\n");
         assert_eq!(batch.advance(6), 1);
         assert_eq!(batch.chunk(), b"o\n");
         batch.rewind();
@@ -144,9 +163,9 @@ mod tests {
     #[test]
     fn what_is_lost_is_counted_once() {
         let mut batch = Batch::default();
-        batch.push(b"one");
+        batch.push(Severity::Info, b"one");
         batch.push_notice(b"12 missing", 12);
-        batch.push(b"two");
+        batch.push(Severity::Info, b"two");
         assert_eq!(batch.advance(5), 1);
         let lost = batch.lose();
         assert_eq!((lost.entries, lost.lines, lost.unreported), (2, 1, 12));

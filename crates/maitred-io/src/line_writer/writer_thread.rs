@@ -4,21 +4,21 @@
 //!   take ── nothing to do ──► wait for work
 //!    │ ▲
 //!    ▼ └──────────── all written ◄──┐
-//!   send ──► write(2) ──────────────┤ written in part: again
-//!    ▲          ├─ EAGAIN: poll(2), then again
-//!    │          ├─ EPIPE: lose the batch, pause
-//!    └─ pause ◄─┴─ other errors
+//!   send ──► rotate ──► write(2) ───┤ written in part: again
+//!    ▲                    ├─ EAGAIN: poll(2), then again
+//!    │                    ├─ EPIPE: lose the batch, pause
+//!    └─────── pause ◄─────┴─ other errors
 //! ```
 
 use super::batch::Batch;
-use super::{Reopen, Shared, State};
+use super::sink::Sink;
+use super::{Notice, Shared, State};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// First and longest pause after an error; doubled each time. The longest bounds both the load of a broken target
 /// (one call a second) and the time until a repaired one is noticed.
@@ -28,16 +28,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to wait for a non-blocking descriptor before the requests of others are looked at again.
 const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-pub(super) fn start(shared: Arc<Shared>, file: OwnedFd, target: Reopen) -> io::Result<()> {
-    let thread = WriterThread { shared, file, target, batch: Batch::default(), pause: PAUSE_MIN };
+pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
+    let thread = WriterThread { shared, sink, batch: Batch::default(), pause: PAUSE_MIN };
     std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run())?;
     Ok(())
 }
 
 struct WriterThread {
     shared: Arc<Shared>,
-    file: OwnedFd,
-    target: Reopen,
+    sink: Sink,
     /// The lines being written.
     batch: Batch,
     pause: Duration,
@@ -55,6 +54,7 @@ impl WriterThread {
         self.batch.clear();
         loop {
             self.reopen_if_asked();
+            self.remind_if_due();
             let mut state = self.shared.lock();
             state.in_flight = 0;
             if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
@@ -69,8 +69,38 @@ impl WriterThread {
                 return false;
             }
             if state.reopened == state.reopen_asked {
-                drop(self.shared.work.wait(state).unwrap_or_else(PoisonError::into_inner));
+                let work = &self.shared.work;
+                match state.remind_at.map(|at| at.saturating_duration_since(Instant::now())) {
+                    None => drop(work.wait(state).unwrap_or_else(PoisonError::into_inner)),
+                    Some(left) => {
+                        drop(work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner));
+                    }
+                }
             }
+        }
+    }
+
+    /// Calls the reminder when its time has come, or at the end; without the lock, as it has one of its own.
+    fn remind_if_due(&self) {
+        let Some(reminder) = &self.shared.reminder else { return };
+        {
+            let mut state = self.shared.lock();
+            let is_due = |at: Instant| state.closing || at <= Instant::now();
+            if !state.remind_at.is_some_and(is_due) {
+                return;
+            }
+            state.remind_at = None;
+        }
+        let again = reminder(&mut |severity, line| {
+            self.shared.lock().accept(severity, line);
+        });
+        let mut state = self.shared.lock();
+        state.remind_at = match (state.remind_at, again) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if state.closing {
+            state.remind_at = None;
         }
     }
 
@@ -78,7 +108,8 @@ impl WriterThread {
     fn send(&mut self) {
         let mut said_writable = false;
         while !self.batch.is_empty() {
-            let result = rustix::io::write(&self.file, self.batch.chunk());
+            self.rotate_if_due();
+            let result = self.sink.write(&self.batch);
             self.shared.writes.fetch_add(1, Relaxed);
             match result {
                 Ok(written @ 1..) => {
@@ -95,6 +126,18 @@ impl WriterThread {
                 Err(error) => self.note_failure(error),
             }
             self.reopen_if_asked();
+        }
+    }
+
+    /// Between two lines; what cannot be rotated goes on as it is, and the log says so.
+    fn rotate_if_due(&mut self) {
+        if self.batch.is_between_lines()
+            && let Err(error) = self.sink.rotate_if_due(self.batch.chunk().len())
+        {
+            let mut state = self.shared.lock();
+            let text = (state.notice)(Notice::NotRotated(error.raw_os_error()));
+            state.pending.push_notice(text.as_bytes(), 0);
+            state.accepted += 1;
         }
     }
 
@@ -137,7 +180,8 @@ impl WriterThread {
 
     /// Waits until a non-blocking descriptor takes bytes or has an error, or a second is over. Whether it does.
     fn wait_writable(&self) -> bool {
-        let mut descriptors = [PollFd::new(&self.file, PollFlags::OUT)];
+        let Some(descriptor) = self.sink.descriptor() else { return false };
+        let mut descriptors = [PollFd::new(descriptor, PollFlags::OUT)];
         rustix::event::poll(&mut descriptors, Some(&POLL_LIMIT)) != Ok(0)
     }
 
@@ -150,12 +194,11 @@ impl WriterThread {
             }
             state.reopen_asked
         };
-        let opened = self.target.open();
+        let opened = self.sink.reopen();
         let mut state = self.shared.lock();
         match opened {
-            Ok(None) => {}
-            Ok(Some(file)) => {
-                self.file = file;
+            Ok(false) => {}
+            Ok(true) => {
                 self.batch.rewind();
                 self.pause = PAUSE_MIN;
                 state.failure = None;

@@ -39,6 +39,9 @@ impl Group {
                 Value::Counter(self.groups.all().map(|group| group.scheduler.migrations()).sum()),
             ),
         ];
+        for metric in self.dropped_lines() {
+            metrics.push(metric);
+        }
         let pools = self.pool_figures();
         let names: Vec<_> = pools.iter().map(|pool| [("pool", &*pool.name)]).collect();
         for (name, help, value) in OF_POOLS {
@@ -79,6 +82,19 @@ impl Group {
             metrics.extend(queues.iter().zip(labels.iter().map(<[_; 1]>::as_slice)).map(of_one));
         }
         exposition::write(&metrics, format, out);
+    }
+
+    /// Lines that a slow target of a log has cost.
+    fn dropped_lines(&self) -> impl Iterator<Item = Metric<'static>> + use<> {
+        let (errors, access) = self.site.log.dropped();
+        let of_log = |labels, dropped| Metric {
+            name: "maitred_log_dropped_total",
+            help: "Lines of a log that could not be written and are missing there.",
+            labels,
+            value: Value::Counter(dropped),
+        };
+        let access = access.map(|dropped| of_log(&[("log", "access")], dropped));
+        access.into_iter().chain([of_log(&[("log", "error")], errors)])
     }
 
     /// The figures of all pools: of the default one each group has a part, of the others all have the whole.

@@ -1,0 +1,270 @@
+//! Formats of the access log: text with fields in it, as `$name` or `${name}`; `$$` is a dollar sign.
+//!
+//! Read once into pieces. A format that begins with a brace is JSON, and what a client sent is escaped for that.
+
+use std::fmt;
+
+use maitred_stats::Span;
+
+/// Formats with a name.
+const NAMED: &[(&str, &str)] = &[
+    (
+        "default",
+        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
+         \"$http_user_agent\" $total$ended_mark",
+    ),
+    ("common", "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent"),
+    (
+        "combined",
+        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"",
+    ),
+    (
+        "times",
+        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
+         \"$http_user_agent\" id=$request_id pool=$pool listener=$listener route=\"$route\" ended=$ended start=$start \
+         accept=$accept queue=$queue gate=$gate filter=$filter run=$run write=$write total=$total",
+    ),
+    (
+        "json",
+        "{\"start\":$start,\"time\":\"$start_iso\",\"id\":\"$request_id\",\"remote\":\"$remote_addr\",\
+         \"method\":\"$request_method\",\"target\":\"$request_uri\",\"protocol\":\"$server_protocol\",\
+         \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
+         \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
+         \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
+         \"write\":$write,\"total\":$total}",
+    ),
+];
+
+const FIELDS: &[(&str, Field)] = &[
+    ("remote_addr", Field::RemoteAddress),
+    ("remote_port", Field::RemotePort),
+    ("time_local", Field::LocalTime),
+    ("request", Field::Request),
+    ("request_method", Field::Method),
+    ("request_uri", Field::Target),
+    ("path", Field::Path),
+    ("args", Field::Query),
+    ("server_protocol", Field::Protocol),
+    ("host", Field::Host),
+    ("status", Field::Status),
+    ("body_bytes_sent", Field::BodyBytes),
+    ("request_id", Field::RequestId),
+    ("route", Field::Route),
+    ("pool", Field::Pool),
+    ("listener", Field::Listener),
+    ("ended", Field::Ended),
+    ("ended_mark", Field::EndedMark),
+    ("start", Field::Start),
+    ("start_iso", Field::StartIso),
+    ("accept", Field::Span(Span::Accept)),
+    ("queue", Field::Span(Span::Queue)),
+    ("gate", Field::Span(Span::Gate)),
+    ("filter", Field::Span(Span::Filter)),
+    ("run", Field::Span(Span::Run)),
+    ("write", Field::Span(Span::Write)),
+    ("total", Field::Total),
+];
+
+/// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
+const HEADER: &str = "http_";
+
+/// Something of a request and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    RemoteAddress,
+    RemotePort,
+    LocalTime,
+    Request,
+    Method,
+    Target,
+    Path,
+    Query,
+    Protocol,
+    Host,
+    Status,
+    BodyBytes,
+    RequestId,
+    Route,
+    Pool,
+    Listener,
+    Ended,
+    EndedMark,
+    Start,
+    StartIso,
+    Span(Span),
+    Total,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(Box<[u8]>),
+    Field(Field),
+    /// A field of the request's head.
+    Header(Box<str>),
+}
+
+/// How what a client sent is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escape {
+    Text,
+    Json,
+}
+
+/// A format of the access log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    text: String,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) escape: Escape,
+    pub(super) has_local_time: bool,
+}
+
+/// Why a text is no format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadFormat {
+    /// There is nothing in it.
+    Empty,
+    /// It is neither a name nor has it a field.
+    NoField(String),
+    /// There is no field of this name.
+    UnknownField(String),
+    /// A dollar sign without a name behind it, at this byte.
+    NoName(usize),
+    /// It would be more than one line.
+    ControlCharacter,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self { text: "default".to_owned(), ..Self::compile(NAMED[0].1).unwrap_or_else(|_| Self::empty()) }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Format {
+    /// The names of formats.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// The names of fields, without the dollar sign; `http_` and the name of a request field is one too.
+    pub fn fields() -> impl Iterator<Item = &'static str> {
+        FIELDS.iter().map(|(name, _)| *name).chain(["http_referer", "http_user_agent"])
+    }
+
+    /// The name of a format, or text with fields in it.
+    ///
+    /// # Errors
+    /// See [`BadFormat`].
+    pub fn parse(text: &str) -> Result<Self, BadFormat> {
+        if let Some((_, named)) = NAMED.iter().find(|(name, _)| *name == text) {
+            return Self::compile(named).map(|format| Self { text: text.to_owned(), ..format });
+        }
+        let format = Self::compile(text)?;
+        match format.pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+            true => Err(BadFormat::NoField(text.to_owned())),
+            false => Ok(format),
+        }
+    }
+
+    fn empty() -> Self {
+        Self { text: String::new(), pieces: Vec::new(), escape: Escape::Text, has_local_time: false }
+    }
+
+    fn compile(text: &str) -> Result<Self, BadFormat> {
+        if text.is_empty() {
+            return Err(BadFormat::Empty);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(BadFormat::ControlCharacter);
+        }
+        let escape = if text.starts_with('{') { Escape::Json } else { Escape::Text };
+        let mut format = Self { text: text.to_owned(), escape, ..Self::empty() };
+        let mut rest = text;
+        while let Some(dollar) = rest.find('$') {
+            format.push_text(&rest[..dollar]);
+            let after = &rest[dollar + 1..];
+            if let Some(after) = after.strip_prefix('$') {
+                format.push_text("$");
+                rest = after;
+                continue;
+            }
+            let (name, after) = name_of(after).ok_or(BadFormat::NoName(text.len() - rest.len() + dollar))?;
+            format.push_field(name)?;
+            rest = after;
+        }
+        format.push_text(rest);
+        Ok(format)
+    }
+
+    fn push_text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(before)) => *before = [before, text.as_bytes()].concat().into(),
+            _ => self.pieces.push(Piece::Text(text.as_bytes().into())),
+        }
+    }
+
+    fn push_field(&mut self, name: &str) -> Result<(), BadFormat> {
+        let known = FIELDS.iter().find(|(known, _)| *known == name);
+        let piece = match (known, name.strip_prefix(HEADER)) {
+            (Some((_, field)), _) => Piece::Field(*field),
+            (None, Some(header)) if !header.is_empty() => Piece::Header(header.replace('_', "-").into()),
+            _ => return Err(BadFormat::UnknownField(name.to_owned())),
+        };
+        self.has_local_time |= piece == Piece::Field(Field::LocalTime);
+        self.pieces.push(piece);
+        Ok(())
+    }
+}
+
+/// The name at the beginning of what stands behind a dollar sign, and the rest.
+fn name_of(text: &str) -> Option<(&str, &str)> {
+    if let Some(inner) = text.strip_prefix('{') {
+        return inner.split_once('}').filter(|(name, _)| !name.is_empty());
+    }
+    let is_end = |character: char| !character.is_ascii_alphanumeric() && character != '_';
+    let end = text.find(is_end).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_with_a_name_are_valid() {
+        for name in Format::names() {
+            let format = Format::parse(name).expect(name);
+            assert_eq!(format.to_string(), name);
+            assert_eq!(format.escape == Escape::Json, name == "json");
+        }
+        assert_eq!(Format::default(), Format::parse("default").unwrap());
+    }
+
+    #[test]
+    fn fields_stand_in_text() {
+        let format = Format::parse("a${status}b$$c $http_x_y-").unwrap();
+        let text = |text: &str| Piece::Text(text.as_bytes().into());
+        assert_eq!(
+            format.pieces,
+            [text("a"), Piece::Field(Field::Status), text("b$c "), Piece::Header("x-y".into()), text("-")]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(Format::parse(""), Err(BadFormat::Empty));
+        assert_eq!(Format::parse("combind"), Err(BadFormat::NoField("combind".to_owned())));
+        assert_eq!(Format::parse("$status $statsu"), Err(BadFormat::UnknownField("statsu".to_owned())));
+        assert_eq!(Format::parse("$http_"), Err(BadFormat::UnknownField("http_".to_owned())));
+        assert_eq!(Format::parse("$status $"), Err(BadFormat::NoName(8)));
+        assert_eq!(Format::parse("a $$ ${x"), Err(BadFormat::NoName(5)));
+        assert_eq!(Format::parse("$status\n"), Err(BadFormat::ControlCharacter));
+    }
+}

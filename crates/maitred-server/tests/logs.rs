@@ -1,0 +1,176 @@
+//! Logs of a running server: what is in them, and targets that take nothing.
+
+mod harness;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_runtime::Exchange;
+use maitred_server::access_log::{Format, Mask};
+use maitred_server::{AccessLogSettings, Level, Log, LogTarget, Routes, Settings};
+
+use harness::{PATIENCE, Running, connect, get, read_response, start, text, wait_until};
+
+fn logged(log: Log) -> Running {
+    let routes = Routes::new().with_application(Arc::new(|exchange: Exchange| text(exchange, "hello")));
+    let mut settings = Settings::new(routes, Arc::new(log));
+    // One after the other also where the lines are made, which is after the answer has been sent.
+    settings.pool.limits.max_threads = 1;
+    settings.listeners.push("127.0.0.1:0".parse().expect("an address"));
+    start(settings)
+}
+
+fn with_access(settings: AccessLogSettings) -> Log {
+    let log = Log::open(Level::Info, LogTarget::Path("/dev/null".into()), None).expect("the log opens");
+    log.with_access(settings).expect("the access log opens")
+}
+
+fn numbered(stream: &mut TcpStream, number: usize) {
+    stream.write_all(&get(&format!("/{number}/{}", "x".repeat(400)))).expect("the server takes the request");
+    assert_eq!(read_response(stream).1, b"hello");
+}
+
+fn dropped(server: &Running) -> u64 {
+    let metrics = server.server.metrics();
+    let start = "maitred_log_dropped_total{log=\"access\"} ";
+    let value = metrics.lines().find_map(|line| line.strip_prefix(start));
+    value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
+}
+
+/// Reads lines until that of `last`: the numbers that are there, and how many are told to be missing. Each gap is told
+/// of where it is.
+fn check_order(lines: impl Iterator<Item = String>, last: usize) -> u64 {
+    let (mut next, mut told) = (0, 0);
+    for line in lines {
+        if let Some(rest) = line.strip_prefix("maitred: ") {
+            let missing: usize = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            next += missing;
+            told += missing as u64;
+            continue;
+        }
+        let number = line.split('/').nth(1).and_then(|n| n.parse::<usize>().ok());
+        assert_eq!(number, Some(next), "{line}");
+        next += 1;
+        if number == Some(last) {
+            return told;
+        }
+    }
+    panic!("the line of {last} is missing");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_stops_no_request_and_shows_every_gap() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let settings = AccessLogSettings {
+        format: Format::parse("$request_uri").expect("a format"),
+        ..AccessLogSettings::new(LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))))
+    };
+    let server = logged(with_access(settings));
+    let mut stream = connect(server.address);
+    let mut sent = 0;
+    while dropped(&server) < 10 {
+        for _ in 0..100 {
+            numbered(&mut stream, sent);
+            sent += 1;
+        }
+    }
+    // A reader comes: what is sent from now on arrives, as soon as there is room.
+    let (line, lines) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for text in BufReader::new(read).lines() {
+            let _ = line.send(text.expect("a line"));
+        }
+    });
+    let missing = dropped(&server);
+    let mut at_last = missing;
+    for attempt in 0.. {
+        assert!(attempt < 100_000, "nothing is accepted");
+        let before = dropped(&server);
+        numbered(&mut stream, sent);
+        sent += 1;
+        server.server.log().flush(PATIENCE);
+        at_last = dropped(&server);
+        if at_last == before {
+            break;
+        }
+    }
+    let told = check_order(lines.iter().take(sent + 100), sent - 1);
+    assert_eq!(told, at_last);
+    drop(server);
+    reader.join().expect("the log is closed");
+}
+
+#[test]
+fn a_full_disk_stops_no_request_and_the_lines_are_there_when_there_is_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (link, path) = (folder.path().join("link"), folder.path().join("log"));
+    std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+    let settings = AccessLogSettings {
+        format: Format::parse("$request_uri").expect("a format"),
+        ..AccessLogSettings::new(LogTarget::Path(link.clone()))
+    };
+    let server = logged(with_access(settings));
+    let mut stream = connect(server.address);
+    let mut sent = 0;
+    while dropped(&server) < 10 {
+        numbered(&mut stream, sent);
+        sent += 1;
+    }
+    std::fs::remove_file(&link).expect("the link");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    server.server.log().reopen();
+    server.server.log().flush(PATIENCE);
+    numbered(&mut stream, sent);
+    wait_until("the line is accepted", || {
+        server.server.log().flush(Duration::from_secs(1));
+        std::fs::read_to_string(&path).is_ok_and(|all| all.contains(&format!("/{sent}/")))
+    });
+    let all = std::fs::read_to_string(&path).expect("a log");
+    assert_eq!(check_order(all.lines().map(str::to_owned), sent), dropped(&server));
+}
+
+#[test]
+fn lines_have_the_names_of_pools_and_listeners_and_no_whole_addresses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let settings = AccessLogSettings {
+        format: Format::parse("$remote_addr $pool $status $ended").expect("a format"),
+        mask: Some(Mask::default()),
+        synchronous: true,
+        ..AccessLogSettings::new(LogTarget::Path(path.clone()))
+    };
+    let server = logged(with_access(settings));
+    numbered(&mut connect(server.address), 1);
+    wait_until("the line is written", || {
+        std::fs::read_to_string(&path).is_ok_and(|all| all == "127.0.0.0 default 200 complete\n")
+    });
+}
+
+#[test]
+fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let log = Log::open(Level::Info, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
+        .expect("the log opens");
+    for _ in 0..1000 {
+        log.error(format_args!("the same"));
+    }
+    // What an operator asked for is told each time.
+    log.info(format_args!("done"));
+    log.info(format_args!("done"));
+    log.debug(format_args!("not seen"));
+    log.set_level(Level::Debug);
+    assert_eq!(log.level(), Level::Debug);
+    log.debug(format_args!("seen"));
+    log.set_level(Level::Error);
+    log.warn(format_args!("not seen either"));
+    log.flush(PATIENCE);
+    drop(log);
+    let lines: Vec<String> = BufReader::new(read).lines().map(|line| line.expect("a line")).collect();
+    let texts: Vec<&str> = lines.iter().map(|line| line.split_once(' ').expect("a time").1).collect();
+    assert_eq!(texts[..4], ["error the same", "info done", "info done", "debug seen"]);
+    assert!(texts[4].starts_with("error 999 times more in the last "), "{texts:?}");
+    assert!(texts[4].ends_with(" s: the same") && texts.len() == 5, "{texts:?}");
+}
