@@ -88,6 +88,8 @@ pub struct Config {
     pub access_log_sync: bool,
     /// Where the error log goes.
     pub error_log: LogPlace,
+    /// Whether an entry says how each request got its thread.
+    pub dispatch_trace: bool,
     /// How long a log file lasts.
     pub log_rotate: Option<Period>,
     /// How long it becomes, in bytes; zero for no limit.
@@ -138,6 +140,7 @@ impl Default for Config {
             access_log_mask: None,
             access_log_sync: false,
             error_log: LogPlace::default(),
+            dispatch_trace: false,
             log_rotate: None,
             log_rotate_size: 0,
             log_keep: 0,

@@ -16,6 +16,7 @@ mod pools;
 mod problem;
 mod reference;
 mod reload;
+mod report;
 mod run;
 mod sources;
 mod value;
@@ -32,7 +33,7 @@ pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{BadListenAddress, ListenAddress, LogLevel, Mount};
 
-use sources::command_line::Command;
+use sources::command_line::{Command, REPORT};
 use sources::{Inputs, Loaded};
 
 /// The command ended as it should.
@@ -48,6 +49,10 @@ pub const EXIT_USAGE: u8 = 2;
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
+        // It serves nothing, and takes none of the options.
+        if let Some((_, arguments)) = inputs.arguments.split_first().filter(|(first, _)| *first == REPORT) {
+            return report::report(arguments).map(|text| print(&text));
+        }
         let loaded = sources::load(&inputs)?;
         // SIGHUP has them read again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);

@@ -158,6 +158,7 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
             .map_err(|error| not_opened("access-log", &config.access_log, &error, origins))?,
         None => log,
     };
+    log.set_trace(config.dispatch_trace);
     Ok(Arc::new(log))
 }
 

@@ -34,6 +34,7 @@ Usage: maitred [check] [APPLICATION] [OPTIONS]
   maitred path/to/app.py     the object app or application in a file (or path/to/app.py:name)
   maitred folder/            the static files of a folder
   maitred check ...          print the merged configuration and where each value came from
+  maitred report LOG...      tell from access logs where the time went (report --help)
 ";
 
 fn paragraphs(definition: &Definition) -> Vec<String> {
@@ -148,7 +149,8 @@ and lists are replaced whole, never joined:
 
 A pool of threads, `[pool.NAME]`, is merged key by key; its rules are a list. See [threads](threads.md).
 
-`maitred check`, with the same arguments, prints the merged configuration and where each value came from.
+`maitred check`, with the same arguments, prints the merged configuration and where each value came from. `maitred report` reads
+[access logs](logs.md#reports).
 
 ```toml
 # maitred.toml

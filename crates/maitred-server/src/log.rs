@@ -5,14 +5,16 @@ mod fold;
 
 use std::fmt::{self, Write as _};
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
 use maitred_io::line_writer::{DirectWriter, LineWriter, Reminder, Severity, Target};
+use maitred_stats::Span;
 
 use crate::access_log::{self, Format, Lines, Mask, Names};
+use crate::dispatch::Trace;
 use crate::outcome::Outcome;
 use fold::{Fold, Folds};
 
@@ -85,6 +87,7 @@ pub struct Log {
     folds: Arc<Folds>,
     access: Option<Access>,
     names: OnceLock<Names>,
+    traces: AtomicBool,
 }
 
 struct Access {
@@ -106,7 +109,14 @@ impl Log {
         let folds = Arc::<Folds>::default();
         let errors = LineWriter::open_with(errors, CAPACITY, Some(reminder(&folds)))?;
         let level = AtomicU8::new(level as u8);
-        let log = Self { level, errors, folds, access: None, names: OnceLock::new() };
+        let log = Self {
+            level,
+            errors,
+            folds,
+            access: None,
+            names: OnceLock::new(),
+            traces: AtomicBool::new(false),
+        };
         match access {
             Some(target) => log.with_access(AccessLogSettings::new(target)),
             None => Ok(log),
@@ -171,7 +181,7 @@ impl Log {
         }
         if level > Level::Warn {
             // What was asked for twice is told twice.
-            self.errors.write_as(level.severity(), entry(level, text).as_bytes());
+            self.errors.write_as(level.severity(), entry(level.name(), text).as_bytes());
             return;
         }
         let text = text.to_string();
@@ -182,7 +192,41 @@ impl Log {
     }
 
     fn put(&self, level: Level, text: &str) {
-        self.errors.write_as(level.severity(), entry(level, format_args!("{text}")).as_bytes());
+        self.errors.write_as(level.severity(), entry(level.name(), format_args!("{text}")).as_bytes());
+    }
+
+    /// Switches the dispatch trace on or off: an entry for each request that a handler answers, whatever the level, with
+    /// what its pool was like when a thread got it.
+    pub fn set_trace(&self, on: bool) {
+        self.traces.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the dispatch trace is on.
+    #[must_use]
+    pub fn traces(&self) -> bool {
+        self.traces.load(Ordering::Relaxed)
+    }
+
+    /// Writes the entry of the dispatch trace of an exchange.
+    pub(crate) fn trace(&self, outcome: &Outcome<'_>, trace: &Trace) {
+        let Trace { waiting, threads, idle, budget, queued } = *trace;
+        let (spans, head) = (outcome.times.spans(), outcome.head);
+        let pools = self.names.get().map_or(&[][..], |names| &names.pools);
+        let pool = outcome.pool.and_then(|pool| pools.get(usize::from(pool))).map_or("-", |name| name);
+        let budget = budget.map_or("-".to_owned(), |budget| budget.to_string());
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let text = format_args!(
+            "{} {} {}: pool {pool}, {waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {}; queue {:.6}, \
+             run {:.6}, total {:.6}",
+            outcome.id,
+            head.method,
+            head.path().escape_ascii(),
+            if queued { "from the queue" } else { "direct" },
+            seconds(spans.get(Span::Queue)),
+            seconds(spans.get(Span::Run)),
+            seconds(spans.total())
+        );
+        self.errors.write_as(Severity::Info, entry("trace", text).as_bytes());
     }
 
     /// Writes the access-log line of an exchange, if there is an access log.
@@ -252,15 +296,15 @@ fn reminder(folds: &Arc<Folds>) -> Reminder {
     let folds = Arc::clone(folds);
     Box::new(move |write| {
         folds.due(Instant::now(), &mut |level, text| {
-            write(level.severity(), entry(level, format_args!("{text}")).as_bytes());
+            write(level.severity(), entry(level.name(), format_args!("{text}")).as_bytes());
         })
     })
 }
 
-fn entry(level: Level, text: fmt::Arguments<'_>) -> String {
+fn entry(level: &str, text: fmt::Arguments<'_>) -> String {
     let mut line = String::with_capacity(128);
     access_log::write_iso_time(&mut line, clock::unix_micros());
     // Writing to a String does not fail.
-    let _ = writeln!(line, " {} {text}", level.name());
+    let _ = writeln!(line, " {level} {text}");
     line
 }

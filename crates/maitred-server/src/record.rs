@@ -10,6 +10,7 @@ use maitred_http::{RequestHead, Status};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
+use crate::dispatch::Trace;
 use crate::ids::RequestId;
 use crate::outcome::{End, Outcome};
 use crate::scratch::{self, Incoming};
@@ -30,6 +31,8 @@ pub(crate) struct Record {
     pub(crate) end: End,
     /// It was refused before it reached a route, and counts as that.
     pub(crate) refused: bool,
+    /// How it got its thread, if that is traced.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// What was asked for, and whose memory it is.

@@ -13,6 +13,7 @@ use maitred_runtime::{Content, FileRange, Flow, Last, Observe, Request, Respond,
 use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
+use crate::dispatch::Trace;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::ids::RequestId;
@@ -46,6 +47,8 @@ pub(crate) struct Responder {
     /// Head and framing that have not been handed to the connection.
     buffer: Vec<u8>,
     origin: Origin,
+    /// Of the moment in which a thread got the request, while that is traced.
+    trace: Option<Box<Trace>>,
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
@@ -80,6 +83,7 @@ impl Responder {
             sender,
             buffer,
             origin,
+            trace: None,
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
@@ -153,6 +157,7 @@ impl Responder {
             times,
             end,
             refused: false,
+            trace: self.trace.take(),
         });
         let ended = self.with_connection(|connection| {
             let sent = match rest {
@@ -256,6 +261,10 @@ impl Respond for Responder {
 
     fn begin(&mut self, now: u64) {
         self.origin.times.begun = now;
+        if self.group.site.log.traces() {
+            let Origin { pool, times, .. } = &self.origin;
+            self.trace = Some(Box::new(self.group.scheduler.trace((*pool).into(), times.complete)));
+        }
     }
 
     fn enter_interpreter(&mut self) {

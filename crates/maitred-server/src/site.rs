@@ -87,6 +87,9 @@ impl Site {
         }
         self.figures.record(&outcome, record.refused, &self.routes);
         self.log.access(&outcome);
+        if let Some(trace) = &record.trace {
+            self.log.trace(&outcome, trace);
+        }
         record.recycle();
     }
 

@@ -12,7 +12,8 @@ use maitred_runtime::Exchange;
 use maitred_server::access_log::{Format, Mask};
 use maitred_server::{AccessLogSettings, Level, Log, LogTarget, Routes, Settings};
 
-use harness::{PATIENCE, Running, connect, get, read_response, start, text, wait_until};
+use harness::door::{Door, Opened, guarded};
+use harness::{PATIENCE, Running, ask, connect, get, read_response, start, text, wait_until};
 
 fn logged(log: Log) -> Running {
     let routes = Routes::new().with_application(Arc::new(|exchange: Exchange| text(exchange, "hello")));
@@ -173,4 +174,44 @@ fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
     assert_eq!(texts[..4], ["error the same", "info done", "info done", "debug seen"]);
     assert!(texts[4].starts_with("error 999 times more in the last "), "{texts:?}");
     assert!(texts[4].ends_with(" s: the same") && texts.len() == 5, "{texts:?}");
+}
+
+#[test]
+fn the_dispatch_trace_tells_who_waited_and_is_switched_while_it_runs() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let log = Log::open(Level::Error, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
+        .expect("the log opens");
+    let log = Arc::new(log);
+    let door = Arc::new(Door::default());
+    let routes = Routes::new().with_application(Arc::new(guarded(&door)));
+    let mut settings = Settings::new(routes, Arc::clone(&log));
+    settings.listeners.push("127.0.0.1:0".parse().expect("an address"));
+    settings.pool.limits.max_threads = 1;
+    let running = start(settings);
+    let _opened = Opened(Arc::clone(&door));
+    assert_eq!(read_response(&mut ask(running.address, "/untraced")).1, b"/untraced on maitred-1");
+    log.set_trace(true);
+    let mut first = ask(running.address, "/wait/1");
+    door.wait_for_inside(1);
+    let mut second = ask(running.address, "/wait/2");
+    running.wait_for_figure("default", "queued", 1);
+    door.open();
+    read_response(&mut first);
+    read_response(&mut second);
+    // The thread that runs the next one has written down those before.
+    log.set_trace(false);
+    read_response(&mut ask(running.address, "/untraced-too"));
+    drop(running);
+    log.flush(PATIENCE);
+    drop(log);
+    let lines: Vec<String> = BufReader::new(read).lines().map(|line| line.expect("a line")).collect();
+    let of = |path: &str| {
+        let line = lines.iter().find(|line| line.contains(&format!(" GET {path}: ")));
+        line.unwrap_or_else(|| panic!("no {path} in {lines:?}"))
+    };
+    assert!(
+        of("/wait/1").contains(": pool default, 0 waiting, 1 threads, 0 idle, budget 9999, direct; queue 0.")
+    );
+    assert!(of("/wait/2").contains(", 1 threads, 0 idle, budget 9998, from the queue; queue "), "{lines:?}");
+    assert!(of("/wait/2").contains(" trace ") && lines.len() == 2, "{lines:?}");
 }

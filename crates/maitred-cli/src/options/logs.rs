@@ -66,6 +66,17 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "error: what an application does wrong without losing anything is not seen",
     },
     Definition {
+        name: "dispatch-trace",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.dispatch_trace),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "An entry in the error log for each request: what waited and which threads there were when it got its \
+                  thread.",
+        cost: "a line for each request, and a lock of its pool",
+        worst: "under load entries are dropped, and errors with them",
+    },
+    Definition {
         name: "log-rotate",
         placeholder: "off|hourly|daily",
         kind: Kind::Period(|config| &mut config.log_rotate),

@@ -24,6 +24,9 @@ pub(crate) enum Command {
 /// `check:app` or `./check.py`.
 const COMMANDS: &[(&str, Command)] = &[("check", Command::Check), ("reference", Command::Reference)];
 
+/// The command that reads access logs, and has arguments of its own.
+pub(crate) const REPORT: &str = "report";
+
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
@@ -146,5 +149,5 @@ impl CommandLine {
 
 /// The command that `word` may have been meant for.
 pub(crate) fn meant_command(word: &str) -> Option<&'static str> {
-    nearest(word, COMMANDS.iter().map(|(word, _)| *word))
+    nearest(word, COMMANDS.iter().map(|(word, _)| *word).chain([REPORT]))
 }

@@ -180,8 +180,19 @@ impl Connection {
         let times = Times { begun: context.now, ..times };
         let end = End::Complete;
         let (peer, listener) = (self.peer, self.listener);
-        let record =
-            Record { request, number, peer, listener, pool: None, status, body_bytes, times, end, refused };
+        let record = Record {
+            request,
+            number,
+            peer,
+            listener,
+            pool: None,
+            status,
+            body_bytes,
+            times,
+            end,
+            refused,
+            trace: None,
+        };
         context.scratch.records.push(record);
     }
 

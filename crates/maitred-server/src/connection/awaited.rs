@@ -191,6 +191,7 @@ impl Connection {
             times: Times { done: context.now, ..times },
             end: End::Complete,
             refused: false,
+            trace: None,
         });
         self.served = self.served.saturating_add(1);
         self.last = true;

@@ -35,6 +35,7 @@ mod scaling;
 mod sisters;
 mod slow;
 mod standstill;
+mod trace;
 mod unsent;
 mod worker;
 
@@ -59,6 +60,7 @@ use pool::{Call, Pool};
 use ready::Ready;
 use sisters::Sister;
 use slow::Slow;
+pub(crate) use trace::Trace;
 
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;

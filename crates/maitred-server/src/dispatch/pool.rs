@@ -21,6 +21,7 @@ use super::gate::Gate;
 use super::place::Place;
 use super::queue::{Queue, Waiting};
 use super::scaling::{After, BudgetEnds, Load, Rule};
+use super::trace;
 use crate::settings::PoolLimits;
 
 /// What has to be done so that a waiting request is run.
@@ -52,12 +53,12 @@ pub(crate) struct Pool<J> {
     /// Threads that run slow requests, or are being found for one.
     pub(super) slow_inside: AtomicUsize,
     /// Parked threads, likewise, and since when there are any, in monotonic nanoseconds.
-    parked: AtomicUsize,
+    pub(super) parked: AtomicUsize,
     parked_since: AtomicU64,
     /// The most threads, likewise.
     max: AtomicUsize,
     /// Requests after which a thread asks whether it ends, likewise.
-    budget: AtomicU64,
+    pub(super) budget: AtomicU64,
     /// There are more threads than there may be, likewise.
     is_surplus: AtomicBool,
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
@@ -195,6 +196,7 @@ impl<J> Pool<J> {
 
     pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
         let waiting = queue.jobs.pop_front()?;
+        trace::note_taken(waiting.since);
         self.withdraw(queue);
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         Some(waiting.job)
@@ -355,6 +357,7 @@ impl<J> Pool<J> {
     /// What a thread that has run `served` requests does next. Its end is counted; a thread in its place is to be
     /// made if it says so, and is counted too.
     pub(super) fn after_request(&self, served: u64) -> After {
+        trace::note_served(served);
         if served < self.budget.load(Ordering::Relaxed) && !self.is_surplus.load(Ordering::Relaxed) {
             return After::GoOn;
         }

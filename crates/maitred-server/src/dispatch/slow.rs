@@ -96,7 +96,10 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         let waiting = queue.slow.pop_front();
         self.count_slow(&queue);
-        waiting.map(|waiting| waiting.job)
+        waiting.map(|waiting| {
+            super::trace::note_taken(waiting.since);
+            waiting.job
+        })
     }
 
     /// A slow request has ended: the next one for this thread, which else gives its place back.

@@ -1,0 +1,66 @@
+//! What a scheduler can tell of the moment in which a thread got a request: for the dispatch trace, and only looked at
+//! while that is on. What it needs of the thread itself is left here in passing.
+
+use std::cell::Cell;
+
+use maitred_io::sync::atomic::Ordering;
+
+use super::Scheduler;
+use super::pool::Pool;
+
+maitred_io::sync::thread_local! {
+    /// Requests that this thread has run.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
+    static SERVED: Cell<u64> = Cell::new(0);
+    /// Since when the request that this thread took from a queue last had been there, in monotonic nanoseconds.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
+    static SINCE: Cell<u64> = Cell::new(0);
+}
+
+/// See the module text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trace {
+    /// Requests that wait in the queue of its pool.
+    pub(crate) waiting: usize,
+    /// Threads of the pool, and those of them that are parked.
+    pub(crate) threads: usize,
+    pub(crate) idle: usize,
+    /// Requests that this thread may still run; none without a limit.
+    pub(crate) budget: Option<u64>,
+    /// It has been in the queue; else a thread got it directly.
+    pub(crate) queued: bool,
+}
+
+/// This thread has run so many requests.
+pub(super) fn note_served(served: u64) {
+    SERVED.with(|cell| cell.set(served));
+}
+
+/// This thread takes a request that has been in a queue since then.
+pub(super) fn note_taken(since: u64) {
+    SINCE.with(|cell| cell.set(since));
+}
+
+impl<J: Send> Scheduler<J> {
+    /// Of a request of this pool that was complete at `complete`, and that this thread has now.
+    pub(crate) fn trace(&self, pool: usize, complete: u64) -> Trace {
+        let pool = self.pool_at(pool);
+        let (threads, idle) = pool.threads_and_parked();
+        let budget = pool.budget.load(Ordering::Relaxed);
+        Trace {
+            waiting: pool.queued(),
+            threads,
+            idle,
+            budget: (budget != u64::MAX && self.looped.is_none())
+                .then(|| budget.saturating_sub(SERVED.with(Cell::get))),
+            // What was left while nobody traced is of an earlier one.
+            queued: SINCE.with(Cell::take) >= complete.max(1),
+        }
+    }
+}
+
+impl<J> Pool<J> {
+    fn threads_and_parked(&self) -> (usize, usize) {
+        (self.threads(), self.parked.load(Ordering::Relaxed))
+    }
+}
