@@ -172,7 +172,7 @@ fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &
     Problem::new(origins.describe(option), what, remedy)
 }
 
-fn level(level: LogLevel) -> Level {
+pub(crate) fn level(level: LogLevel) -> Level {
     match level {
         LogLevel::Error => Level::Error,
         LogLevel::Warn => Level::Warn,

@@ -54,6 +54,11 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
             }
             return;
         }
+        // Lines that an application writes belong together, and each of them is written. What has several lines is an
+        // entry of its own, a traceback as a rule.
+        if !entry.contains('\n') {
+            return log.write_each(logs::level(level), format_args!("{entry}"));
+        }
         match level {
             LogLevel::Error => log.error(format_args!("{entry}")),
             LogLevel::Warn => log.warn(format_args!("{entry}")),

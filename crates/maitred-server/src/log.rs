@@ -176,18 +176,24 @@ impl Log {
     }
 
     fn write(&self, level: Level, text: fmt::Arguments<'_>) {
-        if level as u8 > self.level.load(Ordering::Relaxed) {
-            return;
-        }
+        // What was asked for twice is told twice.
         if level > Level::Warn {
-            // What was asked for twice is told twice.
-            self.errors.write_as(level.severity(), entry(level.name(), text).as_bytes());
+            return self.write_each(level, text);
+        }
+        if level as u8 > self.level.load(Ordering::Relaxed) {
             return;
         }
         let text = text.to_string();
         match self.folds.note(level, &text, Instant::now(), &mut |level, text| self.put(level, text)) {
             Fold::Write => self.put(level, &text),
             Fold::Count(at) => self.errors.remind(at),
+        }
+    }
+
+    /// Writes an entry each time it comes: a line of an output whose lines belong together.
+    pub fn write_each(&self, level: Level, text: fmt::Arguments<'_>) {
+        if level as u8 <= self.level.load(Ordering::Relaxed) {
+            self.errors.write_as(level.severity(), entry(level.name(), text).as_bytes());
         }
     }
 

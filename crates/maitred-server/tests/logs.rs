@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maitred_runtime::Exchange;
 use maitred_server::access_log::{Format, Mask};
@@ -159,6 +159,8 @@ fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
         log.error(format_args!("the same"));
     }
     // What an operator asked for is told each time.
+    log.write_each(Level::Error, format_args!("---"));
+    log.write_each(Level::Error, format_args!("---"));
     log.info(format_args!("done"));
     log.info(format_args!("done"));
     log.debug(format_args!("not seen"));
@@ -171,9 +173,12 @@ fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
     drop(log);
     let lines: Vec<String> = BufReader::new(read).lines().map(|line| line.expect("a line")).collect();
     let texts: Vec<&str> = lines.iter().map(|line| line.split_once(' ').expect("a time").1).collect();
-    assert_eq!(texts[..4], ["error the same", "info done", "info done", "debug seen"]);
-    assert!(texts[4].starts_with("error 999 times more in the last "), "{texts:?}");
-    assert!(texts[4].ends_with(" s: the same") && texts.len() == 5, "{texts:?}");
+    assert_eq!(
+        texts[..6],
+        ["error the same", "error ---", "error ---", "info done", "info done", "debug seen"]
+    );
+    assert!(texts[6].starts_with("error 999 times more in the last "), "{texts:?}");
+    assert!(texts[6].ends_with(" s: the same") && texts.len() == 7, "{texts:?}");
 }
 
 #[test]
@@ -214,4 +219,70 @@ fn the_dispatch_trace_tells_who_waited_and_is_switched_while_it_runs() {
     );
     assert!(of("/wait/2").contains(", 1 threads, 0 idle, budget 9998, from the queue; queue "), "{lines:?}");
     assert!(of("/wait/2").contains(" trace ") && lines.len() == 2, "{lines:?}");
+}
+
+/// Three requests run, three wait: each of these waits at least as long as the door was shut with all six there, and so
+/// long each of the first three ran.
+#[test]
+fn the_queue_time_of_the_last_three_is_the_run_time_of_the_first_three() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let settings = AccessLogSettings {
+        format: Format::parse("$path $start $queue $run").expect("a format"),
+        ..AccessLogSettings::new(LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))))
+    };
+    let log = Arc::new(with_access(settings));
+    let door = Arc::new(Door::default());
+    let routes = Routes::new().with_application(Arc::new(guarded(&door)));
+    let mut settings = Settings::new(routes, Arc::clone(&log));
+    settings.listeners.push("127.0.0.1:0".parse().expect("an address"));
+    settings.pool.limits.max_threads = 3;
+    let running = start(settings);
+    let _opened = Opened(Arc::clone(&door));
+    let mut streams: Vec<TcpStream> = (0..6)
+        .map(|number: usize| {
+            let stream = ask(running.address, &format!("/wait/{number}"));
+            door.wait_for((number + 1).min(3));
+            running.wait_for_figure("default", "queued", (number as u64).saturating_sub(2));
+            stream
+        })
+        .collect();
+    let shut = Instant::now();
+    door.wait_for_inside(3);
+    while shut.elapsed() < Duration::from_millis(100) {
+        std::thread::yield_now();
+    }
+    let shut = shut.elapsed().as_secs_f64();
+    door.open();
+    for stream in &mut streams {
+        read_response(stream);
+    }
+    drop(running);
+    log.flush(PATIENCE);
+    drop(log);
+    let mut lines: Vec<(String, f64, f64, f64)> = BufReader::new(read)
+        .lines()
+        .map(|line| {
+            let line = line.expect("a line");
+            let parts: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| parts[at].parse::<f64>().expect("a number");
+            (parts[0].to_owned(), number(1), number(2), number(3))
+        })
+        .collect();
+    lines.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let paths: Vec<&str> = lines.iter().map(|line| &*line.0).collect();
+    assert_eq!(
+        paths,
+        (0..6).map(|number| format!("/wait/{number}")).collect::<Vec<_>>(),
+        "the order of arrival"
+    );
+    for (path, _, _, run) in &lines[..3] {
+        assert!(*run >= shut - 1e-6, "{path} ran {run}");
+    }
+    for (path, start, queue, _) in &lines[3..] {
+        assert!(*queue >= shut - 1e-6, "{path} waited {queue}");
+        // It began when one of the first three had ended, and not before.
+        let first_end =
+            lines[..3].iter().map(|(_, start, queue, run)| start + queue + run).fold(f64::MAX, f64::min);
+        assert!(start + queue >= first_end - 1e-4, "{path} began before a thread was free");
+    }
 }
