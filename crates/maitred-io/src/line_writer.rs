@@ -179,8 +179,11 @@ impl LineWriter {
         self.shared.work.notify_one();
     }
 
-    /// Has the reminder called at `at`, or earlier if that has been asked for.
+    /// Has the reminder called at `at`, or earlier if that has been asked for; nothing without one.
     pub fn remind(&self, at: Instant) {
+        if self.shared.reminder.is_none() {
+            return;
+        }
         let mut state = self.shared.lock();
         if state.remind_at.is_none_or(|earlier| at < earlier) {
             state.remind_at = Some(at);
