@@ -7,6 +7,7 @@ use maitred_http::{RequestHead, Status};
 use maitred_stats::{Counter, Times};
 
 use crate::ids::RequestId;
+use crate::shape::Shape;
 
 /// How an exchange ended.
 pub(crate) struct Outcome<'a> {
@@ -25,9 +26,10 @@ pub(crate) struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// The pattern of its route, which nothing brings here yet.
-    pub(crate) fn route(&self) -> Option<&str> {
-        None
+    /// What stands for the route of a request that a handler has run.
+    pub(crate) fn route(&self) -> Option<Shape<'_>> {
+        let head = self.head;
+        self.pool.map(|_| Shape { method: head.method.as_str(), path: head.path() })
     }
 }
 

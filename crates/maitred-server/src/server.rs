@@ -11,7 +11,7 @@ use maitred_io::machine;
 use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
-use crate::access_log::Names;
+use crate::access_log;
 use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
 use crate::groups::{self, Groups};
@@ -120,6 +120,8 @@ impl Server {
                 .map(|pool| pool.name.clone())
                 .collect(),
         };
+        let (pools, of_listeners) = (names.pools.clone(), names.listeners.clone());
+        settings.log.set_names(access_log::Names { pools, listeners: of_listeners });
         let figures = Figures::new(&settings.routes, names);
         figures.set_on(settings.insight.statistics);
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
@@ -143,9 +145,6 @@ impl Server {
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
-        let pools = std::iter::once(&*first.name).chain(names.iter().copied()).map(str::to_owned).collect();
-        let of_listeners = settings.listeners.iter().map(|listener| listener.address.to_string()).collect();
-        site.log.set_names(Names { pools, listeners: of_listeners });
         let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
         let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
         let processors = machine::processors().div_ceil(count);

@@ -135,11 +135,12 @@ impl Log {
         if said.spans.iter().all(Option::is_none) {
             spans[4] = said.total.unwrap_or_default();
         }
+        // A route of ours begins with the method.
         let path = said.target.split('?').next().unwrap_or_default();
-        let route = if is_there(&said.route) { &said.route } else { path };
-        let route = match said.method.as_str() {
-            "" => route.to_owned(),
-            method => format!("{method} {route}"),
+        let route = match (said.route.as_str(), said.method.as_str()) {
+            (route, _) if is_there(route) => route.to_owned(),
+            (_, "") => path.to_owned(),
+            (_, method) => format!("{method} {path}"),
         };
         let request = Request {
             log: self.logs.index(log),

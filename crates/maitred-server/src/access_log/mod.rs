@@ -124,7 +124,7 @@ impl Line {
             Field::Status => write!(out, "{}", outcome.status.code()),
             Field::BodyBytes => write!(out, "{}", outcome.body_bytes),
             Field::RequestId => write!(out, "{}", outcome.id),
-            Field::Route => return push_text(out, outcome.route().map(str::as_bytes), escape),
+            Field::Route => return push_route(out, outcome, escape),
             Field::Pool => {
                 let pool = outcome.pool.and_then(|pool| name(&names.pools, pool.into()));
                 return push_text(out, pool, escape);
@@ -169,6 +169,22 @@ fn push_value(out: &mut Vec<u8>, value: &[u8], escape: Escape) {
     match escape {
         Escape::Text => push_printable(out, value),
         Escape::Json => push_json(out, value),
+    }
+}
+
+/// Printable and escaped for text already.
+fn push_route(out: &mut Vec<u8>, outcome: &Outcome<'_>, escape: Escape) {
+    match outcome.route() {
+        None => push_text(out, None, escape),
+        Some(route) => {
+            let begin = out.len();
+            // Writing to memory does not fail.
+            let _ = write!(out, "{route}");
+            if escape == Escape::Json && out[begin..].iter().any(|byte| matches!(byte, b'"' | b'\\')) {
+                let text = out.split_off(begin);
+                push_json(out, &text);
+            }
+        }
     }
 }
 
@@ -265,6 +281,33 @@ mod tests {
         assert!(line.contains(r#""agent":"q\"\\\u000a\u007f\ufffd \u20ac \ud83d\ude00""#), "{line}");
         assert!(line.contains("\"status\":200,"), "{line}");
         assert!(line.is_ascii() && line.lines().count() == 1);
+    }
+
+    #[test]
+    fn the_route_is_what_requests_have_in_common() {
+        let mut head = RequestHead::default();
+        head.path_and_query = head.fields.adopt(b"/user/17/a\"b?q=1").unwrap();
+        let outcome = |pool| Outcome {
+            head: &head,
+            id: RequestId::Made(1),
+            peer: "192.0.2.1:99".parse().unwrap(),
+            listener: 0,
+            pool,
+            status: Status::OK,
+            body_bytes: 0,
+            times: Times::default(),
+            end: End::Complete,
+        };
+        for (format, pool, line) in [
+            ("$route", Some(0), "GET /user/*/a\\\"b\n"),
+            ("{\"route\":\"$route\"}", Some(0), "{\"route\":\"GET /user/*/a\\\\\\\"b\"}\n"),
+            ("$route", None, "-\n"),
+        ] {
+            let lines = Lines { format: Format::parse(format).unwrap(), mask: None };
+            lines.with_line(&outcome(pool), &Names::default(), |found| {
+                assert_eq!(std::str::from_utf8(found).unwrap(), line);
+            });
+        }
     }
 
     #[test]
