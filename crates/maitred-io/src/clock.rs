@@ -39,6 +39,15 @@ pub fn real_ahead() -> u64 {
     best.1
 }
 
+/// The same as of the kernel's last tick: up to 4 ms old, for a fifth of the cost.
+pub fn monotonic_coarse() -> u64 {
+    if cfg!(shuttle) {
+        return monotonic();
+    }
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Seconds since 1970 (UTC), as of the kernel's last tick: up to 4 ms old, and cheap.
 pub fn unix_seconds() -> u64 {
     u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)

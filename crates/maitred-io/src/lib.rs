@@ -4,7 +4,7 @@
 //! extend; lines that are written without anybody waiting for the disk. Whatever a test has to schedule is behind [`sync`] and
 //! [`poller`], which have a second form under `--cfg shuttle`.
 //!
-//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets are TCP; nothing is mapped into memory.
+//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets of connections are TCP; nothing is mapped into memory.
 //!
 //! | module | |
 //! |---|---|
@@ -14,14 +14,17 @@
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
 //! | [`clock`] | monotonic time and dates |
+//! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches |
 //! | [`process`] | what the process has and takes |
+//! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
 pub mod clock;
 pub mod line_writer;
+pub mod local;
 pub mod machine;
 pub mod memory;
 pub mod parker;
@@ -29,5 +32,6 @@ pub mod poller;
 pub mod process;
 pub mod socket;
 pub mod sync;
+pub mod tasks;
 pub mod timers;
 pub mod usage;

@@ -18,4 +18,4 @@ pub use event_loop::{EventLoop, Turned, Turns};
 pub use exchange::{Exchange, Flow, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Request};
-pub use threads::{NativeThreads, ThreadBody, ThreadHost};
+pub use threads::{NativeThreads, ThreadBody, ThreadHost, ThreadStack};

@@ -36,11 +36,31 @@ pub trait ThreadHost: Send + Sync + 'static {
         act();
     }
 
+    /// The stacks of threads that run application code: of the one with this number, or of all. `serving` are the
+    /// numbers of the server's own threads among them. `None` where the language has none to show. Called by a thread of
+    /// the engine; may wait some seconds, also while application code keeps the interpreter.
+    fn stacks(&self, _only: Option<i32>, _serving: &[i32]) -> Option<Vec<ThreadStack>> {
+        None
+    }
+
     /// An event loop that runs all application code. The server then asks for no threads: the loop polls,
     /// and handlers are called on its thread.
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
         None
     }
+}
+
+/// Where a thread is in application code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadStack {
+    /// The system's number of the thread.
+    pub tid: i32,
+    /// Its name in the language.
+    pub name: String,
+    /// What else there is to say of it, or why there is no stack.
+    pub state: String,
+    /// The innermost call last. A frame may have several lines.
+    pub frames: Vec<String>,
 }
 
 /// Plain operating-system threads, for native handlers.

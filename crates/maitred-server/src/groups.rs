@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::control::roster::Roster;
 use crate::group::Group;
 use crate::group::slowness::Slowness;
 use crate::listener::Listening;
@@ -32,6 +33,8 @@ pub(crate) fn share(whole: usize, index: usize, count: usize) -> usize {
 /// What all groups share.
 pub(crate) struct Groups {
     pub(crate) listeners: Vec<Listening>,
+    /// The threads.
+    pub(crate) roster: Arc<Roster>,
     /// What is known of routes.
     pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
@@ -52,6 +55,7 @@ impl Groups {
     pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
         Self {
             listeners,
+            roster: Arc::default(),
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
             draining: AtomicBool::new(false),

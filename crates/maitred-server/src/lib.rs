@@ -29,6 +29,7 @@
 
 pub mod access_log;
 mod connection;
+pub mod control;
 mod dispatch;
 mod group;
 mod groups;

@@ -85,6 +85,11 @@ impl Routes {
         self.application.is_some()
     }
 
+    /// The static mounts, the longest prefix first, which has no slash at its end.
+    pub(crate) fn mounts(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
+        self.mounts.iter().map(|mount| (&*mount.prefix, &mount.files))
+    }
+
     /// Closes what static mounts have not used for a while.
     pub(crate) fn sweep(&self, now: Now) {
         for mount in &self.mounts {

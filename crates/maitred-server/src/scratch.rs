@@ -230,7 +230,9 @@ pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
 
 /// An empty writer.
 pub(crate) fn writer() -> Box<Writer> {
-    ANSWERED.with_borrow_mut(|answered| answered.writers.pop()).unwrap_or_default()
+    let mut writer = ANSWERED.with_borrow_mut(|answered| answered.writers.pop()).unwrap_or_default();
+    writer.begin();
+    writer
 }
 
 /// Keeps the memory of a writer.

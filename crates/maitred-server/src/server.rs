@@ -12,6 +12,7 @@ use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
 use crate::access_log;
+use crate::control::roster::Role;
 use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
 use crate::groups::{self, Groups};
@@ -171,7 +172,11 @@ impl Server {
         for group in &server.groups {
             let own = Arc::clone(group);
             let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
-            server.drivers.push(driver.spawn(move || run_driver(&own))?);
+            let body = move || {
+                own.groups.roster.join("maitred-driver".to_owned(), Role::Driver);
+                run_driver(&own);
+            };
+            server.drivers.push(driver.spawn(body)?);
         }
         for group in &server.groups {
             group.scheduler.start(group)?;
@@ -180,11 +185,15 @@ impl Server {
     }
 
     /// The group that accepts, whose scheduler stands for all where they share something.
-    fn first(&self) -> &Arc<Group> {
+    pub(crate) fn first(&self) -> &Arc<Group> {
         &self.groups[0]
     }
 
-    fn shared(&self) -> &Groups {
+    pub(crate) fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
+    pub(crate) fn shared(&self) -> &Groups {
         &self.first().groups
     }
 

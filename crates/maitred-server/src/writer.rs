@@ -7,9 +7,11 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
+use maitred_io::clock;
 use maitred_io::socket::{Moved, Socket};
 use maitred_runtime::{Content, Last};
 
+use crate::connection::shown::Delivery;
 use crate::record::Record;
 use crate::scratch::recycle_buffer;
 
@@ -47,6 +49,10 @@ pub(crate) struct Writer {
     segments: VecDeque<Segment>,
     /// Bytes in memory among them.
     held: u64,
+    /// Bytes that have left.
+    sent: u64,
+    /// When its use began, in nanoseconds of the coarse monotonic clock.
+    since: u64,
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
     /// The exchanges whose last bytes are here.
@@ -65,6 +71,17 @@ impl Writer {
         self.held
     }
 
+    /// Its use begins.
+    pub(crate) fn begin(&mut self) {
+        self.since = clock::monotonic_coarse();
+    }
+
+    /// What has left, and what waits.
+    pub(crate) fn show(&self) -> Delivery {
+        let remaining = self.segments.iter().map(|segment| segment.content.len() - segment.done).sum();
+        Delivery { since: self.since, sent: self.sent, remaining }
+    }
+
     /// Whether nothing has left since this was last asked.
     pub(crate) fn is_stuck(&mut self) -> bool {
         std::mem::replace(&mut self.stuck, true)
@@ -73,12 +90,13 @@ impl Writer {
     /// Empties it for the next use. False when it has too much memory to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.segments.clear();
-        (self.held, self.stuck) = (0, false);
+        (self.held, self.sent, self.stuck) = (0, 0, false);
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 
     /// Appends `content`, of which `done` bytes have left already.
     pub(crate) fn push(&mut self, content: Content, done: u64) {
+        self.sent += done;
         if done < content.len() {
             if !matches!(content, Content::File(_)) {
                 self.held += content.len() - done;
@@ -157,6 +175,7 @@ impl Writer {
 
     fn advance(&mut self, mut count: u64) {
         self.stuck = false;
+        self.sent += count;
         while let Some(first) = self.segments.front_mut() {
             let left = first.content.len() - first.done;
             let here = left.min(count);

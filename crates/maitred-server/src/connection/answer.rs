@@ -229,6 +229,7 @@ impl Connection {
             let id = id.to_string();
             request.head.fields.set("X-Request-ID", id);
         }
+        self.set_asked(&request.head, context.now, target.pool);
         let timed = self.await_response(context, &request, incoming.times, target.pool);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
         let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
@@ -243,7 +244,8 @@ impl Connection {
         }
         self.phase = Phase::Running;
         let exchange = Exchange::new(request, Box::new(responder));
-        context.job = Some(Job { handler, exchange, target, watched, timed });
+        let home = (context.group.number, context.token);
+        context.job = Some(Job { handler, exchange, home, target, watched, timed });
         Turn::Run
     }
 
@@ -324,7 +326,7 @@ fn is_of_engine(site: &Site, head: &RequestHead) -> bool {
 }
 
 /// Whether this is the question that the engine answers at `path`. Of other methods the application may know.
-fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
+pub(crate) fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
     path.is_some_and(|path| path.as_bytes() == head.path())
         && matches!(head.method, Method::Get | Method::Head)
 }

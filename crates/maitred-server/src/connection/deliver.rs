@@ -238,6 +238,7 @@ impl Connection {
         self.last |= !reusable;
         self.observer = None;
         self.begin_response();
+        self.clear_asked();
         self.end_live();
         self.phase = Phase::Sending;
         if self.dead || (self.last && self.writer.is_none()) {

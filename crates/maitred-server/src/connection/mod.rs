@@ -10,13 +10,14 @@
 //! ```
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
-mod answer;
+pub(crate) mod answer;
 mod awaited;
 pub(crate) mod body;
 mod deliver;
 mod linger;
 mod live;
 mod receive;
+pub(crate) mod shown;
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,6 +40,7 @@ use crate::writer::{Sent, Writer};
 use awaited::Awaited;
 
 pub(crate) use awaited::Timed;
+use shown::Asked;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -70,6 +72,8 @@ pub(crate) struct Connection {
     writer: Option<Box<Writer>>,
     /// Who is told of changes while a handler answers.
     pub(crate) observer: Option<Arc<dyn Observe>>,
+    /// The request that a handler has, for whoever asks.
+    asked: Option<Box<Asked>>,
     /// The request whose response is awaited, if there is a time limit for that.
     awaited: Option<Box<Awaited>>,
     deadline: u64,
@@ -154,6 +158,7 @@ impl Connection {
             incoming: None,
             writer: None,
             observer: None,
+            asked: None,
             awaited: None,
             deadline,
             watched: Interest::ReadWrite,

@@ -61,6 +61,23 @@ impl<J: Send> Scheduler<J> {
         self.pools().map(|pool| &*pool.name).collect()
     }
 
+    /// The limits of all pools, the one that polls first.
+    pub(crate) fn limits(&self) -> Vec<PoolLimits> {
+        self.pools().map(Pool::limits).collect()
+    }
+
+    /// Calls `look` with requests that wait, the number of their pool and since when in monotonic nanoseconds: the
+    /// oldest `most` of each pool, and of the pools that groups share if `shared` says so. Under the queue's lock.
+    pub(crate) fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
+        let pools = if shared { 1 + self.others.len() } else { 1 };
+        for (number, pool) in self.pools().enumerate().take(pools) {
+            let queue = pool.lock();
+            for waiting in queue.jobs.iter().chain(&queue.slow).take(most) {
+                look(number, &waiting.job, waiting.since);
+            }
+        }
+    }
+
     /// The counts of the locks that each group has.
     pub(crate) fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
         let lists = [self.ready.lock_snapshot(), self.unsent.lock_snapshot()];

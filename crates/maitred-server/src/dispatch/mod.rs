@@ -273,6 +273,11 @@ impl<J: Send> Scheduler<J> {
         PoolLimits { max_threads, min_threads: limits.min_threads.min(max_threads), ..limits }
     }
 
+    /// Whether an event loop polls.
+    pub(crate) fn is_looped(&self) -> bool {
+        self.looped.is_some()
+    }
+
     /// How many of so many threads poll at once.
     fn pollers_of(&self, threads: usize) -> usize {
         self.width.min(threads.max(1))

@@ -403,6 +403,11 @@ impl<J> Pool<J> {
         missing + usize::from(waiting) + usize::from(slow)
     }
 
+    /// The limits, as they are now.
+    pub(super) fn limits(&self) -> PoolLimits {
+        self.idle.lock().limits
+    }
+
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
     /// one is made now, which is counted.
     pub(super) fn lose_thread(&self) -> Call {

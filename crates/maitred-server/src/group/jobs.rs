@@ -15,6 +15,7 @@ use super::slots::Token;
 use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Timed;
+use crate::control::roster::{self, Role};
 use crate::dispatch::{Scheduler, Serve, Target, panic_text, work};
 use crate::scratch::Scratch;
 
@@ -22,10 +23,15 @@ use crate::scratch::Scratch;
 /// handler takes, and no time slice of the system's either.
 const BLOCKED: u64 = 20_000_000;
 
+/// What the thread of an event loop is called here.
+const LOOP: &str = "maitred-loop";
+
 /// A request that waits for, or is given to, an application thread.
 pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
+    /// Whose it is: the number of the group, and the connection.
+    pub(crate) home: (usize, Token),
     pub(crate) target: Target,
     /// Its route, if routes are watched.
     pub(crate) watched: Option<Watched>,
@@ -53,6 +59,9 @@ impl Serve for Group {
     }
 
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+        if !roster::note_event(token) && self.scheduler.is_looped() {
+            self.groups.roster.join(LOOP.to_owned(), Role::EventLoop);
+        }
         if token == ALARM {
             self.ring(scratch);
             return None;
@@ -98,8 +107,9 @@ impl Serve for Group {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, mut exchange, watched, timed, target } = job;
+        let Job { handler, mut exchange, home, watched, timed, target } = job;
         exchange.begin(now);
+        let _entered = roster::enter(home.0, home.1.to_u64(), now);
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
             timed.enter(self.number);
@@ -141,7 +151,12 @@ impl Serve for Group {
             (0, _) => format!("maitred-{}-{number}", self.number + 1),
             _ => format!("maitred-{name}-{number}"),
         };
-        self.host.spawn(name, Box::new(move || work(&own, pool)))
+        let known = name.clone();
+        let body = move || {
+            own.groups.roster.join(known, Role::Worker);
+            work(&own, pool);
+        };
+        self.host.spawn(name, Box::new(body))
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {

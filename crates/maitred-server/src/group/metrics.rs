@@ -98,7 +98,7 @@ impl Group {
     }
 
     /// The figures of all pools: of the default one each group has a part, of the others all have the whole.
-    fn pool_figures(&self) -> Vec<PoolFigures> {
+    pub(crate) fn pool_figures(&self) -> Vec<PoolFigures> {
         let mut pools = self.scheduler.figures();
         for group in self.groups.all().filter(|group| group.number != self.number) {
             pools[0].add(&group.scheduler.own_figures());
@@ -107,7 +107,7 @@ impl Group {
     }
 
     /// The counts of all locks; those of the same name in several groups are one.
-    fn locks(&self) -> Vec<LockSnapshot> {
+    pub(crate) fn locks(&self) -> Vec<LockSnapshot> {
         let mut locks: Vec<LockSnapshot> = Vec::new();
         for group in self.groups.all() {
             let own = [group.timers.lock_snapshot(), group.slots.lock_snapshot()];

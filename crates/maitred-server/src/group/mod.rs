@@ -32,7 +32,7 @@ use crate::static_files::Now;
 use claim::Signals;
 pub(crate) use jobs::Job;
 pub(crate) use metrics::gauge;
-use slots::{Slots, Token};
+use slots::{Slot, Slots, Token};
 pub(crate) use slowness::Watched;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
@@ -84,7 +84,7 @@ impl Group {
     }
 
     /// The listeners whose events are this group's: listener `i` has slot `i`.
-    fn listeners(&self) -> &[Listening] {
+    pub(crate) fn listeners(&self) -> &[Listening] {
         self.groups.listeners_of(self.number)
     }
 
@@ -188,6 +188,17 @@ impl Group {
             return 0;
         }
         find(&self.pool_map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The map as it is now.
+    pub(crate) fn pool_map(&self) -> Arc<PoolMap> {
+        Arc::clone(&self.pool_map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The slots of connections, with their numbers.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (u32, &Slot)> {
+        let numbers = self.slots.numbers().skip(self.listeners().len());
+        numbers.filter_map(|number| Some((number, self.slots.find(number)?)))
     }
 
     /// Exchanges the map; requests that wait stay where they are.

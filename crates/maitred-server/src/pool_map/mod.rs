@@ -66,6 +66,17 @@ impl PoolMap {
         self.rules.is_empty()
     }
 
+    /// The rules in the order in which they are asked.
+    pub fn rules(&self) -> impl ExactSizeIterator<Item = &PoolRule> {
+        self.rules.iter().map(|entry| &entry.rule)
+    }
+
+    /// The rule that decides on a request, as [`find`](Self::find) has it, and its place among all, from 1 on.
+    pub fn find_rule(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Option<(usize, &PoolRule)> {
+        let client = client.to_canonical();
+        (1..).zip(self.rules()).find(|(_, rule)| rule.is_met(head, path, client))
+    }
+
     /// The pool of a request: 0 is the default pool, `i + 1` the pool with the name `names[i]`.
     ///
     /// `path` is the path without its query, in the form that [`normalise`](maitred_http::target::normalise) gives it,

@@ -25,7 +25,7 @@ mod root;
 mod stamp;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -124,6 +124,7 @@ pub enum Body {
 #[derive(Debug)]
 pub struct StaticFiles {
     settings: StaticSettings,
+    folder: PathBuf,
     root: CurrentRoot,
     cache: ResourceCache,
 }
@@ -144,10 +145,11 @@ impl StaticFiles {
     /// What opening the folder says: not found, not a folder, no permission.
     pub fn open(root: &Path, settings: StaticSettings) -> io::Result<Self> {
         let validate_after_ns = u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX);
+        let folder = root.to_owned();
         let root = CurrentRoot::open(root, validate_after_ns)?;
         let limit = getrlimit(Limit::Nofile).current.unwrap_or(u64::MAX);
         let cache = ResourceCache::new(&settings, settings.max_descriptors.min(limit / DESCRIPTOR_SHARE));
-        Ok(Self { settings, root, cache })
+        Ok(Self { settings, folder, root, cache })
     }
 
     /// The answer to `request` for `path`, the normalised path below the mount, which starts with a
@@ -165,6 +167,11 @@ impl StaticFiles {
             LookUp::Due(resource) => self.check(request, path, now, &resource),
             LookUp::Absent => self.load(request, path, now),
         }
+    }
+
+    /// The folder, as it was named.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What the cache holds and has done.

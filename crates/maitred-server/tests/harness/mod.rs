@@ -1,6 +1,7 @@
 //! A server on a port of its own and clients that speak bytes.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod asked;
 pub(crate) mod door;
 pub(crate) mod pools;
 

@@ -1,0 +1,214 @@
+//! Sockets for the machine's own people: a Unix socket that only its owner gets through, and who is on the other side.
+//!
+//! Promises: the socket's file is never open to others, not even for a moment; a file that a server left behind is
+//! replaced, one behind which a server answers is not.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// A listening Unix socket with a file of mode 0600, which is removed with it.
+#[derive(Debug)]
+pub struct LocalListener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and number of the file: another one at the same path is not ours to remove.
+    file: Option<(u64, u64)>,
+}
+
+/// Why there is no socket at a path.
+#[derive(Debug)]
+pub enum NotBound {
+    /// A process answers there.
+    InUse,
+    /// The file there is something else.
+    NotASocket,
+    /// The path is longer than a socket's may be (107 bytes on Linux).
+    TooLong,
+    /// The system refuses.
+    System(io::Error),
+}
+
+impl fmt::Display for NotBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse => f.write_str("another process answers there"),
+            Self::NotASocket => f.write_str("the file there is no socket"),
+            Self::TooLong => f.write_str("the path is too long for a socket"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotBound {}
+
+impl LocalListener {
+    /// Listens at `path`; calls of it never wait.
+    ///
+    /// # Errors
+    /// As [`NotBound`] says; nothing has changed then.
+    pub fn bind(path: &Path) -> Result<Self, NotBound> {
+        let address = SocketAddrUnix::new(path).map_err(|_| NotBound::TooLong)?;
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.file_type().is_socket() => return Err(NotBound::NotASocket),
+            Ok(_) if is_live(path) => return Err(NotBound::InUse),
+            Ok(_) => fs::remove_file(path).map_err(NotBound::System)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(NotBound::System(error)),
+        }
+        let listener = listen(&address).map_err(|error| NotBound::System(error.into()))?;
+        let file = fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()));
+        Ok(Self { listener, path: path.to_owned(), file })
+    }
+
+    /// The next connection; none if there is none.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
+        match self.listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                Ok(Some(stream))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for LocalListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for LocalListener {
+    fn drop(&mut self) {
+        let present = fs::symlink_metadata(&self.path).ok().map(|file| (file.dev(), file.ino()));
+        if present.is_some() && present == self.file {
+            // What cannot be removed is replaced by the next server.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Linux gives the file the mode of the socket: it is never open to others (net/unix/af_unix.c, unix_bind).
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    rustix::net::bind(&socket, address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Whether a process listens at this socket.
+pub fn is_live(path: &Path) -> bool {
+    match UnixStream::connect(path) {
+        Ok(_) => true,
+        // Full, or of another user: somebody is there.
+        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+    }
+}
+
+/// Who is at the other end of a Unix socket, as of its connecting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The user.
+    pub uid: u32,
+    /// The process.
+    pub pid: i32,
+}
+
+/// Asks the system for the [`Peer`] (`SO_PEERCRED`).
+///
+/// # Errors
+/// The system does not say.
+pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
+    let found = rustix::net::sockopt::socket_peercred(stream)?;
+    Ok(Peer { uid: found.uid.as_raw(), pid: found.pid.as_raw_nonzero().get() })
+}
+
+/// The user that this process acts as.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Waits until one of `descriptors` can be read or accepted from, at most for `limit`; which ones, in their order.
+///
+/// # Errors
+/// The system refuses.
+pub fn wait_readable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<Vec<bool>> {
+    let mut wanted: Vec<PollFd<'_>> =
+        descriptors.iter().map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN)).collect();
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    match poll(&mut wanted, Some(&limit)) {
+        Ok(_) => Ok(wanted.iter().map(|found| !found.revents().is_empty()).collect()),
+        Err(rustix::io::Errno::INTR) => Ok(vec![false; descriptors.len()]),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(shuttle)))]
+mod tests {
+    use super::*;
+
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_file_is_the_owners_alone_and_goes_with_the_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = LocalListener::bind(&path).expect("bound");
+        assert_eq!(fs::symlink_metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        let client = UnixStream::connect(&path).expect("it listens");
+        let readable = wait_readable(&[listener.as_fd()], Duration::from_secs(9)).expect("poll");
+        assert_eq!(readable, [true]);
+        let served = listener.accept().expect("descriptors").expect("one came");
+        let own = Peer { uid: user(), pid: i32::try_from(std::process::id()).expect("small") };
+        assert_eq!((peer(&served).expect("told"), peer(&client).expect("told")), (own, own));
+        assert!(listener.accept().expect("descriptors").is_none());
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_server_left_is_replaced_and_what_one_uses_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        drop(UnixListener::bind(&path).expect("bound"));
+        assert!(path.exists() && !is_live(&path));
+        let first = LocalListener::bind(&path).expect("the old one is replaced");
+        assert!(matches!(LocalListener::bind(&path), Err(NotBound::InUse)));
+        // Its file belongs to another one now.
+        fs::remove_file(&path).expect("removed");
+        let second = LocalListener::bind(&path).expect("bound");
+        drop(first);
+        assert!(is_live(&path));
+        drop(second);
+        fs::write(&path, "").expect("a file");
+        assert!(matches!(LocalListener::bind(&path), Err(NotBound::NotASocket)));
+        let long = folder.path().join("x".repeat(200));
+        assert!(matches!(LocalListener::bind(&long), Err(NotBound::TooLong)));
+    }
+}

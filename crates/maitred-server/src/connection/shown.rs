@@ -1,0 +1,150 @@
+//! What a connection shows of itself to whoever asks from outside: copies, made under the slot's lock.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use maitred_http::{Method, RequestHead};
+
+use super::{Connection, Phase};
+
+/// Bytes of a path that are kept to be shown.
+const MAX_PATH: usize = 256;
+
+/// As many of these are kept by one thread for the next request.
+const MAX_SPARE: usize = 64;
+
+/// What a request asks for that a handler has, or is to get: the handler has the request itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    /// As sent, without the query; cut at a length.
+    pub(crate) path: Vec<u8>,
+    /// When it was complete, in monotonic nanoseconds.
+    pub(crate) since: u64,
+    /// The number of its pool.
+    pub(crate) pool: usize,
+}
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
+    static SPARE: RefCell<Vec<Box<Asked>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Asked {
+    /// Of this request, with used memory if this thread has some.
+    pub(super) fn of(head: &RequestHead, since: u64, pool: usize) -> Box<Self> {
+        let mut asked = SPARE
+            .with_borrow_mut(Vec::pop)
+            .unwrap_or_else(|| Box::new(Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0 }));
+        let path = head.path();
+        asked.method.clone_from(&head.method);
+        asked.path.clear();
+        asked.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
+        (asked.since, asked.pool) = (since, pool);
+        asked
+    }
+
+    /// Keeps the memory for the next request.
+    pub(super) fn give_back(asked: Box<Self>) {
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MAX_SPARE {
+                spare.push(asked);
+            }
+        });
+    }
+
+    /// The path as printable ASCII.
+    pub(crate) fn path(&self) -> String {
+        let more = if self.path.len() == MAX_PATH { "..." } else { "" };
+        format!("{}{more}", self.path.escape_ascii())
+    }
+}
+
+/// A connection in one moment.
+pub(crate) struct Shown {
+    pub(crate) peer: SocketAddr,
+    /// Which listener accepted it.
+    pub(crate) listener: u32,
+    pub(crate) state: State,
+    /// The request that a handler has, or is to get.
+    pub(crate) asked: Option<Asked>,
+    pub(crate) delivery: Option<Delivery>,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    /// Between two requests.
+    Idle,
+    /// A request is on its way.
+    Receiving,
+    /// A request waits for a thread, or is in the application.
+    Running,
+    /// A complete response leaves.
+    Sending,
+    /// The last response has left, and the peer is given time to read it.
+    Ending,
+}
+
+impl State {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Idle, Self::Receiving, Self::Running, Self::Sending, Self::Ending];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Receiving => "receiving",
+            Self::Running => "running",
+            Self::Sending => "sending",
+            Self::Ending => "ending",
+        }
+    }
+}
+
+/// What its writer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    /// In nanoseconds of the coarse monotonic clock.
+    pub(crate) since: u64,
+    /// Bytes that have left since then, and that have not.
+    pub(crate) sent: u64,
+    pub(crate) remaining: u64,
+}
+
+impl Connection {
+    /// A request is complete and goes to a handler.
+    pub(super) fn set_asked(&mut self, head: &RequestHead, since: u64, pool: usize) {
+        self.asked = Some(Asked::of(head, since, pool));
+    }
+
+    /// The handler has answered.
+    pub(super) fn clear_asked(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            Asked::give_back(asked);
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.phase {
+            Phase::Receiving if self.is_idle() => State::Idle,
+            Phase::Receiving => State::Receiving,
+            Phase::Running => State::Running,
+            Phase::Sending => State::Sending,
+            Phase::Lingering => State::Ending,
+        }
+    }
+
+    /// A copy of all that can be shown.
+    pub(crate) fn show(&self) -> Shown {
+        let state = self.state();
+        let asked = self.asked.as_deref().filter(|_| state == State::Running).cloned();
+        let delivery = self.writer.as_ref().map(|writer| writer.show());
+        Shown {
+            peer: self.peer,
+            listener: self.listener,
+            state,
+            asked,
+            delivery: delivery.filter(|delivery| delivery.remaining > 0),
+        }
+    }
+}

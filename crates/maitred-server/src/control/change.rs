@@ -1,0 +1,47 @@
+//! What can be changed while the server runs.
+
+use super::owner::{Done, Refusal};
+use super::table::Given;
+use super::{Asking, nearest};
+use crate::log::Level;
+
+pub(super) const LEVELS: &str = "error, warn, info or debug";
+
+type Changed = Result<Done, Refusal>;
+
+pub(super) fn set(asking: &Asking<'_>, given: &Given) -> Changed {
+    asking.owner.set(asking.server, given.needed("name"), given.needed("value"))
+}
+
+pub(super) fn add_rule(asking: &Asking<'_>, given: &Given) -> Changed {
+    asking.owner.add_rule(asking.server, given.needed("rule"))
+}
+
+pub(super) fn remove_rule(asking: &Asking<'_>, given: &Given) -> Changed {
+    asking.owner.remove_rule(asking.server, given.needed("number"))
+}
+
+pub(super) fn log_level(asking: &Asking<'_>, given: &Given) -> Changed {
+    let text = given.needed("level");
+    let Some(level) = Level::ALL.into_iter().find(|level| level.name() == text) else {
+        let meant = nearest(text, Level::ALL.map(Level::name));
+        let remedy = meant.map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
+        return Err(Refusal::wrong(format!("'{text}' is none of {LEVELS}{remedy}")));
+    };
+    let log = asking.server.log();
+    let before = log.level();
+    log.set_level(level);
+    Ok(Done::line(format!("log-level {} -> {}", before.name(), level.name())))
+}
+
+pub(super) fn reopen(asking: &Asking<'_>, _: &Given) -> Changed {
+    asking.server.log().reopen();
+    Ok(Done::line("the log files were opened anew"))
+}
+
+pub(super) fn drain(asking: &Asking<'_>, _: &Given) -> Changed {
+    if asking.server.shared().is_draining() {
+        return Err(Refusal::conflict("the server drains already"));
+    }
+    asking.owner.drain(asking.server)
+}

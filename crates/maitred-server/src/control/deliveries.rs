@@ -1,0 +1,61 @@
+//! What leaves slowly: connections whose writer holds something.
+
+use maitred_io::clock;
+use serde_json::{Value, json};
+
+use super::Asking;
+use super::owner::{Done, Refusal};
+use super::requests::{each, look_up, moment, parse_id, shown_id};
+use super::status::shown_peer;
+use super::table::Given;
+use crate::group::claim::Signals;
+
+/// At most so many are listed.
+const MAX_LISTED: usize = 1000;
+
+pub(super) fn deliveries(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+    let mut found = Vec::new();
+    each(asking.server, |id, shown| {
+        if let Some(delivery) = shown.delivery {
+            found.push((delivery, id, shown.peer));
+        }
+    });
+    found.sort_by_key(|(delivery, ..)| delivery.since);
+    let total = found.len();
+    let now = clock::monotonic();
+    let listed = found.into_iter().take(MAX_LISTED).map(|(delivery, id, peer)| {
+        let (began, seconds) = moment(delivery.since.min(now));
+        let rate = if seconds > 0.0 { delivery.sent as f64 / seconds } else { 0.0 };
+        json!({
+            "id": shown_id(id),
+            "peer": shown_peer(peer),
+            "sent_bytes": delivery.sent,
+            "remaining_bytes": delivery.remaining,
+            "rate_bytes": rate.round() as u64,
+            "since": began,
+            "for_seconds": seconds,
+        })
+    });
+    Ok(json!({ "total": total, "deliveries": listed.collect::<Vec<_>>() }))
+}
+
+/// The connection is closed by whoever serves it next, as if its peer had gone.
+pub(super) fn end(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal> {
+    let text = given.needed("id");
+    let Some(id) = parse_id(text) else {
+        return Err(Refusal::wrong(format!(
+            "'{text}' is no id; write one that deliveries shows, such as 0.12.3"
+        )));
+    };
+    let gone =
+        || Refusal::unknown(format!("there is no delivery {text}; 'deliveries' lists those there are"));
+    let shown = look_up(asking.server, id).ok_or_else(gone)?;
+    let delivery = shown.delivery.ok_or_else(gone)?;
+    let group = asking.server.groups().get(id.0).ok_or_else(gone)?;
+    group.scheduler.make_ready(id.1, Signals::CLOSED);
+    Ok(Done::line(format!(
+        "delivery {text} to {}: ended with {} bytes left",
+        shown_peer(shown.peer),
+        delivery.remaining
+    )))
+}

@@ -1,0 +1,140 @@
+//! Where a request would be led, and why: the same questions as for a real one, and no answer.
+
+use std::net::IpAddr;
+
+use maitred_h1::{Event, Limits, Receiver};
+use maitred_http::{RequestHead, target};
+use maitred_io::clock;
+use serde_json::Value;
+
+use super::Asking;
+use super::owner::Refusal;
+use super::status::shown_rule;
+use super::table::Given;
+use crate::connection::answer::asks_for;
+use crate::route::Route;
+use crate::static_files::Now;
+
+/// Whose address a request is explained for unless one is given.
+const LOCAL: &str = "127.0.0.1";
+
+pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let head = head(given)?;
+    let from = given.value("from").unwrap_or(LOCAL);
+    let client: IpAddr = from.parse().map_err(|_| {
+        Refusal::wrong(format!("'{from}' is no address; write one such as 192.0.2.7 or 2001:db8::7"))
+    })?;
+    let site = &asking.server.first().site;
+    let mut why = Vec::new();
+    let mut answer = serde_json::Map::new();
+    let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
+    if head.path_and_query() == b"*" {
+        say("leads_to", "engine".into());
+        why.push("'*' means the server itself (RFC 9110 section 9.3.7)".to_owned());
+        say("why", why.into());
+        return Ok(answer.into());
+    }
+    for (path, option) in [(&site.health_path, "health-path"), (&site.metrics_path, "metrics-path")] {
+        if asks_for(path.as_deref(), &head) {
+            say("leads_to", "engine".into());
+            why.push(format!("the path is the {option}, and the method GET or HEAD"));
+            say("why", why.into());
+            return Ok(answer.into());
+        }
+    }
+    let mut path = Vec::new();
+    let normal = target::normalise(head.path(), &mut path);
+    if let Err(error) = &normal {
+        why.push(format!("the path has no normal form ({error}), so no file is at it"));
+        target::percent_decode(head.path(), &mut path);
+    } else if path != head.path() {
+        why.push(format!("the path means {}", path.escape_ascii()));
+    }
+    let routes = &site.routes;
+    let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal() };
+    match route {
+        Route::Static(files, below) => {
+            let mount = path[..path.len() - below.len()].escape_ascii().to_string();
+            why.push(format!("the mount {mount}/ has the longest prefix of the path"));
+            let now = Now { monotonic_ns: clock::monotonic(), unix_seconds: clock::unix_seconds() };
+            let found = files.answer(&head, below, now);
+            say("leads_to", "static files".into());
+            say("folder", files.folder().display().to_string().into());
+            say("file", below.escape_ascii().to_string().into());
+            say("status", found.head.status.code().into());
+            say("length_bytes", found.length.into());
+            if let Some(note) = found.note {
+                why.push(note);
+            }
+        }
+        Route::Slash => {
+            say("leads_to", "static files".into());
+            say("status", 308.into());
+            why.push("the path is a mount without its slash: a redirect adds it".to_owned());
+        }
+        Route::Bad => {
+            say("leads_to", "nothing".into());
+            say("status", 400.into());
+            why.push("there is no application that could understand it".to_owned());
+        }
+        Route::Nothing => {
+            say("leads_to", "nothing".into());
+            say("status", 404.into());
+            why.push("no mount is a prefix of the path, and there is no application".to_owned());
+        }
+        Route::Application(_) => {
+            if routes.has_static() {
+                why.push("no mount is a prefix of the path".to_owned());
+            }
+            let map = asking.server.first().pool_map();
+            let names = asking.server.first().scheduler.names();
+            let found = map.find_rule(&head, &path, client);
+            let pool = map.find(&head, &path, client);
+            say("leads_to", "application".into());
+            say("pool", names.get(pool).copied().into());
+            match found {
+                Some((number, rule)) => {
+                    say("rule", shown_rule(number, rule));
+                    why.push(format!("rule {number} is the first one it meets"));
+                }
+                None if map.is_trivial() => why.push("there are no rules for pools".to_owned()),
+                None => why.push(format!("it meets none of the {} rules", map.rules().len())),
+            }
+        }
+    }
+    say("why", why.into());
+    Ok(answer.into())
+}
+
+/// The head of the request that is meant, read as one from the wire is.
+fn head(given: &Given) -> Result<RequestHead, Refusal> {
+    let (method, url) = (given.needed("method"), given.needed("url"));
+    let mut text = format!("{method} {url} HTTP/1.1\r\n");
+    let mut has_host = false;
+    for field in given.all("header") {
+        let Some((name, _)) = field.split_once(':') else {
+            return Err(Refusal::wrong(format!("'{field}' is no header; write 'Name: value'")));
+        };
+        has_host |= name.eq_ignore_ascii_case("host");
+        text += &format!("{field}\r\n");
+    }
+    let parts = [method, url].into_iter().chain(given.all("header"));
+    if parts.into_iter().any(|part| part.contains(['\r', '\n', '\0'])) {
+        return Err(Refusal::wrong("a line break is part of no request; leave it out"));
+    }
+    if !has_host {
+        text += "Host: localhost\r\n";
+    }
+    text += "\r\n";
+    let mut head = RequestHead::default();
+    let refused = |why: &str| {
+        Refusal::wrong(format!(
+            "'{method} {url}' would be refused: {why}; write a method and a path, such as GET /"
+        ))
+    };
+    match Receiver::new().poll_event(text.as_bytes(), &mut head, &Limits::default()) {
+        Ok(step) if matches!(step.event, Event::Head(_)) => Ok(head),
+        Ok(_) => Err(refused("it is not complete")),
+        Err(error) => Err(refused(&error.to_string())),
+    }
+}

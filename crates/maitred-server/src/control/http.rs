@@ -1,0 +1,349 @@
+//! One knock: a request is read, answered and the connection closed. Blocking, with a time for all of it.
+//!
+//! Each connection has a thread of its own for at most [`LIMIT`], and each door at most [`MAX_GUESTS`] of them: who is
+//! slow keeps nobody else waiting, and who knocks when all are taken waits in the kernel's queue.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use maitred_h1::{Event, Limits, Receiver, Sender};
+use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, target};
+use maitred_io::local::wait_readable;
+use serde_json::{Value, json};
+
+use super::access::{Caller, admit_local, admit_remote};
+use super::owner::Refusal;
+use super::table::{Given, commands, find};
+use super::watch::SpinWatch;
+use super::{Asking, Inner};
+use crate::scratch::with_date;
+
+/// What its threads are called.
+pub(super) const THREAD: &str = "maitred-ctl";
+
+/// Connections at a time, of each door.
+const MAX_GUESTS: usize = 8;
+
+/// For one request to come, and again for its answer to leave.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest body of a request: arguments are short.
+const MAX_BODY: usize = 64 * 1024;
+
+/// How long something is taken from a peer whose answer has left.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long nothing is accepted when the process is out of descriptors or threads.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections that are being answered, of each door.
+#[derive(Default)]
+struct Guests {
+    local: AtomicUsize,
+    admin: AtomicUsize,
+}
+
+/// Waits for knocks until the server is gone, and looks at its threads now and then.
+pub(super) fn serve(inner: &Arc<Inner>) {
+    let guests = Arc::new(Guests::default());
+    let mut watch = SpinWatch::default();
+    loop {
+        let Some(next) = inner.with_server(|asking| watch.look(asking.server, Instant::now())) else {
+            return;
+        };
+        let doors = &inner.doors;
+        let has_room = |count: &AtomicUsize| count.load(Ordering::Acquire) < MAX_GUESTS;
+        let local = doors.local.as_ref().filter(|_| has_room(&guests.local));
+        let admin = doors.admin.as_ref().filter(|_| has_room(&guests.admin));
+        let mut descriptors = vec![inner.bell.descriptor()];
+        descriptors.extend(local.map(AsFd::as_fd));
+        descriptors.extend(admin.map(|(listener, _)| listener.as_fd()));
+        if wait_readable(&descriptors, next).is_err() {
+            std::thread::sleep(PAUSE);
+        }
+        inner.bell.hear();
+        let accepted = [
+            local.map(|listener| listener.accept().map(|stream| stream.map(Guest::Local))),
+            admin.map(|(listener, _)| match listener.accept() {
+                Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(Guest::Admin(stream))),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+                Err(error) => Err(error),
+            }),
+        ];
+        for guest in accepted.into_iter().flatten() {
+            let received =
+                guest.and_then(|guest| guest.map_or(Ok(()), |guest| receive(inner, &guests, guest)));
+            if received.is_err() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+enum Guest {
+    Local(UnixStream),
+    Admin(TcpStream),
+}
+
+/// Answers on a thread of its own.
+fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Guest) -> io::Result<()> {
+    let count = |guests: &Guests, local: bool, one: isize| {
+        let count = if local { &guests.local } else { &guests.admin };
+        count.fetch_add(one as usize, Ordering::AcqRel);
+    };
+    let local = matches!(guest, Guest::Local(_));
+    count(guests, local, 1);
+    let (inner, own) = (Arc::clone(inner), Arc::clone(guests));
+    let spawned = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
+        // Whoever goes away before the answer does not want it.
+        let _ = match guest {
+            Guest::Local(mut stream) => answer_local(&inner, &mut stream),
+            Guest::Admin(mut stream) => answer_admin(&inner, &mut stream),
+        };
+        count(&own, local, -1);
+        inner.bell.ring();
+    });
+    spawned.map(drop).inspect_err(|_| count(guests, local, -1))
+}
+
+fn answer_local(inner: &Inner, stream: &mut UnixStream) -> io::Result<()> {
+    let peer = maitred_io::local::peer(stream)?;
+    let asked = ask(stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+    let answer = match admit_local(peer) {
+        Ok(()) => answer(inner, asked, Caller::Local(peer)),
+        Err((status, text)) => Answer::error(status, text),
+    };
+    stream.set_write_timeout(Some(LIMIT))?;
+    stream.write_all(&answer.into_bytes())?;
+    stream.shutdown(std::net::Shutdown::Write)?;
+    stream.set_read_timeout(Some(LINGER))?;
+    read_rest(stream)
+}
+
+fn answer_admin(inner: &Inner, stream: &mut TcpStream) -> io::Result<()> {
+    let peer = stream.peer_addr()?;
+    let asked = ask(stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+    let admitted = match &asked {
+        Ok((head, _)) => admit_remote(head, inner.doors.token.as_deref()),
+        Err(_) => Ok(()),
+    };
+    let answer = match admitted {
+        Ok(()) => answer(inner, asked, Caller::Remote(peer)),
+        Err((status, text)) => Answer::error(status, text),
+    };
+    stream.set_write_timeout(Some(LIMIT))?;
+    stream.write_all(&answer.into_bytes())?;
+    stream.shutdown(std::net::Shutdown::Write)?;
+    stream.set_read_timeout(Some(LINGER))?;
+    read_rest(stream)
+}
+
+/// Takes what is still on its way until the peer has closed: unread, it would cut the answer.
+fn read_rest(stream: &mut impl Read) -> io::Result<()> {
+    let deadline = Instant::now() + LINGER;
+    let mut buffer = [0; 4096];
+    while stream.read(&mut buffer)? > 0 && Instant::now() < deadline {}
+    Ok(())
+}
+
+/// A request that has come, or why it is refused.
+type Asked = Result<(RequestHead, Vec<u8>), Answer>;
+
+/// Reads one request.
+fn ask<S: Read>(stream: &mut S, limit: impl Fn(&S, Duration) -> io::Result<()>) -> io::Result<Asked> {
+    let deadline = Instant::now() + LIMIT;
+    let (mut receiver, mut head) = (Receiver::new(), RequestHead::default());
+    let (limits, mut input, mut body, mut has_head) = (Limits::default(), Vec::new(), Vec::new(), false);
+    loop {
+        let mut consumed = 0;
+        let complete = loop {
+            let step = match receiver.poll_event(&input[consumed..], &mut head, &limits) {
+                Ok(step) => step,
+                Err(error) => return Ok(Err(Answer::error(error.status.code(), error.reason))),
+            };
+            consumed += step.consumed;
+            match step.event {
+                Event::NeedMore => break false,
+                Event::Head(facts) if facts.complete => break true,
+                Event::Head(_) => has_head = true,
+                Event::Data(data) => body.extend_from_slice(data),
+                Event::Trailers(_) => {}
+                Event::End => break true,
+            }
+        };
+        if complete {
+            return Ok(Ok((head, body)));
+        }
+        if body.len() > MAX_BODY {
+            return Ok(Err(Answer::error(413, "the arguments are too long")));
+        }
+        input.drain(..consumed);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Err(Answer::error(408, "the request did not come in time")));
+        }
+        limit(stream, left)?;
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer) {
+            Ok(0) if has_head || !input.is_empty() => {
+                return Ok(Err(Answer::error(400, "the request is not complete")));
+            }
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => input.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What is sent back.
+struct Answer {
+    status: u16,
+    value: Value,
+    allow: Option<&'static str>,
+    to_head: bool,
+}
+
+impl Answer {
+    fn error(status: u16, text: &str) -> Self {
+        Self { status, value: json!({ "error": text }), allow: None, to_head: false }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        let mut body = self.value.to_string();
+        body.push('\n');
+        let status = Status::from_code(self.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+        let mut head = ResponseHead::new(status)
+            .with("Content-Type", "application/json")
+            .with("Cache-Control", "no-store")
+            .with("X-Content-Type-Options", "nosniff");
+        if let Some(allow) = self.allow {
+            head = head.with("Allow", allow);
+        }
+        if self.status == 401 {
+            head = head.with("WWW-Authenticate", "Bearer");
+        }
+        let mut sender = Sender::new(Version::Http11, self.to_head, false);
+        let mut out = Vec::with_capacity(body.len() + 256);
+        // A head of our own can be sent.
+        let _ = with_date(|date| sender.send_head(&head, Some(body.len() as u64), date, &mut out));
+        if sender.send_data(body.len() as u64, &mut out).allowed > 0 {
+            out.extend_from_slice(body.as_bytes());
+        }
+        sender.finish(None, &mut out);
+        out
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        Self::error(refusal.status, &refusal.text)
+    }
+}
+
+fn answer(inner: &Inner, asked: Asked, caller: Caller) -> Answer {
+    let (head, body) = match asked {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let answered = inner.with_server(|asking| answer_question(asking, &head, &body, caller));
+    let ended = || Answer::error(503, "the server has ended");
+    let mut answer = answered.map_or_else(ended, |answered| answered.unwrap_or_else(|refused| refused));
+    answer.to_head = head.method == Method::Head;
+    answer
+}
+
+fn answer_question(
+    asking: &Asking<'_>,
+    head: &RequestHead,
+    body: &[u8],
+    caller: Caller,
+) -> Result<Answer, Answer> {
+    let path = String::from_utf8_lossy(head.path()).into_owned();
+    let name = path.trim_matches('/').replace('/', " ");
+    if name.is_empty() {
+        return Ok(Answer { status: 200, value: help(), allow: None, to_head: false });
+    }
+    let command = find(&name)?;
+    let is_query = matches!(head.method, Method::Get | Method::Head);
+    if command.change && head.method != Method::Post || !command.change && !is_query {
+        let allow = if command.change { "POST" } else { "GET, HEAD" };
+        let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
+        return Err(Answer { allow: Some(allow), ..Answer::error(405, &text) });
+    }
+    let mut given = in_query(head.query().unwrap_or_default());
+    if command.change && !body.is_empty() {
+        given.0.extend(in_body(body)?.0);
+    }
+    let (value, lines) = command.run(asking, &given)?;
+    for line in lines {
+        asking.server.log().info(format_args!("control: {line} ({caller})"));
+    }
+    Ok(Answer { status: 200, value, allow: None, to_head: false })
+}
+
+/// The commands, for whoever asks for nothing.
+fn help() -> Value {
+    let all = commands().iter().map(|command| {
+        json!({
+            "path": format!("/{}", command.name.replace(' ', "/")),
+            "method": if command.change { "POST" } else { "GET" },
+            "usage": command.usage(),
+            "help": command.help,
+        })
+    });
+    json!({ "commands": all.collect::<Vec<_>>() })
+}
+
+/// `name=value&name=value`, as a form sends it.
+fn in_query(query: &[u8]) -> Given {
+    let decode = |part: &[u8]| {
+        let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        let mut decoded = Vec::new();
+        target::percent_decode(&plain, &mut decoded);
+        String::from_utf8_lossy(&decoded).into_owned()
+    };
+    let parts = query.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
+    let pairs = parts.map(|part| {
+        let mut sides = part.splitn(2, |byte| *byte == b'=');
+        let mut next = || decode(sides.next().unwrap_or_default());
+        (next(), next())
+    });
+    Given(pairs.collect())
+}
+
+/// An object of JSON whose values are texts, numbers or switches.
+fn in_body(body: &[u8]) -> Result<Given, Answer> {
+    let wrong = || Answer::error(400, "the body is no JSON object of names with their values");
+    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return Err(wrong()) };
+    let pair = |(name, value): (String, Value)| match value {
+        Value::String(text) => Ok((name, text)),
+        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
+        _ => Err(wrong()),
+    };
+    Ok(Given(fields.into_iter().map(pair).collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_from_the_query_and_from_a_body() {
+        let given = in_query(b"url=%2Fa%3Fb%3D1&header=X:+y&header=Z:%2B&&from");
+        assert_eq!(given.value("url"), Some("/a?b=1"));
+        assert_eq!(given.all("header").collect::<Vec<_>>(), ["X: y", "Z:+"]);
+        assert_eq!(given.value("from"), Some(""));
+        let given = in_body(br#"{"name": "pool.default.queue", "value": 7}"#).ok().expect("an object");
+        assert_eq!((given.value("name"), given.value("value")), (Some("pool.default.queue"), Some("7")));
+        for wrong in ["", "7", "[]", r#"{"a": {}}"#, r#"{"a": null}"#] {
+            assert!(in_body(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Control of a running server: queries and changes over a Unix socket, and over HTTP on a listener of its own.
+//!
+//! ```text
+//! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
+//! status.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
+//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
+//! roster.rs    which threads there are, and what each is doing      watch.rs   threads that compute and get nowhere
+//! ```
+//! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
+//! query takes the lock of a connection only to copy what it shows, and nothing waits for a query. A change that is
+//! refused has changed nothing; one that was made is in the error log, with who made it.
+//!
+//! Leaves out: how a person asks (`maitred ctl`, in maitred-cli), and what a setting may be, which its
+//! [`Owner`] knows.
+
+mod access;
+mod change;
+mod deliveries;
+mod doors;
+mod explain;
+mod http;
+mod nearest;
+mod owner;
+mod requests;
+pub(crate) mod roster;
+mod status;
+mod table;
+mod threads;
+mod watch;
+
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+use doors::Bell;
+
+pub use access::Caller;
+pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use nearest::nearest;
+pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
+pub use table::{Argument, Command, Given, commands, find};
+
+/// A server that can be asked and changed, until [`end`](Self::end) or its drop.
+pub struct Control {
+    inner: Arc<Inner>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What all who ask share.
+pub(crate) struct Inner {
+    /// None after the end.
+    server: RwLock<Option<Arc<Server>>>,
+    owner: Arc<dyn Owner>,
+    began: Instant,
+    doors: Doors,
+    bell: Bell,
+}
+
+/// Who asks, and what can be asked.
+pub(crate) struct Asking<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) owner: &'a dyn Owner,
+    pub(crate) doors: &'a Doors,
+    pub(crate) up: Duration,
+}
+
+impl Control {
+    /// Begins to answer. `owner` knows what the server does not.
+    ///
+    /// # Errors
+    /// The process has no thread or descriptor left.
+    pub fn start(server: &Arc<Server>, doors: Doors, owner: Arc<dyn Owner>) -> io::Result<Self> {
+        let inner = Arc::new(Inner {
+            server: RwLock::new(Some(Arc::clone(server))),
+            owner,
+            began: Instant::now(),
+            doors,
+            bell: Bell::new()?,
+        });
+        let own = Arc::clone(&inner);
+        let thread = std::thread::Builder::new().name(http::THREAD.to_owned());
+        let thread = thread.spawn(move || http::serve(&own))?;
+        Ok(Self { inner, thread: Some(thread) })
+    }
+
+    /// Where it answers.
+    pub fn doors(&self) -> &Doors {
+        &self.inner.doors
+    }
+
+    /// Lets go of the server: questions that are being answered are, later ones are not.
+    pub fn end(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        let server = self.inner.server.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(server);
+        self.inner.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Inner {
+    /// Calls `ask` while the server stays; none after the end.
+    pub(crate) fn with_server<T>(&self, ask: impl FnOnce(&Asking<'_>) -> T) -> Option<T> {
+        let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
+        let up = self.began.elapsed();
+        server.as_deref().map(|server| ask(&Asking { server, owner: &*self.owner, doors: &self.doors, up }))
+    }
+}

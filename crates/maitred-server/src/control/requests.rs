@@ -1,0 +1,183 @@
+//! What connections are doing, and which requests are in the application or wait for a thread.
+//!
+//! Every connection is looked at under its own lock, and copied; no two locks are held at once, so a request may be
+//! seen in neither list, or end, while the others are looked at.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use maitred_io::clock;
+use serde_json::{Value, json};
+
+use super::Asking;
+use super::owner::Refusal;
+use super::roster::Member;
+use super::status::shown_peer;
+use super::table::Given;
+use crate::access_log::write_iso_time;
+use crate::connection::shown::{Shown, State};
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::server::Server;
+
+/// At most so many are listed; what there are more is counted.
+const MAX_LISTED: usize = 1000;
+
+/// The number of a group, and a connection of it.
+pub(super) type Id = (usize, u64);
+
+/// How an id is shown: `GROUP.SLOT.GENERATION`.
+pub(super) fn shown_id((group, token): Id) -> String {
+    let Token { slot, generation } = Token::from_u64(token);
+    format!("{group}.{slot}.{generation}")
+}
+
+/// The other way.
+pub(super) fn parse_id(text: &str) -> Option<Id> {
+    let mut parts = text.split('.');
+    let group = parts.next()?.parse().ok()?;
+    let token = Token { slot: parts.next()?.parse().ok()?, generation: parts.next()?.parse().ok()? };
+    parts.next().is_none().then_some((group, token.to_u64()))
+}
+
+/// What a connection shows, if it is still there.
+pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<Shown> {
+    let token = Token::from_u64(token);
+    let slot = server.groups().get(group)?.slots.find(token.slot)?;
+    let place = slot.lock();
+    place.as_ref().filter(|_| slot.generation() == token.generation).map(|connection| connection.show())
+}
+
+/// Calls `look` with every connection.
+pub(super) fn each(server: &Server, mut look: impl FnMut(Id, Shown)) {
+    for group in server.groups() {
+        for (number, slot) in group.connections() {
+            let shown = {
+                let place = slot.lock();
+                place.as_ref().map(|connection| (slot.generation(), connection.show()))
+            };
+            if let Some((generation, shown)) = shown {
+                look((group.number, Token { slot: number, generation }.to_u64()), shown);
+            }
+        }
+    }
+}
+
+/// A time of the monotonic clock as a date, and how long ago it was in seconds.
+pub(super) fn moment(then: u64) -> (String, f64) {
+    let ago = clock::monotonic().saturating_sub(then);
+    let mut text = String::new();
+    write_iso_time(&mut text, clock::unix_micros().saturating_sub(ago / 1_000));
+    (text, ago as f64 / 1e9)
+}
+
+/// Requests that wait, with the number of the pool and since when.
+fn waiting(server: &Server) -> Vec<(Id, usize, u64)> {
+    let mut found = Vec::new();
+    for group in server.groups() {
+        let all = group.number == server.first().number;
+        group.scheduler.look_at_waiting(all, MAX_LISTED, |pool, job, since| {
+            found.push(((job.home.0, job.home.1.to_u64()), pool, since));
+        });
+    }
+    found
+}
+
+/// Which threads run which requests.
+fn threads(server: &Server) -> HashMap<Id, std::sync::Arc<Member>> {
+    let members = server.shared().roster.members().into_iter();
+    members
+        .filter_map(|member| Some((member.inside().map(|inside| (inside.home, inside.token))?, member)))
+        .collect()
+}
+
+pub(super) fn active(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+    let server = asking.server;
+    let queued: HashSet<Id> = waiting(server).into_iter().map(|(id, _, _)| id).collect();
+    let threads = threads(server);
+    let names = pool_names(server.first());
+    let mut found = Vec::new();
+    each(server, |id, shown| {
+        if let Some(asked) = shown.asked.filter(|_| !queued.contains(&id)) {
+            let thread = threads.get(&id);
+            let entered = thread.and_then(|member| member.inside()).map(|inside| inside.since);
+            found.push((entered.unwrap_or(asked.since), id, shown.peer, asked, thread.cloned()));
+        }
+    });
+    found.sort_by_key(|(since, ..)| *since);
+    let total = found.len();
+    let requests = found.into_iter().take(MAX_LISTED).map(|(since, id, peer, asked, thread)| {
+        let (began, seconds) = moment(since);
+        json!({
+            "id": shown_id(id),
+            "method": asked.method.as_str(),
+            "path": asked.path(),
+            "peer": shown_peer(peer),
+            "pool": names.get(asked.pool),
+            "thread": thread.as_ref().map(|member| &*member.name),
+            "tid": thread.as_ref().map(|member| member.tid),
+            "since": began,
+            "for_seconds": seconds,
+        })
+    });
+    Ok(json!({ "total": total, "active": requests.collect::<Vec<_>>() }))
+}
+
+pub(super) fn queued(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+    let server = asking.server;
+    let names = pool_names(server.first());
+    let total: usize = server.first().pool_figures().iter().map(|pool| pool.queued).sum();
+    let mut found = waiting(server);
+    found.sort_by_key(|(_, _, since)| *since);
+    let requests = found.into_iter().take(MAX_LISTED).filter_map(|(id, pool, since)| {
+        let shown = look_up(server, id)?;
+        let asked = shown.asked?;
+        let (began, seconds) = moment(since);
+        Some(json!({
+            "id": shown_id(id),
+            "method": asked.method.as_str(),
+            "path": asked.path(),
+            "peer": shown_peer(shown.peer),
+            "pool": names.get(pool),
+            "since": began,
+            "for_seconds": seconds,
+        }))
+    });
+    let requests: Vec<Value> = requests.collect();
+    Ok(json!({ "total": total, "queued": requests }))
+}
+
+pub(super) fn connections(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+    let listeners = asking.server.addresses();
+    let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
+    each(asking.server, |_, shown| *counts.entry((shown.listener, shown.state)).or_default() += 1);
+    let lines = (0..).zip(&listeners).map(|(number, address)| {
+        let mut line = serde_json::Map::new();
+        line.insert("listener".to_owned(), address.to_string().into());
+        for state in State::ALL {
+            let count = counts.get(&(number, state)).copied().unwrap_or(0);
+            line.insert(state.name().to_owned(), count.into());
+        }
+        Value::Object(line)
+    });
+    let total: u64 = counts.values().sum();
+    Ok(json!({ "total": total, "connections": lines.collect::<Vec<_>>() }))
+}
+
+fn pool_names(group: &Group) -> Vec<String> {
+    group.scheduler.names().into_iter().map(ToOwned::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_shown() {
+        let id = (3, Token { slot: 70_000, generation: 9 }.to_u64());
+        assert_eq!(shown_id(id), "3.70000.9");
+        assert_eq!(parse_id("3.70000.9"), Some(id));
+        for wrong in ["", "1", "1.2", "1.2.3.4", "1.x.3", "1.2.-3"] {
+            assert_eq!(parse_id(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Which threads a server has, and what each of them is doing, written by the threads themselves.
+//!
+//! Promises: a thread writes with plain stores into a place of its own and waits for nobody; who reads takes what it
+//! finds, and notices when it was changed meanwhile (the time of entry is the sequence number). Leaves out: threads
+//! that neither poll nor run requests, which the system's list has.
+
+use std::cell::OnceCell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maitred_io::{clock, tasks};
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It runs requests, and polls for them.
+    Worker,
+    /// The language's event loop.
+    EventLoop,
+    /// It polls where nobody else can.
+    Driver,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::EventLoop => "event loop",
+            Self::Driver => "driver",
+        }
+    }
+}
+
+/// All that have begun and not ended.
+#[derive(Default)]
+pub(crate) struct Roster {
+    members: Mutex<Vec<Arc<Member>>>,
+}
+
+/// One thread.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) tid: i32,
+    /// Rises with every event it serves and every request it runs.
+    steps: AtomicU64,
+    /// The token of the event it has served last.
+    event: AtomicU64,
+    /// When it entered the application, in monotonic nanoseconds; 0 while it is not there.
+    entered: AtomicU64,
+    /// Whose request it runs: the group and the token of the connection.
+    home: AtomicU32,
+    token: AtomicU64,
+}
+
+/// A request, as a thread names it that runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inside {
+    /// In monotonic nanoseconds.
+    pub(crate) since: u64,
+    /// The number of the connection's group.
+    pub(crate) home: usize,
+    pub(crate) token: u64,
+}
+
+thread_local! {
+    static OWN: OnceCell<Own> = const { OnceCell::new() };
+}
+
+impl Roster {
+    /// Notes the calling thread until it ends.
+    pub(crate) fn join(self: &Arc<Self>, name: String, role: Role) {
+        OWN.with(|own| {
+            let member = Arc::new(Member {
+                name,
+                role,
+                tid: tasks::own(),
+                steps: AtomicU64::new(0),
+                event: AtomicU64::new(u64::MAX),
+                entered: AtomicU64::new(0),
+                home: AtomicU32::new(0),
+                token: AtomicU64::new(0),
+            });
+            // A thread serves one server for all its life.
+            if own.set(Own { roster: Arc::clone(self), member: Arc::clone(&member) }).is_ok() {
+                self.lock().push(member);
+            }
+        });
+    }
+
+    pub(crate) fn members(&self) -> Vec<Arc<Member>> {
+        self.lock().clone()
+    }
+
+    /// A panic elsewhere cannot leave the list half-changed.
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Member>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The calling thread serves an event. False if it is in no roster.
+pub(crate) fn note_event(token: u64) -> bool {
+    OWN.with(|own| {
+        let Some(Own { member, .. }) = own.get() else { return false };
+        member.event.store(token, Ordering::Relaxed);
+        member.step();
+        true
+    })
+}
+
+/// The calling thread runs a request from `now` on, in monotonic nanoseconds or 0 for the present time, until the result
+/// is dropped.
+#[must_use]
+pub(crate) fn enter(home: usize, token: u64, now: u64) -> Entered {
+    OWN.with(|own| {
+        if let Some(Own { member, .. }) = own.get() {
+            member.step();
+            // A reader that sees any of the two also sees that the earlier request has ended.
+            fence(Ordering::Release);
+            member.home.store(home as u32, Ordering::Relaxed);
+            member.token.store(token, Ordering::Relaxed);
+            let since = if now == 0 { clock::monotonic_coarse() } else { now };
+            member.entered.store(since.max(1), Ordering::Release);
+        }
+    });
+    Entered { not_send: PhantomData }
+}
+
+/// The calling thread runs a request.
+pub(crate) struct Entered {
+    // It must end on the thread on which it began.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        OWN.with(|own| {
+            if let Some(Own { member, .. }) = own.get() {
+                member.entered.store(0, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+impl Member {
+    /// Only the thread itself counts: no other store can come between.
+    fn step(&self) {
+        let steps = self.steps.load(Ordering::Relaxed);
+        self.steps.store(steps.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// What rises as long as it gets on.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// The event it has served last.
+    pub(crate) fn event(&self) -> Option<u64> {
+        Some(self.event.load(Ordering::Relaxed)).filter(|token| *token != u64::MAX)
+    }
+
+    /// The request it runs, if it runs one.
+    pub(crate) fn inside(&self) -> Option<Inside> {
+        let since = self.entered.load(Ordering::Acquire);
+        let home = self.home.load(Ordering::Relaxed) as usize;
+        let token = self.token.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let same = since != 0 && self.entered.load(Ordering::Relaxed) == since;
+        same.then_some(Inside { since, home, token })
+    }
+}
+
+/// The place of a thread, in the list as long as the thread lives.
+struct Own {
+    roster: Arc<Roster>,
+    member: Arc<Member>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.roster.lock().retain(|member| !Arc::ptr_eq(member, &self.member));
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_known_while_it_lives_and_so_is_its_request() {
+        let roster = Arc::new(Roster::default());
+        let own = Arc::clone(&roster);
+        let seen = std::thread::spawn(move || {
+            assert!(!note_event(1), "not yet");
+            own.join("one".to_owned(), Role::Worker);
+            assert!(note_event(7));
+            let member = own.members().pop().expect("listed");
+            assert_eq!((member.tid, member.event(), member.inside()), (tasks::own(), Some(7), None));
+            let entered = enter(3, 9, 5);
+            let inside = member.inside().expect("inside");
+            assert_eq!(inside, Inside { since: 5, home: 3, token: 9 });
+            drop(entered);
+            (member.inside(), member.steps(), own.members().len())
+        });
+        assert_eq!(seen.join().expect("no panic"), (None, 2, 1));
+        assert!(roster.members().is_empty());
+    }
+}

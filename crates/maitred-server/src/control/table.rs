@@ -1,0 +1,287 @@
+//! Every query and every change, once: from this table come what is answered, what is refused, and the help.
+
+use serde_json::Value;
+
+use super::owner::{Done, Refusal};
+use super::{Asking, change, deliveries, explain, nearest, requests, status, threads};
+
+/// A query or a change.
+pub struct Command {
+    /// One word or two. Over HTTP the path is made of it: `/deliveries/end`.
+    pub name: &'static str,
+    /// What it takes, in this order.
+    pub arguments: &'static [Argument],
+    /// Whether it changes something, or disturbs: then it is asked with POST only.
+    pub change: bool,
+    /// One sentence.
+    pub help: &'static str,
+    run: Run,
+}
+
+enum Run {
+    Query(fn(&Asking<'_>, &Given) -> Result<Value, Refusal>),
+    Change(fn(&Asking<'_>, &Given) -> Result<Done, Refusal>),
+}
+
+/// What a command takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name: in the help, over HTTP, and with two dashes before it where it is an option.
+    pub name: &'static str,
+    /// The values it takes, in words.
+    pub takes: &'static str,
+    /// Whether it must be there.
+    pub required: bool,
+    /// Whether it is written `--name VALUE`.
+    pub option: bool,
+}
+
+const fn required(name: &'static str, takes: &'static str) -> Argument {
+    Argument { name, takes, required: true, option: false }
+}
+
+const fn optional(name: &'static str, takes: &'static str) -> Argument {
+    Argument { name, takes, required: false, option: false }
+}
+
+const fn option(name: &'static str, takes: &'static str) -> Argument {
+    Argument { name, takes, required: false, option: true }
+}
+
+const fn query(
+    name: &'static str,
+    arguments: &'static [Argument],
+    help: &'static str,
+    run: fn(&Asking<'_>, &Given) -> Result<Value, Refusal>,
+) -> Command {
+    Command { name, arguments, change: false, help, run: Run::Query(run) }
+}
+
+const fn change(
+    name: &'static str,
+    arguments: &'static [Argument],
+    help: &'static str,
+    run: fn(&Asking<'_>, &Given) -> Result<Done, Refusal>,
+) -> Command {
+    Command { name, arguments, change: true, help, run: Run::Change(run) }
+}
+
+const COMMANDS: &[Command] = &[
+    query(
+        "status",
+        &[],
+        "Version, process, listeners, threads of each role, what was changed at run time.",
+        status::status,
+    ),
+    query("stats", &[], "What has been counted since the start.", status::stats),
+    query("active", &[], "Requests in the application, the longest first.", requests::active),
+    query("queued", &[], "Requests that wait for a thread.", requests::queued),
+    query("connections", &[], "Connections by what they are doing.", requests::connections),
+    query("threads", &[], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
+    query("pools", &[], "Pools with their limits and counts.", status::pools),
+    query(
+        "map",
+        &[],
+        "The rules that lead requests to pools, in the order in which they are asked.",
+        status::map,
+    ),
+    query("handlers", &[], "What answers which paths.", status::handlers),
+    query(
+        "explain",
+        &[
+            required("method", "a method, such as GET"),
+            required("url", "a path with its query, or a URL"),
+            option("from", "the client's address"),
+            option("header", "'Name: value', any number of times"),
+        ],
+        "Where a request would be led, and why. It is not made.",
+        explain::explain,
+    ),
+    query("locks", &[], "Locks with how often they were waited for.", status::locks),
+    query("caches", &[], "Caches with what they hold and save.", status::caches),
+    query(
+        "deliveries",
+        &[],
+        "Connections with something to send, and how fast it leaves.",
+        deliveries::deliveries,
+    ),
+    change(
+        "deliveries end",
+        &[required("id", "an id that deliveries shows")],
+        "Ends a delivery: the connection is closed.",
+        deliveries::end,
+    ),
+    query(
+        "settings",
+        &[],
+        "What can be set at run time: present and configured value, range.",
+        status::settings,
+    ),
+    change(
+        "set",
+        &[required("name", "a name that settings shows"), required("value", "a value that settings shows")],
+        "Changes a setting until it is changed again, or the configuration is read again.",
+        change::set,
+    ),
+    change(
+        "map add",
+        &[required("rule", "POOL,path=/x/*,method=POST,header=...,client=...")],
+        "Leads further requests to a pool.",
+        change::add_rule,
+    ),
+    change(
+        "map remove",
+        &[required("number", "a number that map shows")],
+        "Removes a rule.",
+        change::remove_rule,
+    ),
+    change(
+        "log-level",
+        &[required("level", change::LEVELS)],
+        "How much the error log says.",
+        change::log_level,
+    ),
+    change("reopen", &[], "Opens log files anew, after they were renamed.", change::reopen),
+    change(
+        "stacks",
+        &[optional("tid", "the number of one thread, as threads shows it")],
+        "The stacks of the threads that run application code.",
+        threads::stacks,
+    ),
+    change("drain", &[], "Ends the server gracefully, as SIGTERM does.", change::drain),
+];
+
+/// All commands, in the order of the help.
+pub fn commands() -> &'static [Command] {
+    COMMANDS
+}
+
+/// The command with this name, its words separated by one space.
+///
+/// # Errors
+/// There is none: the line says which may be meant.
+pub fn find(name: &str) -> Result<&'static Command, Refusal> {
+    COMMANDS.iter().find(|command| command.name == name).ok_or_else(|| {
+        let remedy = match nearest(name, COMMANDS.iter().map(|command| command.name)) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => {
+                let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+                format!("there are {}", names.join(", "))
+            }
+        };
+        Refusal::unknown(format!("there is no command '{name}'; {remedy}"))
+    })
+}
+
+/// Arguments as they were given: names and values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given(pub Vec<(String, String)>);
+
+impl Given {
+    /// The value of an argument, the last one if it is given more than once.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of an argument.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of an argument that [`Command::check`] has found.
+    pub(crate) fn needed(&self, name: &str) -> &str {
+        self.value(name).unwrap_or_default()
+    }
+}
+
+impl Command {
+    /// Whether these are its arguments.
+    ///
+    /// # Errors
+    /// One is missing or unknown.
+    pub fn check(&self, given: &Given) -> Result<(), Refusal> {
+        for (name, _) in &given.0 {
+            if !self.arguments.iter().any(|argument| argument.name == name) {
+                let remedy = match nearest(name, self.arguments.iter().map(|argument| argument.name)) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("it is written {}", self.usage()),
+                };
+                return Err(Refusal::wrong(format!("{} takes no '{name}'; {remedy}", self.name)));
+            }
+        }
+        let missing =
+            self.arguments.iter().find(|argument| argument.required && given.value(argument.name).is_none());
+        match missing {
+            Some(Argument { name, takes, .. }) => Err(Refusal::wrong(format!(
+                "{} needs {name}: {takes}; it is written {}",
+                self.name,
+                self.usage()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// How it is written: `explain METHOD URL [--from FROM]`.
+    pub fn usage(&self) -> String {
+        let mut text = self.name.to_owned();
+        for Argument { name, required, option, .. } in self.arguments {
+            let placeholder = name.to_uppercase();
+            text += &match (required, option) {
+                (true, _) => format!(" {placeholder}"),
+                (false, false) => format!(" [{placeholder}]"),
+                (false, true) => format!(" [--{name} {placeholder}]"),
+            };
+        }
+        text
+    }
+
+    /// Answers, or changes something, whose lines are returned too.
+    pub(crate) fn run(&self, asking: &Asking<'_>, given: &Given) -> Result<(Value, Vec<String>), Refusal> {
+        self.check(given)?;
+        match self.run {
+            Run::Query(run) => Ok((run(asking, given)?, Vec::new())),
+            Run::Change(run) => {
+                let Done { lines, value } = run(asking, given)?;
+                Ok((value.unwrap_or_else(|| serde_json::json!({ "changed": lines })), lines))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(command: &str, given: &[(&str, &str)]) -> String {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let refusal = find(command).and_then(|command| command.check(&Given(given)));
+        refusal.expect_err("refused").text
+    }
+
+    #[test]
+    fn what_is_not_understood_is_answered_with_what_may_be_meant() {
+        assert_eq!(refused("treads", &[]), "there is no command 'treads'; did you mean 'threads'?");
+        assert!(refused("cucumber", &[]).contains("there are status, stats, active"));
+        assert_eq!(
+            refused("set", &[("name", "x")]),
+            "set needs value: a value that settings shows; it is written set NAME VALUE"
+        );
+        assert_eq!(
+            refused("explain", &[("methd", "GET")]),
+            "explain takes no 'methd'; did you mean 'method'?"
+        );
+        let all = [("method", "GET"), ("url", "/"), ("colour", "red")];
+        let usage = "explain METHOD URL [--from FROM] [--header HEADER]";
+        assert_eq!(refused("explain", &all), format!("explain takes no 'colour'; it is written {usage}"));
+    }
+
+    #[test]
+    fn names_are_words_of_a_path_and_every_command_says_what_it_does() {
+        for (position, command) in COMMANDS.iter().enumerate() {
+            let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b' ';
+            assert!(command.name.bytes().all(plain), "{}", command.name);
+            assert!(command.help.ends_with('.'), "{}", command.name);
+            assert!(COMMANDS[..position].iter().all(|other| other.name != command.name), "{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The threads of the process: what the system says of them, and what those that serve say themselves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_io::tasks::{self, Task};
+use maitred_runtime::ThreadStack;
+use serde_json::{Value, json};
+
+use super::Asking;
+use super::owner::{Done, Refusal};
+use super::requests::{look_up, moment};
+use super::roster::{Inside, Member};
+use super::status::shown_peer;
+use super::table::Given;
+use crate::server::Server;
+
+/// One thread of the process.
+pub(super) struct Thread {
+    pub(super) task: Task,
+    /// The whole one, where the system has its beginning only, or none of its own.
+    pub(super) name: String,
+    pub(super) role: &'static str,
+    pub(super) member: Option<Arc<Member>>,
+}
+
+/// What the names of threads that are in no roster begin with; the system keeps 15 bytes.
+const ROLES: &[(&str, &str)] = &[
+    (super::http::THREAD, "control"),
+    ("maitred-log", "logger"),
+    ("maitred-spool", "spooler"),
+    ("maitred-", "watch"),
+    ("signals", "signals"),
+];
+
+/// All of them; none where the system does not say.
+pub(super) fn all(server: &Server) -> Vec<Thread> {
+    let members = server.shared().roster.members();
+    let mut members: HashMap<i32, Arc<Member>> =
+        members.into_iter().map(|member| (member.tid, member)).collect();
+    let main = i32::try_from(std::process::id()).unwrap_or(0);
+    let known = |task: Task| {
+        let member = members.remove(&task.tid);
+        let role = match &member {
+            Some(member) => member.role.name(),
+            None if task.tid == main => "main",
+            None => {
+                ROLES.iter().find(|(start, _)| task.name.starts_with(start)).map_or("other", |(_, role)| role)
+            }
+        };
+        let name = member.as_ref().map_or_else(|| task.name.clone(), |member| member.name.clone());
+        Thread { task, name, role, member }
+    };
+    tasks::list().unwrap_or_default().into_iter().map(known).collect()
+}
+
+/// The request a thread runs: method, path and peer.
+pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
+    let shown = look_up(server, (inside.home, inside.token))?;
+    let asked = shown.asked?;
+    Some((asked.method.as_str().to_owned(), asked.path(), shown_peer(shown.peer)))
+}
+
+/// In words what a thread that serves is doing.
+pub(super) fn doing(server: &Server, member: &Member) -> String {
+    match member.inside() {
+        None => "waits or serves".to_owned(),
+        Some(inside) => match request_of(server, inside) {
+            Some((method, path, peer)) => format!("{method} {path} of {peer}"),
+            None => "a request whose peer has its answer or is gone".to_owned(),
+        },
+    }
+}
+
+pub(super) fn threads(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+    let mut roles: BTreeMap<&str, (u64, Duration, Duration)> = BTreeMap::new();
+    let mut listed = Vec::new();
+    for Thread { task, name, role, member } in all(asking.server) {
+        let sum = roles.entry(role).or_default();
+        *sum = (sum.0 + 1, sum.1 + task.user, sum.2 + task.system);
+        let inside = member.as_ref().and_then(|member| member.inside());
+        let (since, seconds) = inside.map(|inside| moment(inside.since)).unzip();
+        let (method, path, peer) = match inside.map(|inside| request_of(asking.server, inside)) {
+            Some(Some((method, path, peer))) => (Some(method), Some(path), Some(peer)),
+            // The peer has its answer, or is gone, and the thread is still in the application.
+            Some(None) => (None, Some("(its peer has its answer or is gone)".to_owned()), None),
+            None => (None, None, None),
+        };
+        listed.push(json!({
+            "tid": task.tid,
+            "name": name,
+            "role": role,
+            "state": task.state.to_string(),
+            "user_seconds": task.user.as_secs_f64(),
+            "system_seconds": task.system.as_secs_f64(),
+            "method": method,
+            "path": path,
+            "peer": peer,
+            "since": since,
+            "for_seconds": seconds,
+        }));
+    }
+    if listed.is_empty() {
+        return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
+    }
+    let roles = roles.into_iter().map(|(role, (count, user, system))| {
+        json!({
+            "role": role,
+            "threads": count,
+            "user_seconds": user.as_secs_f64(),
+            "system_seconds": system.as_secs_f64(),
+        })
+    });
+    Ok(json!({ "threads": listed, "roles": roles.collect::<Vec<_>>() }))
+}
+
+pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal> {
+    let server = asking.server;
+    let wanted = match given.value("tid") {
+        None => None,
+        Some(text) => {
+            let tid = text.parse().ok().filter(|tid| *tid > 0);
+            let wrong = || Refusal::wrong(format!("'{text}' is no thread's number; 'threads' lists them"));
+            let tid: i32 = tid.ok_or_else(wrong)?;
+            tasks::read(tid).map(|_| Some(tid)).ok_or_else(|| {
+                Refusal::unknown(format!("there is no thread {tid}; 'threads' lists those there are"))
+            })?
+        }
+    };
+    let members = server.shared().roster.members();
+    let serving: Vec<i32> = members.iter().map(|member| member.tid).collect();
+    let Some(stacks) = server.first().host.stacks(wanted, &serving) else {
+        return Err(Refusal::conflict("the application's language has no stacks to show"));
+    };
+    let shown = stacks.into_iter().map(|stack| {
+        let ThreadStack { tid, name, state, frames } = stack;
+        let member = members.iter().find(|member| member.tid == tid);
+        json!({
+            "tid": tid,
+            "name": member.map_or(name, |member| member.name.clone()),
+            "state": state,
+            "doing": member.map(|member| doing(server, member)),
+            "stack": frames,
+        })
+    });
+    Ok(Done { lines: Vec::new(), value: Some(json!({ "stacks": shown.collect::<Vec<_>>() })) })
+}
