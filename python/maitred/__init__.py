@@ -8,6 +8,6 @@ The command ``maitred`` (or ``python -m maitred``) serves a WSGI or ASGI applica
 application gets with ``--interrupt`` in the middle of a request that takes longer than ``--request-timeout``.
 """
 
-from maitred._engine import RequestTimeout, __version__, main
+from maitred._engine import RequestTimeout, __version__, deprecated, main
 
-__all__ = ["RequestTimeout", "__version__", "main"]
+__all__ = ["RequestTimeout", "__version__", "deprecated", "main"]

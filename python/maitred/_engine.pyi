@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from os import PathLike
 
-__all__ = ["RequestTimeout", "__version__", "main"]
+__all__ = ["RequestTimeout", "__version__", "deprecated", "main"]
 
 __version__: str
 """The version of the package."""
@@ -12,6 +12,13 @@ class RequestTimeout(Exception):
     """The request took longer than the server waits for a response, and the client has been told so.
 
     Raised in the middle of application code with the option interrupt.
+    """
+
+def deprecated(old: str, new: str) -> None:
+    """Reports that ``old`` was called, in whose place ``new`` should be; to be called by the old function itself.
+
+    While the server runs, each pair gets one entry in the error log, of the level warn and with the place of the first
+    call; at most 1,000 pairs do. Elsewhere it is a ``DeprecationWarning`` each time.
     """
 
 def main(argv: Sequence[str | PathLike[str]]) -> int:

@@ -14,7 +14,7 @@ use crate::options;
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::{Problem, nearest};
 use crate::sources::{Origins, Source};
-use crate::value::{ListenAddress, LogLevel, Mount, Spans};
+use crate::value::{ControlSocket, ListenAddress, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -100,6 +100,12 @@ pub struct Config {
     pub log_keep_days: usize,
     /// How much the error log says.
     pub log_level: LogLevel,
+    /// Where the server answers `maitred ctl`.
+    pub control: ControlSocket,
+    /// Where it answers the same over HTTP.
+    pub admin: Option<ListenAddress>,
+    /// What has to be shown there.
+    pub admin_token_file: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -146,6 +152,9 @@ impl Default for Config {
             log_keep: 0,
             log_keep_days: 0,
             log_level: LogLevel::default(),
+            control: ControlSocket::default(),
+            admin: None,
+            admin_token_file: None,
         };
         for definition in options::all().filter(|definition| !definition.default.is_empty()) {
             let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();

@@ -6,11 +6,14 @@
 
 mod check;
 mod config;
+mod control;
+mod ctl;
 mod env_file;
 mod holder;
 mod host;
 mod lifetime;
 mod logs;
+mod operator;
 mod options;
 mod pools;
 mod problem;
@@ -31,10 +34,13 @@ pub use host::{
 pub use logs::LogPlace;
 pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
-pub use value::{BadListenAddress, ListenAddress, LogLevel, Mount};
+pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};
 
 use sources::command_line::{Command, REPORT};
 use sources::{Inputs, Loaded};
+
+/// The first word of a command line that asks a running server.
+const CTL: &str = "ctl";
 
 /// The command ended as it should.
 pub const EXIT_SUCCESS: u8 = 0;
@@ -49,9 +55,14 @@ pub const EXIT_USAGE: u8 = 2;
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
-        // It serves nothing, and takes none of the options.
-        if let Some((_, arguments)) = inputs.arguments.split_first().filter(|(first, _)| *first == REPORT) {
-            return report::report(arguments).map(|text| print(&text));
+        // Neither serves, nor takes any of the options.
+        if let Some((word, rest)) = inputs.arguments.split_first() {
+            if word == REPORT {
+                return report::report(rest).map(|text| print(&text));
+            }
+            if word == CTL {
+                return Ok(ctl::main(rest));
+            }
         }
         let loaded = sources::load(&inputs)?;
         // SIGHUP has them read again, when the current folder may be another one.

@@ -3,19 +3,24 @@
 //! Limits of pools and rules hold at once. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
+use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Log, PoolLimits, PoolRule, Server};
 
 use crate::config::{self, Config};
 use crate::options::{self, Definition, Kind};
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::Problem;
-use crate::sources::{self, Inputs, Loaded};
+use crate::sources::{self, Inputs, Loaded, Origins};
 
 /// What a running server was made of, to be compared with what is written now.
 pub(crate) struct Reload {
     pub(crate) inputs: Inputs,
-    /// What holds now.
+    /// What the sources said when they were read last.
+    pub(crate) configured: Config,
+    /// What holds now: the same, with what was changed at run time since then.
     pub(crate) running: Config,
+    /// Where that came from.
+    pub(crate) origins: Origins,
     /// The application has been told that it runs on one thread.
     pub(crate) single: bool,
     /// It runs on an event loop.
@@ -49,13 +54,14 @@ impl Reload {
         for warning in &loaded.warnings {
             log.warn(format_args!("{warning}"));
         }
-        let plan = self.plan(&loaded.config);
-        for (pool, limits) in &plan.limits {
-            server.set_limits(pool, limits);
-        }
-        if let Some(Err(error)) = plan.rules.map(|rules| server.set_rules(&rules)) {
+        let (plan, next) = self.plan(&loaded.config);
+        if let Err(error) = plan.apply(server) {
             log.error(format_args!("internal error, please report it: {error}"));
         }
+        // What only a restart applies is not what holds, and is not changed at run time either.
+        self.configured = next.clone();
+        self.running = next;
+        self.origins = loaded.origins;
         for line in &plan.lines {
             log.info(format_args!("{line}"));
         }
@@ -65,6 +71,20 @@ impl Reload {
         } else if plan.lines.is_empty() {
             log.info(format_args!("nothing has changed"));
         }
+    }
+
+    /// Changes the running server to `wanted`, if nothing in it needs a restart: what has changed, in lines.
+    ///
+    /// # Errors
+    /// It needs one; nothing has changed.
+    pub(crate) fn change(&mut self, wanted: &Config, server: &Server) -> Result<Vec<String>, String> {
+        let (plan, next) = self.plan(wanted);
+        if !plan.restart.is_empty() {
+            return Err(format!("only a restart changes {}; nothing has changed", plan.restart.join(", ")));
+        }
+        plan.apply(server).map_err(|error| error.to_string())?;
+        self.running = next;
+        Ok(plan.lines)
     }
 
     fn read(&self) -> Result<Loaded, Problem> {
@@ -81,8 +101,8 @@ impl Reload {
         Ok(loaded)
     }
 
-    /// Compares `wanted` with what holds, which it then is as far as it can be.
-    fn plan(&mut self, wanted: &Config) -> Plan {
+    /// Compares `wanted` with what holds: what is to be done, and what holds then.
+    fn plan(&self, wanted: &Config) -> (Plan, Config) {
         let mut plan = Plan::default();
         let of_server =
             options::all().filter(|option| !options::of_pools().any(|key| key.name == option.name));
@@ -112,12 +132,18 @@ impl Reload {
                 plan.restart.push("match".to_owned());
             }
         }
-        self.running = next;
-        plan
+        (plan, next)
     }
 }
 
 impl Plan {
+    fn apply(&self, server: &Server) -> Result<(), UnknownPool> {
+        for (pool, limits) in &self.limits {
+            server.set_limits(pool, limits);
+        }
+        self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
+    }
+
     /// From the limits of a pool to those that are wanted, as far as they can be changed: what holds then.
     fn change(&mut self, name: &str, present: &PoolConfig, wanted: &PoolConfig, single: bool) -> PoolConfig {
         let mut next = PoolConfig { strategy: present.strategy, ..wanted.clone() };
@@ -170,7 +196,7 @@ fn of_pool(name: &str, key: &Definition) -> String {
 }
 
 /// The rules of a pool as a file would have them.
-fn matches_of(config: &Config, name: &str) -> String {
+pub(crate) fn matches_of(config: &Config, name: &str) -> String {
     let rules = config.rules.iter().filter(|rule| rule.pool == name);
     format!("[{}]", rules.map(pools::show_rule).collect::<Vec<_>>().join(", "))
 }

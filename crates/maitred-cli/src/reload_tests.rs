@@ -18,8 +18,10 @@ impl Case {
         fs::write(folder.path().join("maitred.toml"), file).expect("a file");
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let inputs = Inputs { arguments, environment: Vec::new(), folder: folder.path().to_owned() };
-        let running = sources::load(&inputs).expect("a valid configuration").config;
-        Self { folder, reload: Reload { inputs, running, single: false, looped: false } }
+        let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
+        let configured = running.clone();
+        let reload = Reload { inputs, configured, running, origins, single: false, looped: false };
+        Self { folder, reload }
     }
 
     fn write(&self, file: &str) {
@@ -29,7 +31,9 @@ impl Case {
     fn plan(&mut self, file: &str) -> Plan {
         self.write(file);
         let wanted = self.reload.read().expect("a valid configuration").config;
-        self.reload.plan(&wanted)
+        let (plan, next) = self.reload.plan(&wanted);
+        self.reload.running = next;
+        plan
     }
 
     fn error(&self, file: &str) -> String {

@@ -6,17 +6,19 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Timeouts};
 
 use crate::config::{self, Checked, Config, Target};
+use crate::control;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
 use crate::lifetime::{self, Asked, Drain};
 use crate::logs;
+use crate::operator::Operator;
 use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
@@ -83,7 +85,9 @@ fn serve(
     };
     let reload = Reload {
         inputs,
+        configured: config.clone(),
         running: config.clone(),
+        origins: loaded.origins.clone(),
         single: application.is_some() && config.most_threads() == 1,
         looped: application.as_ref().is_some_and(|application| application.runs_on.is_some()),
     };
@@ -110,7 +114,7 @@ enum Ended {
 
 fn serve_loaded(
     loaded: &Loaded,
-    mut reload: Reload,
+    reload: Reload,
     checked: &Checked,
     application: Option<Application>,
     log: &Arc<Log>,
@@ -131,9 +135,10 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
+    let doors = control::open(config, origins, log)?;
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
-        Ok(server) => server,
+        Ok(server) => Arc::new(server),
         Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),
         Err(error) => {
             log.error(format_args!("the server {error}"));
@@ -146,16 +151,22 @@ fn serve_loaded(
         }
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
+    let reload = Arc::new(Mutex::new(reload));
+    let operator =
+        Operator { reload: Arc::clone(&reload), log: Arc::clone(log), about: control::about(host, what) };
+    let control = control::start(&server, doors, operator, log);
     let mut answer = |asked| match asked {
-        Asked::Reload => reload.again(&server, log),
+        Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
         Asked::Reopen => {
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
     let (code, left) =
-        lifetime::wait_for_end(&server, &mut *signals, config.drain_timeout, &mut answer, &mut say);
-    server.stop();
+        lifetime::wait_for_end(&*server, &mut *signals, config.drain_timeout, &mut answer, &mut say);
+    // It lets go of the server, which ends with its last owner.
+    drop(control);
+    drop(server);
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
     }

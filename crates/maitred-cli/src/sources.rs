@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use maitred_server::DEFAULT_POOL;
+
 use crate::config::Config;
 use crate::options::{self, Definition, Kind};
 use crate::pools;
@@ -30,6 +32,8 @@ pub(crate) enum Source {
     Environment(String),
     /// On the command line.
     CommandLine,
+    /// Nowhere: it was changed while the server ran.
+    Control,
 }
 
 impl fmt::Display for Source {
@@ -40,6 +44,7 @@ impl fmt::Display for Source {
             Self::DropIn { path, line } => write!(f, "drop-in {path}:{line}"),
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
+            Self::Control => f.write_str("changed at run time"),
         }
     }
 }
@@ -52,6 +57,7 @@ impl Source {
                 format!("{path}:{line}: {}", definition.name)
             }
             Self::Environment(name) => name.clone(),
+            Self::Control => definition.name.to_owned(),
             Self::Default | Self::CommandLine if definition.is_positional() => definition.name.to_owned(),
             Self::Default | Self::CommandLine => definition.flag(),
         }
@@ -64,6 +70,7 @@ impl Source {
                 (format!("{path}:{line}: pool.{pool}"), ".")
             }
             Self::Environment(name) => (format!("{name} {pool}"), ": "),
+            Self::Control => (format!("pool.{pool}"), "."),
             Self::Default | Self::CommandLine => (format!("--pool {pool}"), ": "),
         };
         key.map_or(pool.clone(), |key| format!("{pool}{separator}{key}"))
@@ -115,6 +122,15 @@ impl Origins {
     pub(crate) fn set_pool(&mut self, pool: &str, key: &'static str, source: Source) {
         if let Some(origin) = self.pools.get_mut(pool) {
             origin.keys.insert(key, source);
+        }
+    }
+
+    /// Notes that a key of a pool was changed while the server ran.
+    pub(crate) fn change(&mut self, pool: &str, key: &'static str) {
+        if pool == DEFAULT_POOL {
+            self.options.insert(key, Source::Control);
+        } else {
+            self.set_pool(pool, key, Source::Control);
         }
     }
 
@@ -194,7 +210,11 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         .or(variables.config_file.map(|path| ("MAITRED_CONFIG".to_owned(), path)));
     let files = file::read(&inputs.folder, named)?;
     loaded.files = files.names;
+    let mut renamed = files.renamed;
+    renamed.extend(variables.renamed);
+    renamed.extend(line.renamed);
     for part in files.pools {
+        part.note_renamed(&mut renamed);
         part.merge(&mut loaded.config, &mut loaded.origins)?;
     }
     for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
@@ -202,6 +222,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
         if matches!(definition.kind, Kind::Pools) {
             for part in pools::parts(&texts, &source).map_err(wrong)? {
+                part.note_renamed(&mut renamed);
                 part.merge(&mut loaded.config, &mut loaded.origins)?;
             }
         } else {
@@ -209,6 +230,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         }
         loaded.origins.options.insert(definition.name, source);
     }
+    loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)
 }

@@ -335,6 +335,37 @@ pub enum Spans {
     Off,
 }
 
+/// Where a running server answers `maitred ctl`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ControlSocket {
+    /// In a folder of this user, with the number of the process in its name.
+    #[default]
+    Auto,
+    /// Nowhere.
+    Off,
+    /// At this path.
+    Path(PathBuf),
+}
+
+impl fmt::Display for ControlSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Off => f.write_str("off"),
+            Self::Path(path) => path.display().fmt(f),
+        }
+    }
+}
+
+pub(crate) fn control_socket(text: &str) -> Result<ControlSocket, BadValue> {
+    match text {
+        "" => Err(BadValue::new("the path is empty", "write auto, off or the path of a socket")),
+        "auto" => Ok(ControlSocket::Auto),
+        "off" => Ok(ControlSocket::Off),
+        path => Ok(ControlSocket::Path(PathBuf::from(path))),
+    }
+}
+
 /// How much the error log says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {

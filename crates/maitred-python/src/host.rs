@@ -10,10 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::asgi::{self, AsgiSettings, LoopThread, StartError, StillThread};
+use crate::deprecated;
 use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::signals::{PythonSignals, io_error};
-use crate::stuck::{NamedThreads, Watch};
+use crate::stuck::{NamedThreads, Watch, asked};
 use crate::threads::PythonThreads;
 use crate::wsgi::WsgiHandler;
 
@@ -39,6 +40,7 @@ impl PythonHost {
             Some(log) => log(level, entry),
             None => say_last(entry),
         });
+        deprecated::use_log(Arc::clone(&leveled));
         let errors = Arc::clone(&leveled);
         let log: ErrorSink = Arc::new(move |entry: &str| errors(LogLevel::Error, entry));
         Ok(Self {
@@ -68,6 +70,10 @@ impl PythonHost {
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
         let (application, description, interface): (Py<PyAny>, String, String) = loaded.extract()?;
         shorten_switch_interval(py)?;
+        if let Err(error) = asked::start(py) {
+            let text = report::summary(py, &error);
+            report::write(py, &self.log, &format!("stacks cannot be asked for: {text}"));
+        }
         if interface == "asgi" {
             return self.start_asgi(py, application, description, spec);
         }
@@ -125,6 +131,7 @@ impl PythonHost {
 
     /// Ends what uses the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
+        asked::stop(py);
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(watch) = watch {
             watch.stop(py);

@@ -8,6 +8,7 @@
 mod asgi;
 mod block;
 mod declared;
+mod deprecated;
 mod host;
 mod interrupt;
 mod report;
@@ -41,6 +42,9 @@ const JOIN_LIMIT_AT_ONCE: Duration = Duration::from_millis(100);
 mod _engine {
     #[pymodule_export]
     use super::RequestTimeout;
+
+    #[pymodule_export]
+    use super::deprecated::deprecated;
 
     #[pymodule_export]
     use super::main;

@@ -4,6 +4,7 @@
 //! registry.rs     thread → request and since when, written by the threads themselves
 //! interpreter.rs  stacks, asked of the interpreter
 //! signal.rs       stacks, when nobody gets the interpreter
+//! asked.rs        the same for whoever asks (`maitred ctl stacks`)
 //! ```
 //! A thread without interpreter looks at the registry when the oldest request can be due. The stacks come
 //! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
@@ -14,6 +15,7 @@
 //! does. It reads memory that the thread may free at the same time, and what kills the process would be
 //! the report. A signal handler runs on the thread itself, whose frames cannot change under it.
 
+pub(crate) mod asked;
 mod interpreter;
 mod registry;
 mod signal;
@@ -26,7 +28,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use maitred_runtime::{ThreadBody, ThreadHost};
+use maitred_runtime::{ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::ErrorSink;
@@ -104,6 +106,10 @@ impl ThreadHost for NamedThreads {
 
     fn without_interpreter(&self, act: &mut dyn FnMut()) {
         self.0.without_interpreter(act);
+    }
+
+    fn stacks(&self, only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
+        asked::stacks(only, serving)
     }
 }
 
@@ -187,6 +193,12 @@ impl fmt::Display for Stack {
     }
 }
 
+/// Without those in which every application thread begins, in `threading`: nobody asks for them.
+fn own_frames(frames: &[String]) -> &[String] {
+    let begins = frames.iter().take_while(|frame| frame.contains("/threading.py\", line ")).count();
+    &frames[begins..]
+}
+
 impl From<Option<Vec<String>>> for Stack {
     fn from(frames: Option<Vec<String>>) -> Self {
         frames.map_or(Self::Missing("the thread runs no Python code"), Self::from)
@@ -195,9 +207,7 @@ impl From<Option<Vec<String>>> for Stack {
 
 impl From<Vec<String>> for Stack {
     fn from(frames: Vec<String>) -> Self {
-        // Every application thread begins in `threading`, and nobody asks for that.
-        let begins = frames.iter().take_while(|frame| frame.contains("/threading.py\", line ")).count();
-        match &frames[begins..] {
+        match own_frames(&frames) {
             [] => Self::Missing("the thread runs no Python code"),
             frames => Self::Frames(frames.join("\n")),
         }

@@ -37,7 +37,7 @@ pub trait ThreadHost: Send + Sync + 'static {
     }
 
     /// The stacks of threads that run application code: of the one with this number, or of all. `serving` are the
-    /// numbers of the server's own threads among them. `None` where the language has none to show. Called by a thread of
+    /// numbers of the server's threads that are in it now. `None` where the language has none to show. Called by a thread of
     /// the engine; may wait some seconds, also while application code keeps the interpreter.
     fn stacks(&self, _only: Option<i32>, _serving: &[i32]) -> Option<Vec<ThreadStack>> {
         None

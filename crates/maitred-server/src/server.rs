@@ -286,6 +286,11 @@ impl Server {
         Ok(())
     }
 
+    /// The rules in the order in which they are asked.
+    pub fn rules(&self) -> Vec<PoolRule> {
+        self.first().pool_map().rules().cloned().collect()
+    }
+
     /// All figures as text in the Prometheus exposition format.
     pub fn metrics(&self) -> String {
         self.first().metrics(Format::Prometheus)

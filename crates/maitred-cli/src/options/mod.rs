@@ -2,9 +2,11 @@
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
 mod application;
+mod control;
 mod insight;
 mod logs;
 mod process;
+pub(crate) mod renamed;
 mod requests;
 mod serving;
 mod threads;
@@ -18,7 +20,7 @@ use maitred_server::{Overflow, Period, Strategy};
 use crate::config::Config;
 use crate::host::Interface;
 use crate::logs::{self as log_values, LogPlace};
-use crate::value::{self, BadValue, ListenAddress, LogLevel, Mount, Spans};
+use crate::value::{self, BadValue, ControlSocket, ListenAddress, LogLevel, Mount, Spans};
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
 #[derive(Clone, Copy)]
@@ -58,6 +60,7 @@ pub(crate) enum Kind {
     /// The application: the argument without a name on the command line.
     Application(Field<Option<String>>),
     Addresses(Field<Vec<ListenAddress>>),
+    AddressOrNone(Field<Option<ListenAddress>>),
     Mounts(Field<Vec<Mount>>),
     Count(usize, usize, Field<usize>),
     /// A default that depends on another option is none here.
@@ -78,6 +81,7 @@ pub(crate) enum Kind {
     LogFormat(Field<Format>),
     Mask(Field<Option<Mask>>),
     Period(Field<Option<Period>>),
+    ControlSocket(Field<ControlSocket>),
     Level(Field<LogLevel>),
     Interface(Field<Interface>),
     Overflow(Field<Overflow>),
@@ -135,7 +139,7 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 9] = [
+const TABLES: [&[Definition]; 10] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
@@ -144,6 +148,7 @@ const TABLES: [&[Definition]; 9] = [
     requests::OPTIONS,
     insight::OPTIONS,
     logs::OPTIONS,
+    control::OPTIONS,
     process::OPTIONS,
 ];
 
@@ -162,10 +167,19 @@ pub(crate) fn find(name: &str) -> Option<&'static Definition> {
     all().find(|definition| definition.name == name)
 }
 
+fn variable(name: &str) -> String {
+    format!("MAITRED_{}", name.to_uppercase().replace('-', "_"))
+}
+
+/// The key of a pool that is called so, or was.
+pub(crate) fn find_of_pool(name: &str) -> Option<renamed::Found> {
+    renamed::find(name, |name| of_pools().find(|known| known.name == name))
+}
+
 impl Definition {
     /// The environment variable.
     pub(crate) fn variable(&self) -> String {
-        format!("MAITRED_{}", self.name.to_uppercase().replace('-', "_"))
+        variable(self.name)
     }
 
     /// How it is written on the command line, without its value.
@@ -202,6 +216,7 @@ impl Definition {
                 *field(config) = texts.last().cloned().filter(|text| !text.is_empty())
             }
             Kind::Addresses(field) => *field(config) = each(texts, value::listen)?,
+            Kind::AddressOrNone(field) => *field(config) = Some(value::listen(text)?),
             Kind::Mounts(field) => *field(config) = each(texts, value::mount)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
@@ -219,6 +234,7 @@ impl Definition {
             Kind::LogFormat(field) => *field(config) = log_values::format(text)?,
             Kind::Mask(field) => *field(config) = log_values::mask(text)?,
             Kind::Period(field) => *field(config) = choice(text, PERIODS)?,
+            Kind::ControlSocket(field) => *field(config) = value::control_socket(text)?,
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
             Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
             Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
@@ -237,6 +253,7 @@ impl Definition {
         Some(match &self.kind {
             Kind::Application(field) => quoted(field(config).as_deref()?),
             Kind::Addresses(field) => list(field(config)),
+            Kind::AddressOrNone(field) => quoted(&field(config).as_ref()?.to_string()),
             Kind::Mounts(field) => list(field(config)),
             Kind::Count(_, _, field) => field(config).to_string(),
             Kind::CountOrNone(_, _, field) => (*field(config))?.to_string(),
@@ -251,6 +268,7 @@ impl Definition {
             Kind::LogFormat(field) => quoted(&field(config).to_string()),
             Kind::Mask(field) => quoted(&log_values::show_mask(*field(config))),
             Kind::Period(field) => quoted(word(*field(config), PERIODS)),
+            Kind::ControlSocket(field) => quoted(&field(config).to_string()),
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
             Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
             Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
@@ -272,6 +290,8 @@ impl Definition {
             Kind::Percent(_) => "whole number from 0 to 100".to_owned(),
             Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
             Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
+            Kind::AddressOrNone(_) => "host:port".to_owned(),
+            Kind::ControlSocket(_) => "auto, off or a path".to_owned(),
             Kind::Path(_) => "a path".to_owned(),
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),

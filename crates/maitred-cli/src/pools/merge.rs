@@ -8,6 +8,7 @@ use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 use super::{NamedPool, PoolConfig, in_named_pool};
 use crate::config::Config;
 use crate::options::Definition;
+use crate::options::renamed::{Renamed, Used};
 use crate::problem::Problem;
 use crate::sources::{Origins, Source};
 use crate::value::BadValue;
@@ -26,6 +27,8 @@ pub(crate) struct PoolPart {
 /// A value as it was written.
 pub(crate) struct PoolValue {
     pub(crate) definition: &'static Definition,
+    /// The earlier name that was used for it, if one was.
+    pub(crate) renamed: Option<Renamed>,
     pub(crate) text: String,
     pub(crate) source: Source,
 }
@@ -37,6 +40,14 @@ impl std::fmt::Debug for PoolValue {
 }
 
 impl PoolPart {
+    /// Notes the earlier names of keys in it.
+    pub(crate) fn note_renamed(&self, used: &mut Used) {
+        for PoolValue { renamed, source, .. } in &self.values {
+            let place = source.place_in_pool(&self.name, None);
+            used.add(place, *renamed);
+        }
+    }
+
     /// Merges this part into `config`.
     ///
     /// # Errors
@@ -78,7 +89,7 @@ impl PoolPart {
 }
 
 /// Parses a value into the named pool at `position`.
-fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), BadValue> {
+pub(super) fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), BadValue> {
     mem::swap(&mut config.pool, &mut config.pools[position].threads);
     let set = in_named_pool(value.definition).set(config, std::slice::from_ref(&value.text));
     mem::swap(&mut config.pool, &mut config.pools[position].threads);

@@ -129,6 +129,28 @@ pub(crate) fn apply(config: &Config, settings: &mut Settings) {
     settings.poll_groups = config.poll_groups.unwrap_or(0);
 }
 
+/// Changes a key of the pool called `name`, which exists.
+pub(crate) fn set_key(
+    config: &mut Config,
+    name: &str,
+    definition: &'static Definition,
+    text: &str,
+) -> Result<(), BadValue> {
+    match config.pools.iter().position(|pool| pool.name == name) {
+        None => definition.set(config, &[text.to_owned()]),
+        Some(position) => {
+            let value =
+                PoolValue { definition, renamed: None, text: text.to_owned(), source: Source::Control };
+            merge::set(config, position, &value)
+        }
+    }
+}
+
+/// The values that a key of the pool called `name` takes, in words.
+pub(crate) fn takes(definition: &Definition, name: &str) -> String {
+    if name == DEFAULT_POOL { definition.takes() } else { in_named_pool(definition).takes() }
+}
+
 /// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
 pub(crate) fn show(definition: &Definition, pool: &PoolConfig) -> Option<String> {
     definition.show(&Config { pool: pool.clone(), ..Config::default() })

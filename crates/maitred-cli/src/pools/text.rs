@@ -49,8 +49,8 @@ fn part(text: &str, source: &Source) -> Result<PoolPart, BadValue> {
         if CONDITIONS.contains(&key) {
             set_condition(&mut rule, key, value)
                 .map_err(|BadValue { what, remedy }| bad(format!("{key}: {what}"), remedy))?;
-        } else if let Some(definition) = options::of_pools().find(|known| known.name == key) {
-            values.push(PoolValue { definition, text: value.to_owned(), source: source.clone() });
+        } else if let Some((definition, renamed)) = options::find_of_pool(key) {
+            values.push(PoolValue { definition, renamed, text: value.to_owned(), source: source.clone() });
         } else {
             return Err(bad(format!("unknown key '{key}'"), suggest_key(key, &CONDITIONS)));
         }

@@ -1,5 +1,6 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
+use crate::options::renamed::{self, Found, Used};
 use crate::options::{self, Definition, Kind, Reach};
 use crate::problem::{Problem, nearest};
 
@@ -32,12 +33,19 @@ pub(crate) struct CommandLine {
     pub(crate) command: Command,
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
+    /// Earlier names of options among them.
+    pub(crate) renamed: Used,
 }
 
 /// Parses the arguments without the program's name. An option given twice: the last one counts,
 /// repeatable ones are collected.
 pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
-    let mut line = CommandLine { command: Command::Run, config_file: None, assignments: Vec::new() };
+    let mut line = CommandLine {
+        command: Command::Run,
+        config_file: None,
+        assignments: Vec::new(),
+        renamed: Used::default(),
+    };
     let mut rest = arguments.iter().map(String::as_str).peekable();
     if let Some((_, command)) = rest.peek().and_then(|first| COMMANDS.iter().find(|(word, _)| word == first))
     {
@@ -49,7 +57,8 @@ pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
         if !only_names && argument == "--" {
             only_names = true;
         } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
-            let (definition, attached) = find(argument)?;
+            let ((definition, renamed), attached) = find(argument)?;
+            line.renamed.add(definition.flag(), renamed);
             let value = match attached {
                 Some(value) => value,
                 None if definition.is_switch() => "true",
@@ -66,7 +75,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
 }
 
 /// The option and the value attached with `=`.
-fn find(argument: &str) -> Result<(&'static Definition, Option<&str>), Problem> {
+fn find(argument: &str) -> Result<(Found, Option<&str>), Problem> {
     let (flag, value) = match argument.split_once('=') {
         Some((flag, value)) => (flag, Some(value)),
         None => (argument, None),
@@ -76,15 +85,15 @@ fn find(argument: &str) -> Result<(&'static Definition, Option<&str>), Problem> 
         "-V" => "version",
         _ => flag.strip_prefix("--").unwrap_or_default(),
     };
-    let definition = options::find(name).filter(|definition| !definition.is_positional());
-    let Some(definition) = definition else {
+    let known = |name: &str| options::find(name).filter(|definition| !definition.is_positional());
+    let Some((definition, renamed)) = renamed::find(name, known) else {
         let remedy = suggest(flag, |known| (!known.is_positional()).then(|| known.flag()));
         return Err(Problem::new(flag, "unknown option", remedy));
     };
     if value.is_some() && definition.reach == Reach::CommandLine {
         return Err(Problem::new(flag, "takes no value", "leave the value out"));
     }
-    Ok((definition, value))
+    Ok(((definition, renamed), value))
 }
 
 fn missing_value(definition: &Definition) -> Problem {

@@ -4,7 +4,8 @@
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
 
-use crate::options::{self, Kind};
+use crate::options::renamed::{self, Used};
+use crate::options::{self, Definition, Kind};
 
 use super::{Assignment, Source, suggest};
 
@@ -18,14 +19,21 @@ const BENCH_PREFIX: &str = "MAITRED_BENCH_";
 pub(crate) struct Environment {
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
+    /// Earlier names of options among them.
+    pub(crate) renamed: Used,
 }
 
 /// Takes the variables that are options; the others give a warning.
 pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) -> Environment {
-    let mut environment = Environment { config_file: None, assignments: Vec::new() };
+    let mut environment =
+        Environment { config_file: None, assignments: Vec::new(), renamed: Used::default() };
     for (name, value) in variables {
-        let definition = options::all()
-            .find(|definition| definition.is_in_environment() && definition.variable() == *name);
+        let renamed = renamed::of_variable(name);
+        let is_meant = |definition: &&Definition| match renamed {
+            Some(renamed) => definition.name == renamed.new,
+            None => definition.variable() == *name,
+        };
+        let definition = options::all().filter(|definition| definition.is_in_environment()).find(is_meant);
         let Some(definition) = definition else {
             if name.starts_with(BENCH_PREFIX) {
                 continue;
@@ -37,6 +45,7 @@ pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) 
         if value.is_empty() {
             continue;
         }
+        environment.renamed.add(name, renamed);
         if matches!(definition.kind, Kind::File) {
             environment.config_file = Some(value.clone());
             continue;

@@ -8,6 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::options::renamed::{self, Found, Used};
 use crate::options::{self, Definition, Kind};
 use crate::pools::PoolPart;
 use crate::problem::Problem;
@@ -23,6 +24,8 @@ pub(crate) struct Files {
     /// The files that were read, in order, as they are shown to the user.
     pub(crate) names: Vec<String>,
     pub(crate) assignments: Vec<Assignment>,
+    /// Earlier names of options in them.
+    pub(crate) renamed: Used,
     /// What they say of named pools, in order.
     pub(crate) pools: Vec<PoolPart>,
 }
@@ -94,7 +97,8 @@ impl Files {
         })?;
         for (key, value) in in_order(table.get_ref()) {
             let at = key.span().start;
-            let definition = find(&reading, at, key.get_ref())?;
+            let (definition, renamed) = find(&reading, at, key.get_ref())?;
+            self.renamed.add(reading.at(at), renamed);
             if matches!(definition.kind, Kind::Pools) {
                 self.pools.extend(pool_table::parts(&reading, value)?);
                 continue;
@@ -144,8 +148,9 @@ pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b 
     entries
 }
 
-fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<&'static Definition, Problem> {
-    options::find(key).filter(|definition| definition.is_in_file()).ok_or_else(|| {
+fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
+    let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
+    renamed::find(key, known).ok_or_else(|| {
         let remedy = suggest(key, |known| known.is_in_file().then(|| known.name.to_owned()));
         Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
     })

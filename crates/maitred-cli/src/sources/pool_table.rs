@@ -44,9 +44,9 @@ fn part(reading: &Reading<'_>, name: &Key<'_>, value: &Value<'_>) -> Result<Pool
         };
         if key.get_ref() == MATCH {
             part.rules = Some(rules(reading, name, value).map_err(wrong)?);
-        } else if let Some(definition) = options::of_pools().find(|known| known.name == key.get_ref()) {
+        } else if let Some((definition, renamed)) = options::find_of_pool(key.get_ref()) {
             let text = text(definition, value).map_err(wrong)?;
-            part.values.push(PoolValue { definition, text, source: reading.source(at) });
+            part.values.push(PoolValue { definition, renamed, text, source: reading.source(at) });
         } else {
             let what = format!("unknown key '{}' in [pool.{name}]", key.get_ref());
             return Err(Problem::new(reading.at(at), what, remedy(name, key.get_ref())));

@@ -1,6 +1,7 @@
 //! Reading and merging, from the arguments to the configuration.
 
 mod pools;
+mod renamed;
 
 use std::fs;
 

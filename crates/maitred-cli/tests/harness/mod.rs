@@ -47,7 +47,7 @@ impl Serving {
         Self::start_as(command)
     }
 
-    fn start_as(mut command: Command) -> Self {
+    pub(crate) fn start_as(mut command: Command) -> Self {
         command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the binary runs");
         let mut stderr = BufReader::new(process.stderr.take().expect("a pipe"));

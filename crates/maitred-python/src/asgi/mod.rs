@@ -35,10 +35,11 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use maitred_cli::{LoadError, LogLevel};
-use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost};
+use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
+use crate::stuck;
 use crate::threads::without_interpreter;
 use adapter::Adapter;
 use event_loop::PythonLoop;
@@ -153,6 +154,10 @@ impl ThreadHost for LoopHost {
 
     fn without_interpreter(&self, act: &mut dyn FnMut()) {
         without_interpreter(act);
+    }
+
+    fn stacks(&self, only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
+        stuck::asked::stacks(only, serving)
     }
 
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {

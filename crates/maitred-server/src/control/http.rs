@@ -54,7 +54,7 @@ pub(super) fn serve(inner: &Arc<Inner>) {
     let mut watch = SpinWatch::default();
     loop {
         let Some(next) = inner.with_server(|asking| watch.look(asking.server, Instant::now())) else {
-            return;
+            return wait_for(&guests, inner);
         };
         let doors = &inner.doors;
         let has_room = |count: &AtomicUsize| count.load(Ordering::Acquire) < MAX_GUESTS;
@@ -82,6 +82,19 @@ pub(super) fn serve(inner: &Arc<Inner>) {
                 std::thread::sleep(PAUSE);
             }
         }
+    }
+}
+
+/// Who has asked before the end gets the answer, if it is taken soon: who asked for the end, for one.
+fn wait_for(guests: &Guests, inner: &Inner) {
+    let deadline = Instant::now() + LINGER;
+    let is_answering = || guests.local.load(Ordering::Acquire) + guests.admin.load(Ordering::Acquire) > 0;
+    while is_answering() && Instant::now() < deadline {
+        // Each of them rings when it is done. An error is the end of waiting, too.
+        if wait_readable(&[inner.bell.descriptor()], PAUSE).is_err() {
+            return;
+        }
+        inner.bell.hear();
     }
 }
 

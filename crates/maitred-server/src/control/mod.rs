@@ -38,6 +38,7 @@ use doors::Bell;
 
 pub use access::Caller;
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
 pub use table::{Argument, Command, Given, commands, find};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Asking;
 use super::owner::{Done, Refusal};
 use super::requests::{look_up, moment};
-use super::roster::{Inside, Member};
+use super::roster::{Inside, Member, Role};
 use super::status::shown_peer;
 use super::table::Given;
 use crate::server::Server;
@@ -129,7 +129,9 @@ pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal
         }
     };
     let members = server.shared().roster.members();
-    let serving: Vec<i32> = members.iter().map(|member| member.tid).collect();
+    let is_in_application =
+        |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
+    let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
     let Some(stacks) = server.first().host.stacks(wanted, &serving) else {
         return Err(Refusal::conflict("the application's language has no stacks to show"));
     };

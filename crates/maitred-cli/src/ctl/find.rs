@@ -1,0 +1,111 @@
+//! Where the sockets of this user's servers are.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use maitred_server::control::local;
+
+/// What the names of sockets begin and end with; between them is the number of the process.
+const PREFIX: &str = "maitred-";
+const SUFFIX: &str = ".sock";
+
+/// The socket of this process, in a folder that is there and is this user's alone. Sockets that servers have left there
+/// are removed.
+///
+/// # Errors
+/// There is no such folder: why.
+pub(crate) fn own_socket() -> Result<PathBuf, String> {
+    let folder = folder();
+    make(&folder)?;
+    for (path, pid) in sockets(&folder) {
+        // In another container its process may be there, so it is asked, too.
+        if !Path::new(&format!("/proc/{pid}")).exists() && !local::is_live(&path) {
+            // Somebody else may have removed it.
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id())))
+}
+
+/// The socket of the only server of this user.
+///
+/// # Errors
+/// There is none, or there are several: what to do.
+pub(super) fn only_one() -> Result<PathBuf, String> {
+    let folder = folder();
+    let mut live: Vec<PathBuf> =
+        sockets(&folder).into_iter().map(|(path, _)| path).filter(|path| local::is_live(path)).collect();
+    live.sort();
+    match &*live {
+        [] => Err(format!(
+            "no running server of this user has a socket in {}; name its socket with --socket, or its address with --url",
+            folder.display()
+        )),
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
+            Err(format!("{} servers run; choose one with --socket: {}", several.len(), names.join(", ")))
+        }
+    }
+}
+
+/// `$XDG_RUNTIME_DIR`, which is this user's alone, or a folder of our own that is made so.
+fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        Some(folder) if folder.is_absolute() && folder.is_dir() => folder,
+        _ => PathBuf::from(format!("/tmp/maitred-{}", local::user())),
+    }
+}
+
+/// Makes the folder if it is not there, and looks whose it is: in /tmp anybody could have made it.
+fn make(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    // It may be there.
+    let made = DirBuilder::new().mode(0o700).create(folder);
+    let found = fs::symlink_metadata(folder).map_err(|error| {
+        let error = made.err().unwrap_or(error);
+        format!("the folder {shown} cannot be made: {error}")
+    })?;
+    if !found.is_dir() || found.uid() != local::user() || found.permissions().mode() & 0o077 != 0 {
+        return Err(format!("{shown} is no folder of this user alone (mode 0700)"));
+    }
+    Ok(())
+}
+
+/// The sockets in a folder, with the numbers of their processes.
+fn sockets(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok();
+    entries.filter_map(|entry| Some((entry.path(), number(entry.file_name().to_str()?)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_somebody_else_or_open_to_others_is_not_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("own");
+        make(&own).expect("made");
+        make(&own).expect("found");
+        assert_eq!(fs::metadata(&own).expect("a folder").permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&own, PermissionsExt::from_mode(0o755)).expect("changed");
+        assert!(make(&own).expect_err("open").contains("of this user alone"));
+        let link = folder.path().join("link");
+        fs::set_permissions(&own, PermissionsExt::from_mode(0o700)).expect("changed");
+        std::os::unix::fs::symlink(&own, &link).expect("a link");
+        assert!(make(&link).is_err());
+        assert!(make(Path::new("/proc/none/such")).expect_err("none").contains("cannot be made"));
+    }
+
+    #[test]
+    fn sockets_are_known_by_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["maitred-7.sock", "maitred-x.sock", "maitred-8.sock.bak", "other"] {
+            fs::write(folder.path().join(name), "").expect("a file");
+        }
+        assert_eq!(sockets(folder.path()), [(folder.path().join("maitred-7.sock"), 7)]);
+    }
+}

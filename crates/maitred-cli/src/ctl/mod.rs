@@ -1,0 +1,228 @@
+//! `maitred ctl`: asks and changes a running server.
+//!
+//! ```text
+//! mod.rs   the command line    find.rs  which server is meant    client.rs  one request    show.rs  the answer for people
+//! ```
+//! What can be asked is the server's table ([`maitred_server::control::commands`]); nothing here knows a command by name.
+
+mod client;
+pub(crate) mod find;
+mod show;
+
+use std::path::PathBuf;
+
+use maitred_server::control::{self, Command, Given};
+
+use crate::problem::nearest;
+use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
+use client::{Failed, Place};
+
+/// Runs the command with the arguments behind `ctl`; the exit code: 0, 1 for a refusal, 2 for a mistake of the user.
+pub(crate) fn main(arguments: &[String]) -> u8 {
+    let line = match Line::parse(arguments) {
+        Ok(line) => line,
+        Err(text) => {
+            say(&text);
+            return EXIT_USAGE;
+        }
+    };
+    let Some((command, given)) = &line.asked else { return print(&help()) };
+    let answer = line.place().and_then(|place| client::ask(&place, command, given));
+    match answer {
+        Ok(value) if line.json => print(&format!("{value:#}\n")),
+        Ok(value) => print(&show::show(&value)),
+        Err(Failed::Refused(text)) => {
+            say(&text);
+            EXIT_FAILURE
+        }
+        Err(Failed::Mistaken(text)) => {
+            say(&text);
+            EXIT_USAGE
+        }
+    }
+}
+
+/// The command line behind `ctl`.
+#[derive(Default)]
+struct Line {
+    socket: Option<PathBuf>,
+    url: Option<String>,
+    token_file: Option<PathBuf>,
+    json: bool,
+    /// None when help is wanted.
+    asked: Option<(&'static Command, Given)>,
+}
+
+impl Line {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut line = Self::default();
+        let mut words = Vec::new();
+        let mut options = Vec::new();
+        let mut rest = arguments.iter();
+        let mut only_words = false;
+        while let Some(argument) = rest.next() {
+            let name = match argument.strip_prefix("--") {
+                Some("") if !only_words => {
+                    only_words = true;
+                    continue;
+                }
+                Some(name) if !only_words => name,
+                _ if argument == "-h" && !only_words => return Ok(Self::default()),
+                _ => {
+                    words.push(argument.clone());
+                    continue;
+                }
+            };
+            let (name, attached) = match name.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (name, None),
+            };
+            match (name, &attached) {
+                ("json", None) => line.json = true,
+                ("help", None) => return Ok(Self::default()),
+                ("json" | "help", Some(_)) => return Err(format!("--{name} takes no value; leave it out")),
+                _ => {
+                    let value = attached.or_else(|| rest.next().cloned());
+                    let value =
+                        value.ok_or_else(|| format!("--{name} needs a value; write --{name} VALUE"))?;
+                    match name {
+                        "socket" => line.socket = Some(value.into()),
+                        "url" => line.url = Some(value),
+                        "token-file" => line.token_file = Some(value.into()),
+                        _ => options.push((name.to_owned(), value)),
+                    }
+                }
+            }
+        }
+        if line.socket.is_some() && line.url.is_some() {
+            return Err("--socket and --url name two servers; leave one of them out".to_owned());
+        }
+        if words.is_empty() {
+            return match options.first() {
+                None => Ok(line),
+                Some((name, _)) => Err(unknown_option(name, None)),
+            };
+        }
+        line.asked = Some(command(words, options)?);
+        Ok(line)
+    }
+
+    fn place(&self) -> Result<Place, Failed> {
+        match (&self.socket, &self.url) {
+            (Some(path), _) => Ok(Place::Socket(path.clone())),
+            (None, Some(url)) => Place::of_url(url, self.token_file.as_deref()),
+            (None, None) => find::only_one().map(Place::Socket).map_err(Failed::Mistaken),
+        }
+    }
+}
+
+/// The command that the first words are, and its arguments.
+fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'static Command, Given), String> {
+    let two = words.get(1).map(|second| format!("{} {second}", words[0]));
+    let found = two.and_then(|name| Some((control::find(&name).ok()?, 2)));
+    let (command, count) = match found {
+        Some(found) => found,
+        None => (control::find(&words[0]).map_err(|refusal| refusal.text().to_owned())?, 1),
+    };
+    let mut names = command.arguments.iter().filter(|argument| !argument.option);
+    let mut given = Vec::new();
+    for word in words.into_iter().skip(count) {
+        let Some(argument) = names.next() else {
+            return Err(format!("'{word}' is too much; it is written {}", command.usage()));
+        };
+        given.push((argument.name.to_owned(), word));
+    }
+    for (name, value) in options {
+        if !command.arguments.iter().any(|argument| argument.option && argument.name == name) {
+            return Err(unknown_option(&name, Some(command)));
+        }
+        given.push((name, value));
+    }
+    let given = Given(given);
+    command.check(&given).map_err(|refusal| refusal.text().to_owned())?;
+    Ok((command, given))
+}
+
+fn unknown_option(name: &str, command: Option<&Command>) -> String {
+    let own = command.map_or(&[][..], |command| command.arguments).iter();
+    let own = own.filter(|argument| argument.option).map(|argument| argument.name);
+    match nearest(name, own.chain(["socket", "url", "token-file", "json", "help"])) {
+        Some(meant) => format!("--{name}: unknown option; did you mean '--{meant}'?"),
+        None => format!("--{name}: unknown option; 'maitred ctl' lists what there is"),
+    }
+}
+
+/// All commands with what they do.
+fn help() -> String {
+    let mut text = String::from(
+        "maitred ctl: asks and changes a running server.\n\n\
+         Usage: maitred ctl [--socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
+         \x20 --socket PATH      the socket of the server (its option --control); without it, that of the only\n\
+         \x20                    server of this user\n\
+         \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
+         \x20 --token-file FILE  the token for that address\n\
+         \x20 --json             the answer as JSON\n",
+    );
+    for (title, change) in [("Queries", false), ("Changes", true)] {
+        text.push_str(&format!("\n{title}:\n"));
+        for command in control::commands().iter().filter(|command| command.change == change) {
+            text.push_str(&format!("  {:<18} {}\n", command.usage(), command.help));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Line, String> {
+        Line::parse(
+            &line.split(' ').filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect::<Vec<_>>(),
+        )
+    }
+
+    fn error(line: &str) -> String {
+        parse(line).err().unwrap_or_else(|| panic!("{line}"))
+    }
+
+    #[test]
+    fn words_are_arguments_in_their_order_and_options_have_names() {
+        let line =
+            parse("--json explain GET /a?b=1 --from=192.0.2.1 --header X:1 --header Y:2").expect("right");
+        let (command, given) = line.asked.expect("a command");
+        assert!(line.json);
+        assert_eq!(
+            (command.name, given.value("method"), given.value("url")),
+            ("explain", Some("GET"), Some("/a?b=1"))
+        );
+        assert_eq!(given.all("header").collect::<Vec<_>>(), ["X:1", "Y:2"]);
+        let (command, given) = parse("deliveries end 0.1.2").expect("right").asked.expect("a command");
+        assert_eq!((command.name, given.value("id")), ("deliveries end", Some("0.1.2")));
+        assert_eq!(parse("deliveries").expect("right").asked.expect("a command").0.name, "deliveries");
+        assert!(parse("").expect("right").asked.is_none());
+        assert!(parse("status --help").expect("right").asked.is_none());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_in_one_line() {
+        assert_eq!(error("statsu"), "there is no command 'statsu'; did you mean 'status'?");
+        assert_eq!(
+            error("set x"),
+            "set needs value: a value that settings shows; it is written set NAME VALUE"
+        );
+        assert_eq!(error("status now"), "'now' is too much; it is written status");
+        assert_eq!(error("explain GET / --form x"), "--form: unknown option; did you mean '--from'?");
+        assert_eq!(error("status --socket"), "--socket needs a value; write --socket VALUE");
+        assert_eq!(error("--jsno x"), "--jsno: unknown option; did you mean '--json'?");
+        assert!(error("--socket a --url b status").contains("two servers"));
+    }
+
+    #[test]
+    fn the_help_has_every_command() {
+        let text = help();
+        for command in control::commands() {
+            assert!(text.contains(&command.usage()) && text.contains(command.help), "{}", command.name);
+        }
+    }
+}

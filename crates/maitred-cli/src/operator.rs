@@ -1,0 +1,210 @@
+//! What the command adds to the control of its server: names, the settings that SIGHUP changes too, the end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maitred_server::control::{Done, Owner, Refusal, Setting};
+use maitred_server::{DEFAULT_POOL, Level, Log, Server};
+
+use crate::config::Config;
+use crate::options::{self, Definition};
+use crate::pools;
+use crate::problem::{Problem, nearest};
+use crate::reload::Reload;
+use crate::sources::Source;
+
+/// The setting that is no key of a pool.
+const LOG_LEVEL: &str = "log-level";
+
+pub(crate) struct Operator {
+    pub(crate) reload: Arc<Mutex<Reload>>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) about: Vec<(&'static str, String)>,
+}
+
+impl Operator {
+    fn reload(&self) -> MutexGuard<'_, Reload> {
+        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_log_level(&self, text: &str) -> Result<Done, Refusal> {
+        let mut config = Config::default();
+        let definition = options::find(LOG_LEVEL).ok_or_else(|| Refusal::unknown(LOG_LEVEL))?;
+        definition
+            .set(&mut config, &[text.to_owned()])
+            .map_err(|bad| Refusal::wrong(format!("{LOG_LEVEL}: {}; {}", bad.what, bad.remedy)))?;
+        let before = self.log.level();
+        // The words of both are the same.
+        let level = Level::ALL.into_iter().find(|level| level.name() == text).unwrap_or(before);
+        self.log.set_level(level);
+        Ok(Done::line(format!("{LOG_LEVEL} {} -> {}", before.name(), level.name())))
+    }
+}
+
+impl Owner for Operator {
+    fn about(&self) -> Vec<(&'static str, String)> {
+        self.about.clone()
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let reload = self.reload();
+        let mut settings = Vec::new();
+        for pool in names(&reload.running) {
+            for key in settable() {
+                let shown = |config| show(config, &pool, key);
+                settings.push(Setting {
+                    name: format!("pool.{pool}.{}", key.name),
+                    value: shown(&reload.running),
+                    configured: shown(&reload.configured),
+                    takes: pools::takes(key, &pool),
+                });
+            }
+            let rules = |config| crate::reload::matches_of(config, &pool);
+            let (value, configured) = (rules(&reload.running), rules(&reload.configured));
+            if value != configured {
+                let takes = "map add, map remove".to_owned();
+                settings.push(Setting { name: format!("pool.{pool}.match"), value, configured, takes });
+            }
+        }
+        let configured = options::find(LOG_LEVEL).and_then(|definition| definition.show(&reload.configured));
+        settings.push(Setting {
+            name: LOG_LEVEL.to_owned(),
+            value: self.log.level().name().to_owned(),
+            configured: configured.unwrap_or_default().trim_matches('"').to_owned(),
+            takes: options::find(LOG_LEVEL).map(Definition::takes).unwrap_or_default(),
+        });
+        settings
+    }
+
+    fn set(&self, server: &Server, name: &str, value: &str) -> Result<Done, Refusal> {
+        if name == LOG_LEVEL {
+            return self.set_log_level(value);
+        }
+        let mut reload = self.reload();
+        let (pool, key) = find(&reload.running, name)?;
+        let mut wanted = reload.running.clone();
+        let mut origins = reload.origins.clone();
+        pools::set_key(&mut wanted, &pool, key, value)
+            .map_err(|bad| Refusal::wrong(format!("{name}: {}; {}", bad.what, bad.remedy)))?;
+        origins.change(&pool, key.name);
+        pools::check(&wanted, &origins).map_err(refused)?;
+        let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;
+        reload.origins = origins;
+        Ok(Done { lines, value: None })
+    }
+
+    fn add_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
+        let mut reload = self.reload();
+        let source = Source::Control;
+        let parts = pools::parts(&[text.to_owned()], &source)
+            .map_err(|bad| Refusal::wrong(format!("{}; {}", bad.what, bad.remedy)))?;
+        let mut wanted = reload.running.clone();
+        for part in parts {
+            let known = names(&reload.running);
+            if !known.contains(&part.name) {
+                return Err(unknown_pool(&part.name, &known));
+            }
+            if let Some(value) = part.values.first() {
+                let name = format!("pool.{}.{}", part.name, value.definition.name);
+                return Err(Refusal::wrong(format!(
+                    "{} is no condition; 'set {name}' changes it",
+                    value.definition.name
+                )));
+            }
+            let Some(rules) = part.rules else {
+                let conditions = pools::CONDITIONS.join(", ");
+                return Err(Refusal::wrong(format!(
+                    "a rule has conditions: {conditions}; write {text},path=/x/*"
+                )));
+            };
+            wanted.rules.extend(rules.into_iter().map(|(rule, _)| rule));
+        }
+        let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;
+        reload.origins.rules.resize(wanted.rules.len(), source);
+        Ok(Done { lines, value: None })
+    }
+
+    fn remove_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
+        let mut reload = self.reload();
+        let rules = server.rules();
+        let number: Option<usize> = text.parse().ok();
+        let Some(rule) = number.and_then(|number| rules.get(number.checked_sub(1)?)) else {
+            let there = if rules.is_empty() {
+                "there are none".to_owned()
+            } else {
+                format!("write 1 to {}", rules.len())
+            };
+            return Err(Refusal::wrong(format!("'{text}' is no number of a rule; {there}")));
+        };
+        let mut wanted = reload.running.clone();
+        // Of equal ones the later one is asked first.
+        let Some(position) = wanted.rules.iter().rposition(|known| known == rule) else {
+            return Err(Refusal::conflict("the rules have changed meanwhile; 'map' shows them"));
+        };
+        wanted.rules.remove(position);
+        let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;
+        if position < reload.origins.rules.len() {
+            reload.origins.rules.remove(position);
+        }
+        Ok(Done { lines, value: None })
+    }
+
+    fn drain(&self, _: &Server) -> Result<Done, Refusal> {
+        let raised = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
+        raised.map_err(|error| Refusal::conflict(format!("the process cannot be told: {error}")))?;
+        Ok(Done::line("drain: as by SIGTERM"))
+    }
+}
+
+/// All pools, the default one first.
+fn names(config: &Config) -> Vec<String> {
+    let named = config.pools.iter().map(|pool| pool.name.clone());
+    std::iter::once(DEFAULT_POOL.to_owned()).chain(named).collect()
+}
+
+/// The keys of a pool that can be changed while the server runs.
+fn settable() -> impl Iterator<Item = &'static Definition> {
+    options::of_pools().filter(|key| key.name != "strategy")
+}
+
+/// `pool.NAME.KEY`, or `KEY` for the default pool.
+fn find(config: &Config, name: &str) -> Result<(String, &'static Definition), Refusal> {
+    let (pool, key) = match name.strip_prefix("pool.").map(|rest| rest.split_once('.')) {
+        Some(Some((pool, key))) => (pool, key),
+        Some(None) => return Err(Refusal::wrong(format!("'{name}' has no key; write pool.NAME.KEY"))),
+        None => (DEFAULT_POOL, name),
+    };
+    let known = names(config);
+    if !known.iter().any(|known| known == pool) {
+        return Err(unknown_pool(pool, &known));
+    }
+    match settable().find(|known| known.name == key) {
+        Some(definition) => Ok((pool.to_owned(), definition)),
+        None => {
+            let keys: Vec<&str> = settable().map(|key| key.name).chain([LOG_LEVEL]).collect();
+            let remedy = match nearest(key, keys.iter().copied()) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => format!("there are {}", keys.join(", ")),
+            };
+            let restart = if options::find(key).is_some() { " at run time" } else { "" };
+            Err(Refusal::unknown(format!("'{name}' cannot be set{restart}; {remedy}")))
+        }
+    }
+}
+
+fn unknown_pool(pool: &str, known: &[String]) -> Refusal {
+    let remedy = match nearest(pool, known.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    Refusal::unknown(format!("there is no pool '{pool}'; {remedy}"))
+}
+
+fn show(config: &Config, pool: &str, key: &Definition) -> String {
+    let named = config.pools.iter().find(|named| named.name == pool);
+    let threads = named.map_or(&config.pool, |named| &named.threads);
+    pools::show(key, threads).unwrap_or_else(|| "not set".to_owned()).trim_matches('"').to_owned()
+}
+
+fn refused(problem: Problem) -> Refusal {
+    Refusal::wrong(problem.to_string())
+}

@@ -1,0 +1,40 @@
+//! How a running server is asked and changed.
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "control",
+        placeholder: "auto|off|PATH",
+        kind: Kind::ControlSocket(|config| &mut config.control),
+        default: &["auto"],
+        reach: Reach::Everywhere,
+        summary: "The Unix socket for `maitred ctl`: nowhere, at PATH, or (auto) maitred-PID.sock in \
+                  $XDG_RUNTIME_DIR, else in /tmp/maitred-UID. Its file has mode 0600, and only processes of this user \
+                  and of root are answered.",
+        cost: "a descriptor, and a thread that looks at the others once a second",
+        worst: "off: a request that is stuck can be found in the error log only",
+    },
+    Definition {
+        name: "admin",
+        placeholder: "ADDR",
+        kind: Kind::AddressOrNone(|config| &mut config.admin),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "An address for the same by HTTP and JSON. Without admin-token-file only a loopback address, and \
+                  only requests for a name of this machine itself.",
+        cost: "a descriptor",
+        worst: "without admin-token-file everybody with an account on this machine can change and end the server",
+    },
+    Definition {
+        name: "admin-token-file",
+        placeholder: "FILE",
+        kind: Kind::Path(|config| &mut config.admin_token_file),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A file whose first line is what clients of admin have to show (Authorization: Bearer ...): 16 or \
+                  more printable characters. Only its owner may have rights to it.",
+        cost: "nothing",
+        worst: "the token is sent as it is: beyond this machine it needs a tunnel or a proxy with TLS",
+    },
+];

@@ -1,0 +1,63 @@
+//! Names that options had in earlier versions. They still work, and each is told of once with the new name.
+
+use super::Definition;
+
+/// An earlier name, and the present one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Renamed {
+    pub(crate) old: &'static str,
+    pub(crate) new: &'static str,
+}
+
+/// None so far.
+#[cfg(not(test))]
+const RENAMED: &[Renamed] = &[];
+
+/// Stands for those that will come.
+#[cfg(test)]
+const RENAMED: &[Renamed] = &[Renamed { old: "most-workers", new: "max-threads" }];
+
+/// An option, and the earlier name of it that was used, if one was.
+pub(crate) type Found = (&'static Definition, Option<Renamed>);
+
+/// The one of `known` that is called so, or was.
+pub(crate) fn find(name: &str, known: impl Fn(&str) -> Option<&'static Definition>) -> Option<Found> {
+    if let Some(definition) = known(name) {
+        return Some((definition, None));
+    }
+    let renamed = RENAMED.iter().find(|renamed| renamed.old == name)?;
+    Some((known(renamed.new)?, Some(*renamed)))
+}
+
+/// The earlier name whose variable this is.
+pub(crate) fn of_variable(name: &str) -> Option<Renamed> {
+    RENAMED.iter().copied().find(|renamed| super::variable(renamed.old) == name)
+}
+
+/// Earlier names that were used, and where.
+#[derive(Debug, Default)]
+pub(crate) struct Used(Vec<(String, Renamed)>);
+
+impl Used {
+    /// Notes a name, if it is one; where it is used first counts.
+    pub(crate) fn add(&mut self, place: impl Into<String>, renamed: Option<Renamed>) {
+        if let Some(renamed) = renamed
+            && !self.0.iter().any(|(_, known)| *known == renamed)
+        {
+            self.0.push((place.into(), renamed));
+        }
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (place, renamed) in other.0 {
+            self.add(place, Some(renamed));
+        }
+    }
+
+    /// A line for each.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(place, Renamed { old, new })| {
+            format!("{place}: '{old}' is called '{new}' now; the old name still works")
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! `maitred ctl` against the built binary while it serves.
+
+mod harness;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use harness::{Serving, maitred, site};
+
+const FILE: &str = "\
+control = \"ctl.sock\"
+max-threads = 20
+min-threads = 2
+
+[pool.reports]
+max-threads = 2
+match = \"/report/*\"
+";
+
+fn serving(arguments: &[&str]) -> (TempDir, Serving) {
+    let folder = site();
+    fs::write(folder.path().join("maitred.toml"), FILE).expect("a file");
+    let serving = Serving::start(&folder, &[&["site/"], arguments].concat());
+    (folder, serving)
+}
+
+/// Exit code, standard output and standard error.
+fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = maitred(folder, arguments).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("no signal"), text(stdout), text(stderr))
+}
+
+fn ctl(folder: &TempDir, arguments: &[&str]) -> (i32, String, String) {
+    run(folder, &[&["ctl", "--socket", "ctl.sock"], arguments].concat())
+}
+
+fn json(folder: &TempDir, arguments: &[&str]) -> serde_json::Value {
+    let (code, out, error) = ctl(folder, &[&["--json"], arguments].concat());
+    assert_eq!((code, error.as_str()), (0, ""), "{arguments:?}");
+    out.parse().expect("JSON")
+}
+
+#[test]
+fn every_query_is_answered_in_both_forms() {
+    let (folder, _serving) = serving(&[]);
+    let queries =
+        ["status", "stats", "active", "queued", "connections", "threads", "pools", "map", "handlers"];
+    for query in queries.into_iter().chain(["locks", "caches", "deliveries", "settings"]) {
+        let (code, out, error) = ctl(&folder, &[query]);
+        assert_eq!((code, error.as_str()), (0, ""), "{query}");
+        assert!(!out.is_empty() && !out.contains('{'), "{query}: {out}");
+        assert!(json(&folder, &[query]).is_object(), "{query}");
+    }
+    assert_eq!(json(&folder, &["explain", "GET", "/"])["leads_to"], "static files");
+    let status = json(&folder, &["status"]);
+    assert_eq!((&status["language"], &status["changed"]), (&"native".into(), &serde_json::json!([])));
+    assert_eq!(run(&folder, &["ctl"]).0, 0);
+}
+
+#[test]
+fn a_setting_is_changed_shown_as_changed_and_changed_back() {
+    let (folder, mut serving) = serving(&[]);
+    let (code, out, _) = ctl(&folder, &["set", "pool.reports.max-threads", "5"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("pool reports: max-threads 2 -> 5"), "{out}");
+    let line = serving.wait_for("info control: pool reports: max-threads 2 -> 5 (user ");
+    assert!(line.contains(", process "), "{line}");
+    let pools = json(&folder, &["pools"]);
+    assert_eq!(pools["pools"][1]["max_threads"], 5);
+    let changed = &json(&folder, &["status"])["changed"][0];
+    assert_eq!(
+        (&changed["name"], &changed["value"], &changed["configured"]),
+        (&"pool.reports.max-threads".into(), &"5".into(), &"2".into())
+    );
+    ctl(&folder, &["set", "max-threads", "30"]);
+    assert_eq!(json(&folder, &["pools"])["pools"][0]["max_threads"], 30);
+    ctl(&folder, &["log-level", "debug"]);
+    assert_eq!(json(&folder, &["status"])["changed"].as_array().expect("a list").len(), 3);
+    serving.signal("HUP");
+    serving.wait_for("info pool default: max-threads 30 -> 20");
+    serving.wait_for("info pool reports: max-threads 5 -> 2");
+    let changed = json(&folder, &["status"])["changed"].clone();
+    assert_eq!(changed.as_array().expect("a list").len(), 1, "the log level needs no file: {changed}");
+    ctl(&folder, &["set", "log-level", "info"]);
+    assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
+}
+
+#[test]
+fn every_setting_refuses_what_it_does_not_take_and_nothing_has_changed() {
+    let (folder, _serving) = serving(&[]);
+    let before = json(&folder, &["settings"]);
+    for setting in before["settings"].as_array().expect("a list") {
+        let name = setting["name"].as_str().expect("a name");
+        for wrong in ["nonsense", "-1", ""] {
+            let (code, out, error) = ctl(&folder, &["set", name, wrong]);
+            assert_eq!((code, out.as_str()), (1, ""), "{name} {wrong}");
+            assert!(error.contains(name) && error.lines().count() == 1, "{error}");
+        }
+    }
+    let refused = |arguments: &[&str], says: &str| {
+        let (code, _, error) = ctl(&folder, arguments);
+        assert_eq!(code, 1, "{arguments:?}: {error}");
+        assert!(error.contains(says), "{arguments:?}: {error}");
+    };
+    refused(&["set", "pool.reports.max-threads", "0"], "is not a whole number from 1 to 10000");
+    refused(&["set", "pool.report.max-threads", "1"], "did you mean 'reports'?");
+    refused(&["set", "pool.reports.max-thread", "1"], "did you mean 'max-threads'?");
+    refused(
+        &["set", "max-threads", "1"],
+        "min-threads 2 is greater than max-threads 1 (changed at run time)",
+    );
+    refused(&["set", "strategy", "pec"], "cannot be set at run time");
+    refused(&["set", "listen", ":80"], "cannot be set at run time");
+    refused(&["log-level", "wran"], "did you mean 'warn'?");
+    refused(&["map", "add", "report,path=/x"], "did you mean 'reports'?");
+    refused(&["map", "add", "reports"], "a rule has conditions: method, path, header, client");
+    refused(&["map", "add", "reports,max-threads=3"], "is no condition");
+    refused(&["map", "remove", "2"], "write 1 to 1");
+    refused(&["deliveries", "end", "0.0.0"], "there is no delivery 0.0.0");
+    refused(&["stacks"], "has no stacks to show");
+    assert_eq!(json(&folder, &["settings"]), before);
+    assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
+}
+
+#[test]
+fn rules_are_added_and_removed() {
+    let (folder, mut serving) = serving(&[]);
+    ctl(&folder, &["map", "add", "reports,method=POST,path=/jobs/*"]);
+    serving
+        .wait_for("info control: pool reports: match [\"/report/*\"] -> [\"/report/*\", \"POST /jobs/*\"]");
+    let rules = json(&folder, &["map"])["rules"].clone();
+    let paths: Vec<_> = rules.as_array().expect("a list").iter().map(|rule| rule["path"].clone()).collect();
+    assert_eq!(paths, ["/report/*", "/jobs/*"]);
+    assert_eq!(json(&folder, &["status"])["changed"][0]["name"], "pool.reports.match");
+    ctl(&folder, &["map", "remove", "1"]);
+    assert_eq!(json(&folder, &["map"])["rules"][0]["path"], "/jobs/*");
+    assert_eq!(json(&folder, &["map"])["rules"].as_array().expect("a list").len(), 1);
+}
+
+#[test]
+fn a_drain_ends_the_process_as_a_signal_does() {
+    let (folder, mut serving) = serving(&[]);
+    let (code, out, _) = ctl(&folder, &["drain"]);
+    assert_eq!(code, 0, "{out}");
+    serving.wait_for("SIGTERM: draining");
+    assert_eq!(serving.end().code(), Some(0));
+    assert!(!folder.path().join("ctl.sock").exists());
+    let (code, _, error) = ctl(&folder, &["status"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("does not answer"), "{error}");
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_told_without_a_server() {
+    let folder = site();
+    for wrong in [&["statsu"][..], &["set", "x"], &["status", "now"], &["explain", "GET", "/", "--form", "x"]]
+    {
+        let (code, out, error) = ctl(&folder, wrong);
+        assert_eq!((code, out.as_str(), error.lines().count()), (2, "", 1), "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_only_server_of_a_user_is_found() {
+    let (folder, runtime) = (site(), TempDir::new().expect("a folder"));
+    fs::set_permissions(runtime.path(), PermissionsExt::from_mode(0o700)).expect("changed");
+    let with_runtime = |arguments: &[&str]| {
+        let mut command = maitred(&folder, arguments);
+        command.env("XDG_RUNTIME_DIR", runtime.path());
+        command
+    };
+    let find = || with_runtime(&["ctl", "status"]).output().expect("it runs");
+    let nobody = find();
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("no running server of this user"));
+    let first = Serving::start_as(with_runtime(&["site/"]));
+    assert_eq!(find().status.code(), Some(0));
+    let second = Serving::start_as(with_runtime(&["site/"]));
+    let several = find();
+    assert_eq!(several.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --socket: "));
+    // Killed: its socket stays, and is not taken for a server.
+    drop(second);
+    assert_eq!(find().status.code(), Some(0));
+    drop(first);
+}
+
+#[test]
+fn a_socket_that_is_in_use_is_an_error_with_its_remedy() {
+    let (folder, _serving) = serving(&[]);
+    let (code, _, error) = run(&folder, &["site/", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, 2);
+    assert!(
+        error.contains("another process answers there; stop the server there, or name another path"),
+        "{error}"
+    );
+    let (code, _, error) = run(&folder, &["site/", "--control", "off", "--admin", "0.0.0.0:0"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("give one with --admin-token-file"), "{error}");
+}
+
+#[test]
+fn the_listener_for_http_wants_its_token() {
+    let token = TempDir::new().expect("a folder");
+    let path = token.path().join("token");
+    fs::write(&path, "0123456789abcdef\n").expect("a file");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("changed");
+    let path = path.to_str().expect("UTF-8");
+    let (folder, _serving) = serving(&["--admin", "127.0.0.1:0", "--admin-token-file", path]);
+    let places = json(&folder, &["status"])["control"].clone();
+    let url = places[1].as_str().expect("an address");
+    let (code, _, error) = run(&folder, &["ctl", "--url", url, "status"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("--token-file"), "{error}");
+    let (code, out, _) = run(&folder, &["ctl", "--url", url, "--token-file", path, "set", "queue", "7"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("pool default: queue 1000 -> 7"), "{out}");
+}

@@ -1,0 +1,101 @@
+//! Stacks for whoever asks a running server: of all threads that run Python code, or of one.
+//!
+//! The interpreter is asked first; if it cannot be had, a C call keeps it, and the threads in question write their own.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use maitred_runtime::ThreadStack;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, own_frames};
+
+static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
+
+struct Asked {
+    /// None where no signal was free.
+    dumper: Option<&'static Dumper>,
+    interpreter: Interpreter,
+}
+
+/// From now on stacks can be asked for.
+///
+/// # Errors
+/// Python's own modules cannot be imported.
+pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
+    py.import("threading")?;
+    let asked = Asked { dumper: Dumper::install(py).ok(), interpreter: Interpreter::new(py)? };
+    py.detach(|| *lock() = Some(asked));
+    Ok(())
+}
+
+/// Called before the interpreter ends: a question may be using it.
+pub(crate) fn stop(py: Python<'_>) {
+    py.detach(|| {
+        if let Some(mut asked) = lock().take() {
+            asked.interpreter.finish();
+        }
+    });
+}
+
+/// The stacks, of the thread `only` or of all; `serving` are threads that are in application code. Called without the
+/// interpreter. `None` before the start and after the end.
+pub(crate) fn stacks(only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
+    let mut place = lock();
+    let Asked { dumper, interpreter } = place.as_mut()?;
+    // A fault in the question itself is no reason to disturb the threads.
+    if let Some(found) = interpreter.ask(PATIENCE, move |py| all(py, only).unwrap_or_default()) {
+        return Some(match only {
+            Some(tid) if found.is_empty() => vec![stack(tid, "the thread runs no Python code", Vec::new())],
+            _ => found,
+        });
+    }
+    let wanted = match &only {
+        Some(tid) => std::slice::from_ref(tid),
+        None => &serving[..serving.len().min(MAX_STACKS)],
+    };
+    Some(wanted.iter().map(|tid| written(*dumper, *tid)).collect())
+}
+
+/// Of one thread, by itself.
+fn written(dumper: Option<&Dumper>, tid: i32) -> ThreadStack {
+    match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
+        Some(dump) => {
+            let state = if dump.holds { "keeps the interpreter" } else { "waits for the interpreter" };
+            stack(tid, state, own_frames(&dump.frames).to_vec())
+        }
+        None => stack(tid, "the thread did not answer, and the interpreter is kept", Vec::new()),
+    }
+}
+
+fn stack(tid: i32, state: &str, frames: Vec<String>) -> ThreadStack {
+    ThreadStack { tid, name: String::new(), state: state.to_owned(), frames }
+}
+
+/// Of the threads that Python knows and that run code of it.
+fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
+    let frames = py.import("sys")?.call_method0("_current_frames")?.cast_into::<PyDict>()?;
+    let format = py.import("traceback")?.getattr("format_stack")?;
+    let mut stacks = Vec::new();
+    for thread in py.import("threading")?.call_method0("enumerate")?.try_iter()? {
+        let thread = thread?;
+        // A thread that is about to begin has no number.
+        let Ok(tid) = thread.getattr("native_id")?.extract::<i32>() else { continue };
+        let Some(frame) = frames.get_item(thread.getattr("ident")?)? else { continue };
+        if only.is_some_and(|only| only != tid) {
+            continue;
+        }
+        let entries: Vec<String> = format.call1((frame,))?.extract()?;
+        let entries: Vec<String> = entries.iter().map(|entry| entry.trim_end().to_owned()).collect();
+        let entries = own_frames(&entries);
+        if only.is_some() || !entries.is_empty() {
+            let name = thread.getattr("name")?.extract().unwrap_or_default();
+            stacks.push(ThreadStack { tid, name, state: String::new(), frames: entries.to_vec() });
+        }
+    }
+    Ok(stacks)
+}
+
+fn lock() -> MutexGuard<'static, Option<Asked>> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
