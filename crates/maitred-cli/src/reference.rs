@@ -35,6 +35,7 @@ Usage: maitred [check] [APPLICATION] [OPTIONS]
   maitred folder/            the static files of a folder
   maitred check ...          print the merged configuration and where each value came from
   maitred report LOG...      tell from access logs where the time went (report --help)
+  maitred ctl ...            ask and change a running server; 'maitred ctl' lists what
 ";
 
 fn paragraphs(definition: &Definition) -> Vec<String> {

@@ -44,6 +44,19 @@ pub fn read(tid: i32) -> Option<Task> {
     parse(tid, &fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?)
 }
 
+/// How long a thread of this process has run or waited for a processor so far: on a machine with too few processors a
+/// thread that computes does both. None when it has ended.
+pub fn busy(tid: i32) -> Option<Duration> {
+    // Nanoseconds that it ran, and that it waited in a processor's queue (Documentation/scheduler/sched-stats.rst).
+    let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+    match (fields.next().flatten(), fields.next().flatten()) {
+        (Some(ran), Some(waited)) => Some(Duration::from_nanos(ran) + Duration::from_nanos(waited)),
+        // A kernel without these counts.
+        _ => read(tid).map(|task| task.user + task.system),
+    }
+}
+
 /// `TID (name) S ...`; the name may hold anything, parentheses too.
 fn parse(tid: i32, stat: &str) -> Option<Task> {
     let (before, after) = stat.rsplit_once(')')?;
@@ -77,5 +90,6 @@ mod tests {
         let task = found.expect("a thread").join().expect("no panic").expect("listed");
         assert_eq!(task.name, "looked-for");
         assert_eq!(read(i32::MAX), None);
+        assert!(busy(own()).is_some() && busy(i32::MAX).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Threads that compute and get nowhere: told once, with their request or their last event.
 //!
-//! A thread that has used nine tenths of a processor for five seconds, and has neither served an event nor entered or
+//! A thread that has run, or waited for a processor, for nine tenths of five seconds, and has neither served an event nor entered or
 //! left a request meanwhile, is in one request that computes, or in a loop of ours. What it counts are plain stores of
 //! its own; they and the system's account of its processor time are looked at once a second.
 
@@ -35,7 +35,7 @@ pub(super) struct SpinWatch {
 struct Seen {
     steps: u64,
     inside: Option<Inside>,
-    /// When that was, and the processor time it had used.
+    /// When that was, and how long it had run or waited for a processor until then.
     at: Instant,
     used: Duration,
     told: bool,
@@ -52,14 +52,8 @@ impl SpinWatch {
         let members = server.shared().roster.members();
         self.seen.retain(|tid, _| members.iter().any(|member| member.tid == *tid));
         for member in &members {
-            let Some(task) = tasks::read(member.tid) else { continue };
-            let present = Seen {
-                steps: member.steps(),
-                inside: member.inside(),
-                at: now,
-                used: task.user + task.system,
-                told: false,
-            };
+            let Some(used) = tasks::busy(member.tid) else { continue };
+            let present = Seen { steps: member.steps(), inside: member.inside(), at: now, used, told: false };
             let seen = self.seen.entry(member.tid).or_insert(present);
             if seen.advance(present) {
                 server.log().warn(format_args!("{}", told(server, member, &present)));
@@ -77,7 +71,7 @@ impl Seen {
         let elapsed = now.at.saturating_duration_since(self.at);
         let used = now.used.saturating_sub(self.used);
         let gets_on = now.steps != self.steps || now.inside != self.inside;
-        // The system counts in steps of 10 ms.
+        // Where the system counts in steps of 10 ms, so may two of its counts be wrong.
         if gets_on || used + Duration::from_millis(20) < elapsed * 9 / 10 {
             *self = now;
             return false;
