@@ -3,7 +3,7 @@
 mod harness;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Output;
 
 use tempfile::TempDir;
@@ -187,6 +187,28 @@ fn the_only_server_of_a_user_is_found() {
     drop(second);
     assert_eq!(find().status.code(), Some(0));
     drop(first);
+}
+
+/// Only root can act as another user; elsewhere there is nothing to test.
+#[test]
+fn another_user_is_not_answered_even_if_the_file_lets_him() {
+    let (folder, _serving) = serving(&[]);
+    let socket = folder.path().join("ctl.sock");
+    let status = maitred(&folder, &["ctl", "--socket", "ctl.sock", "status"]);
+    let mut as_nobody = std::process::Command::new("setpriv");
+    as_nobody.args(["--reuid", "65534", "--clear-groups"]).arg(status.get_program()).args(status.get_args());
+    as_nobody.current_dir(&folder);
+    let open = |path: &std::path::Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
+    open(folder.path(), 0o755).expect("changed");
+    open(&socket, 0o666).expect("changed");
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let Some(Output { status, stderr, .. }) = as_nobody.output().ok().filter(|_| is_root) else { return };
+    let error = String::from_utf8_lossy(&stderr);
+    if error.contains("setpriv: ") {
+        return;
+    }
+    assert_eq!(status.code(), Some(1), "{error}");
+    assert!(error.contains("belongs to another user"), "{error}");
 }
 
 #[test]

@@ -98,6 +98,10 @@ fn with_the_answer_a_request_is_gone_from_the_lists() {
         harness::read_response(&mut client);
     }
     wait_until("none is active", || controlled.query("/active")["total"] == 0);
+    let stats = controlled.query("/stats");
+    assert_eq!(stats["requests"], 5);
+    assert_eq!(texts(&stats["pools"], "name"), ["default", "reports"]);
+    assert_eq!(texts(&stats["spans"], "span").last().map(String::as_str), Some("total"));
     assert_eq!(controlled.query("/queued")["total"], 0);
     let threads = controlled.query("/threads");
     assert!(threads["threads"].as_array().unwrap().iter().all(|thread| thread["path"].is_null()));

@@ -140,6 +140,7 @@ fn cell(name: &str, value: &Value) -> String {
 
 fn time(seconds: f64) -> String {
     match seconds {
+        _ if seconds > 0.0 && seconds < 0.1 => format!("{:.3} ms", seconds * 1e3),
         _ if seconds < 10.0 => format!("{seconds:.3} s"),
         _ if seconds < 600.0 => format!("{seconds:.1} s"),
         _ if seconds < 36_000.0 => format!("{:.1} min", seconds / 60.0),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use maitred_stats::LockSnapshot;
+use maitred_stats::{Leaf, LockSnapshot, Span};
 use serde_json::{Value, json};
 
 use super::owner::{Refusal, Setting};
@@ -13,6 +13,9 @@ use crate::pool_map::PoolMap;
 use crate::settings::{Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
+
+/// At most so many routes are listed.
+const MAX_LISTED: usize = 1000;
 
 pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     let server = asking.server;
@@ -58,9 +61,10 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(status.into())
 }
 
-/// Counters so far. What is measured of requests by listener, pool and route belongs here, too: one more field.
+/// Counters so far, and what has been measured of exchanges.
 pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
     let counts = asking.server.snapshot();
+    let statistics = asking.server.statistics();
     let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
     Ok(json!({
         "uptime_seconds": asking.up.as_secs_f64(),
@@ -75,7 +79,54 @@ pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
         "threads": counts.threads,
         "migrations": migrations,
         "log_lines_dropped": asking.server.log().dropped(),
+        "measured": statistics.on,
+        "spans": spans(&statistics.server),
+        "listeners": leaves(&statistics.listeners),
+        "pools": leaves(&statistics.pools),
+        "classes": leaves(&statistics.classes),
+        "routes": leaves(&statistics.routes),
     }))
+}
+
+/// The spans of a leaf, and the whole time.
+fn spans(leaf: &Leaf) -> Vec<Value> {
+    let all = Span::ALL.iter().map(|span| span.name()).zip(&leaf.spans).chain([("total", &leaf.total)]);
+    all.map(|(name, values)| {
+        json!({
+            "span": name,
+            "count": values.count(),
+            "mean_seconds": values.mean() / 1e9,
+            "deviation_seconds": values.deviation() / 1e9,
+            "min_seconds": seconds(values.min()),
+            "p50_seconds": seconds(values.percentile(50.0)),
+            "p99_seconds": seconds(values.percentile(99.0)),
+            "max_seconds": seconds(values.max()),
+        })
+    })
+    .collect()
+}
+
+/// The most of the kind first.
+fn leaves(named: &[(String, Leaf)]) -> Vec<Value> {
+    let mut named: Vec<_> = named.iter().collect();
+    named.sort_by_key(|(_, leaf)| std::cmp::Reverse(leaf.requests));
+    let shown = named.into_iter().take(MAX_LISTED).map(|(name, leaf)| {
+        let total = &leaf.total;
+        json!({
+            "name": name,
+            "requests": leaf.requests,
+            "body_bytes": leaf.bytes,
+            "mean_seconds": total.mean() / 1e9,
+            "p50_seconds": seconds(total.percentile(50.0)),
+            "p99_seconds": seconds(total.percentile(99.0)),
+            "max_seconds": seconds(total.max()),
+        })
+    });
+    shown.collect()
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
 }
 
 pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
