@@ -85,7 +85,7 @@ impl Rotated {
         let now = seconds_of(SystemTime::now());
         let path = rendered(&given, rotation, now);
         let file = append_to(&path)?;
-        let mut this = Self { rotation, given, path, file, period: String::new(), looked: now, retry: 0 };
+        let mut this = Self { rotation, given, path, file, period: String::new(), looked: 0, retry: 0 };
         // Lines of an earlier process are of their own time.
         let found = fs::metadata(&this.path)?;
         let since = if found.len() > 0 { found.modified().map_or(now, seconds_of) } else { now };
