@@ -53,7 +53,7 @@ def wait_until_queued(server: Server, count: int) -> None:
 def test_the_report_names_who_made_whom_wait(serve: Serve, tmp_path: Path) -> None:
     """Three requests are in the application, three wait; the door is opened by one of a pool of its own."""
     server = serve(
-        *("--max-threads", "3", "--pool", "door,match=/open", "--metrics-path", "/metrics"),
+        *("--max-threads", "3", "--pool", "door,path=/open", "--metrics-path", "/metrics"),
         *("--access-log", "a.log", "--access-log-format", "json"),
         source=SHUT,
     )
