@@ -41,40 +41,30 @@ const TABLE_BYTES: usize = MAX_BYTES - SHARDS_BYTES - ROUTES_BYTES;
 /// Leaves that are read at a time: the table is locked meanwhile, for some ten microseconds.
 const BATCH: usize = 16;
 
-/// One thing to count.
-#[derive(Clone, Copy, Debug)]
-enum Sample {
-    Exchange { key: LeafKey, bytes: u64, spans: Spans },
-    Timing { key: TimingKey, nanos: u64 },
-}
+/// One thing to count: a key and what is counted of it.
+///
+/// ```text
+/// of an exchange: packed LeafKey,               body bytes, spans
+/// of a timing:    packed TimingKey | IS_TIMING, nanoseconds
+/// ```
+type Sample<T> = [T; 2 + Span::ALL.len()];
 
-/// In the first word of a sample: it is a `Timing`. Neither a class of status nor the number of a name has this bit.
+/// Neither a class of status nor the number of a name has this bit.
 const IS_TIMING: u64 = 0x80;
 
-/// A sample as words: the key, bytes, the spans.
-type Words<T> = [T; 2 + Span::ALL.len()];
+fn exchange(key: LeafKey, bytes: u64, Spans([a, b, c, d, e, f]): Spans) -> Sample<u64> {
+    [key.pack() & !IS_TIMING, bytes, a, b, c, d, e, f]
+}
 
-impl Sample {
-    fn to_words(self) -> Words<u64> {
-        let (key, value, Spans([a, b, c, d, e, f])) = match self {
-            Self::Exchange { key, bytes, spans } => (key.pack(), bytes, spans),
-            Self::Timing { key, nanos } => (key.pack() | IS_TIMING, nanos, Spans::default()),
-        };
-        [key, value, a, b, c, d, e, f]
-    }
+fn timing(key: TimingKey, nanos: u64) -> Sample<u64> {
+    [key.pack() | IS_TIMING, nanos, 0, 0, 0, 0, 0, 0]
+}
 
-    fn of_words([key, value, a, b, c, d, e, f]: Words<u64>) -> Self {
-        if key & IS_TIMING != 0 {
-            return Self::Timing { key: TimingKey::unpack(key & !IS_TIMING), nanos: value };
-        }
-        Self::Exchange { key: LeafKey::unpack(key), bytes: value, spans: Spans([a, b, c, d, e, f]) }
-    }
-
-    fn count(&self, table: &mut Table) {
-        match self {
-            Self::Exchange { key, bytes, spans } => table.count(*key, *bytes, spans),
-            Self::Timing { key, nanos } => table.count_timing(*key, *nanos),
-        }
+fn count([key, value, a, b, c, d, e, f]: Sample<u64>, table: &mut Table) {
+    if key & IS_TIMING == 0 {
+        table.count(key, value, &Spans([a, b, c, d, e, f]));
+    } else {
+        table.count_timing(TimingKey::unpack(key & !IS_TIMING), value);
     }
 }
 
@@ -89,7 +79,7 @@ pub struct Recorder {
 
 /// The ring of one thread. Only that thread writes samples and `head`; only who holds the table writes `tail`.
 struct Shard {
-    samples: [Words<AtomicU64>; SAMPLES],
+    samples: [Sample<AtomicU64>; SAMPLES],
     /// Samples ever written.
     head: AtomicUsize,
     /// Of these, counted.
@@ -103,9 +93,9 @@ impl Shard {
     }
 
     /// By its own thread, when it is not full; whether it is now.
-    fn push(&self, sample: Sample) -> bool {
+    fn push(&self, sample: Sample<u64>) -> bool {
         let head = self.head.load(Relaxed);
-        for (word, value) in self.samples[head % SAMPLES].iter().zip(sample.to_words()) {
+        for (word, value) in self.samples[head % SAMPLES].iter().zip(sample) {
             word.store(value, Relaxed);
         }
         // Whoever sees the new head sees the sample.
@@ -118,8 +108,7 @@ impl Shard {
         let head = self.head.load(Acquire);
         let mut tail = self.tail.load(Relaxed);
         while tail != head {
-            Sample::of_words(self.samples[tail % SAMPLES].each_ref().map(|word| word.load(Relaxed)))
-                .count(table);
+            count(self.samples[tail % SAMPLES].each_ref().map(|word| word.load(Relaxed)), table);
             tail = tail.wrapping_add(1);
         }
         self.tail.store(tail, Release);
@@ -164,7 +153,7 @@ impl Recorder {
     /// Counts one exchange, with the body bytes of its response and its spans; nothing while it is off.
     pub fn record(self: &Arc<Self>, key: LeafKey, bytes: u64, spans: Spans) {
         if self.is_on() {
-            self.note(Sample::Exchange { key, bytes, spans });
+            self.note(exchange(key, bytes, spans));
         }
     }
 
@@ -172,11 +161,11 @@ impl Recorder {
     pub fn record_timing(self: &Arc<Self>, pool: u16, route: u32, name: &str, nanos: u64) {
         if self.is_on() {
             let name = self.names.number(name);
-            self.note(Sample::Timing { key: TimingKey { pool, route, name }, nanos });
+            self.note(timing(TimingKey { pool, route, name }, nanos));
         }
     }
 
-    fn note(self: &Arc<Self>, sample: Sample) {
+    fn note(self: &Arc<Self>, sample: Sample<u64>) {
         let noted = OWN.try_with(|own| {
             let mut own = own.borrow_mut();
             let own = match &mut *own {
@@ -191,7 +180,7 @@ impl Recorder {
         });
         // A thread that ends has no ring any more.
         if noted != Ok(true) {
-            sample.count(&mut self.table.lock());
+            count(sample, &mut self.table.lock());
         }
     }
 

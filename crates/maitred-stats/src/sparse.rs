@@ -1,18 +1,15 @@
 //! A histogram that has memory only for the powers of two that occur.
 
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, NONE};
 use crate::distribution::{Distribution, Moments};
 use crate::scale::{self, SLOTS};
 
 /// Slots in a row whose chunks are in the histogram itself: a factor of a thousand, over which few spans are spread.
 const NEAR: usize = 10;
 
-/// In the place of a chunk: none.
-const NONE: u16 = u16::MAX;
-
 const _: () = assert!(NEAR < SLOTS);
 
-/// 72 bytes and its chunks, which are in [`Chunks`]. Zeros need none: spans that an exchange does not have are zero.
+/// 96 bytes and its chunks, which are in [`Chunks`]. Zeros need none: spans that an exchange does not have are zero.
 pub(crate) struct Sparse {
     zeros: u64,
     /// Of values that are not zero, as the next ones.
@@ -23,9 +20,9 @@ pub(crate) struct Sparse {
     min: u64,
     max: u64,
     /// The chunks of these slots, from slot `base` on.
-    near: [u16; NEAR],
-    /// When they are farther apart: the chunk in which they are listed.
-    far: u16,
+    near: [u32; NEAR],
+    /// When they are farther apart: the list in which they are.
+    far: u32,
     base: u8,
     coarse: bool,
 }
@@ -63,13 +60,12 @@ impl Sparse {
         let (slot, step) = scale::place(value);
         let known = self.near.get(slot.wrapping_sub(usize::from(self.base))).copied().unwrap_or(NONE);
         let chunk = if known == NONE { self.open(slot, chunks) } else { known };
-        match chunk {
-            NONE => self.coarse = true,
-            chunk => chunks.add(chunk, step),
+        if chunk == NONE || !chunks.add(chunk, step) {
+            self.coarse = true;
         }
     }
 
-    fn chunk(&self, slot: usize, chunks: &Chunks) -> u16 {
+    fn chunk(&self, slot: usize, chunks: &Chunks) -> u32 {
         if self.far != NONE {
             return chunks.listed(self.far, slot);
         }
@@ -78,13 +74,13 @@ impl Sparse {
 
     /// The chunk of a slot that is not near.
     #[cold]
-    fn open(&mut self, slot: usize, chunks: &mut Chunks) -> u16 {
+    fn open(&mut self, slot: usize, chunks: &mut Chunks) -> u32 {
         if self.far != NONE {
             let known = chunks.listed(self.far, slot);
             return if known == NONE { self.open_far(slot, chunks) } else { known };
         }
         if !self.bring_near(slot) {
-            let Some(far) = chunks.take() else { return NONE };
+            let Some(far) = chunks.take_list() else { return NONE };
             (0..SLOTS).for_each(|slot| chunks.list(far, slot, self.chunk(slot, chunks)));
             self.far = far;
             return self.open_far(slot, chunks);
@@ -94,7 +90,7 @@ impl Sparse {
         chunk
     }
 
-    fn open_far(&mut self, slot: usize, chunks: &mut Chunks) -> u16 {
+    fn open_far(&mut self, slot: usize, chunks: &mut Chunks) -> u32 {
         let chunk = chunks.take().unwrap_or(NONE);
         chunks.list(self.far, slot, chunk);
         chunk
@@ -102,7 +98,7 @@ impl Sparse {
 
     /// Moves the row so that it has a place for `slot`, if that is possible.
     fn bring_near(&mut self, slot: usize) -> bool {
-        let taken = |(_, chunk): &(usize, &u16)| **chunk != NONE;
+        let taken = |(_, chunk): &(usize, &u32)| **chunk != NONE;
         let first = self.near.iter().enumerate().find(taken);
         let last = self.near.iter().enumerate().rfind(taken);
         let base = usize::from(self.base);
@@ -132,7 +128,7 @@ impl Sparse {
             coarse: self.coarse,
         };
         let of = |slot| Some((slot, self.chunk(slot, chunks))).filter(|(_, chunk)| *chunk != NONE);
-        let taken: Vec<(usize, u16)> = (0..SLOTS).filter_map(of).collect();
+        let taken: Vec<(usize, u32)> = (0..SLOTS).filter_map(of).collect();
         let mut distribution = Distribution::with_moments(moments, taken.len());
         taken.into_iter().for_each(|(slot, chunk)| distribution.push(slot, chunks.read(chunk)));
         distribution
@@ -182,6 +178,6 @@ mod tests {
 
     #[test]
     fn it_is_small() {
-        assert_eq!(size_of::<Sparse>(), 72);
+        assert_eq!(size_of::<Sparse>(), 96);
     }
 }

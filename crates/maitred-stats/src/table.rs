@@ -118,7 +118,7 @@ const LEAF_COST: usize = size_of::<Kept>() + PLACE_COST;
 const TIMING_COST: usize = size_of::<KeptTiming>() + PLACE_COST;
 
 /// Of the limit, in sixteenths: what chunks of histograms may take at most. The rest is for leaves.
-const CHUNKS_SHARE: usize = 13;
+const CHUNKS_SHARE: usize = 12;
 
 /// The figures, for whoever holds its lock.
 pub(crate) struct Table {
@@ -158,11 +158,10 @@ impl Table {
         table
     }
 
-    /// Counts one exchange.
-    pub(crate) fn count(&mut self, key: LeafKey, bytes: u64, spans: &Spans) {
-        let packed = key.pack();
-        let index = if self.last.0 == packed { self.last.1 } else { self.find(key) };
-        self.last = (packed, index);
+    /// Counts one exchange; the key is packed.
+    pub(crate) fn count(&mut self, key: u64, bytes: u64, spans: &Spans) {
+        let index = if self.last.0 == key { self.last.1 } else { self.find(key) };
+        self.last = (key, index);
         let Some(kept) = self.kept.get_mut(index as usize) else { return };
         kept.requests += 1;
         kept.bytes = kept.bytes.saturating_add(bytes);
@@ -187,10 +186,11 @@ impl Table {
         kept.nanos.record(nanos, &mut self.chunks);
     }
 
-    fn find(&mut self, key: LeafKey) -> u32 {
-        if let Some(index) = self.leaves.get(&key.pack()) {
+    fn find(&mut self, key: u64) -> u32 {
+        if let Some(index) = self.leaves.get(&key) {
             return *index;
         }
+        let key = LeafKey::unpack(key);
         if self.has_room(LEAF_COST) {
             return self.keep(key);
         }

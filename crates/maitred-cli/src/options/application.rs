@@ -100,9 +100,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPathOrNone(|config| &mut config.metrics_path),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The engine itself answers GET and HEAD of this URL path with its figures as Prometheus text: \
-                  connections, requests, and for each pool its threads, its queue and how long requests waited \
-                  although a thread was idle; for each lock how often and how long threads waited for it.",
+        summary: "The engine itself answers GET and HEAD of this URL path with its figures as Prometheus text, or as \
+                  OpenMetrics for readers that ask for it: connections, requests and their times by route, pools, \
+                  locks, and what the process takes. All of them are in statistics.md.",
         cost: "a comparison for each request",
         worst: "it hides an application's page of that name, and everyone may ask: how busy a server is helps \
                 whoever attacks it",
