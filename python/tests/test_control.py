@@ -113,7 +113,7 @@ def begin(server: Server, path: str) -> threading.Thread:
 def test_requests_that_sleep_or_keep_the_interpreter_are_found_with_their_stacks(
     serve: Serve, tmp_path: Path
 ) -> None:
-    server = serve("--control", "ctl.sock", "--stuck-after", "0", source=STUCK, checked=False)
+    server = serve("--control", "ctl.sock", source=STUCK, checked=False)
     begin(server, "/sleeps")
     found = wait_for_active(tmp_path, "/sleeps")["/sleeps"]
     stacks = asked(tmp_path, "stacks")["stacks"]

@@ -70,7 +70,7 @@ impl PythonHost {
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
         let (application, description, interface): (Py<PyAny>, String, String) = loaded.extract()?;
         shorten_switch_interval(py)?;
-        if let Err(error) = asked::start(py) {
+        if let Err(error) = asked::start(py, spec.stuck_after.is_some()) {
             let text = report::summary(py, &error);
             report::write(py, &self.log, &format!("stacks cannot be asked for: {text}"));
         }

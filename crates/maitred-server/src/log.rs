@@ -163,6 +163,11 @@ impl Log {
         self.write(Level::Info, text);
     }
 
+    /// Writes as [`info`](Self::info) does, whatever the level is: who has changed it, for one.
+    pub fn notice(&self, text: fmt::Arguments<'_>) {
+        self.put(Level::Info, &text.to_string());
+    }
+
     /// Writes at [`Level::Debug`].
     pub fn debug(&self, text: fmt::Arguments<'_>) {
         self.write(Level::Debug, text);

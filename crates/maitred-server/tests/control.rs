@@ -189,6 +189,7 @@ fn a_change_is_in_the_log_with_who_made_it() {
     let controlled = Controlled::start(settings);
     let changed = controlled.change("/log-level?level=debug");
     assert_eq!(changed["changed"][0], "log-level info -> debug");
+    log.flush(PATIENCE);
     std::fs::rename(&path, folder.path().join("errors.1")).unwrap();
     controlled.change("/reopen");
     controlled.change("/log-level?level=warn");
@@ -197,7 +198,8 @@ fn a_change_is_in_the_log_with_who_made_it() {
     let before = std::fs::read_to_string(folder.path().join("errors.1")).unwrap();
     let who = format!("(user {}, process {})", maitred_io::local::user(), std::process::id());
     assert!(before.contains(&format!("control: log-level info -> debug {who}")), "{before}");
-    assert!(path.exists());
+    let after = std::fs::read_to_string(&path).unwrap();
+    assert!(after.contains("control: log-level debug -> warn"), "whatever the level is: {after}");
 }
 
 #[test]

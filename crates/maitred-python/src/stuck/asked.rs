@@ -13,18 +13,20 @@ use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, own_frames};
 static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
 
 struct Asked {
-    /// None where no signal was free.
+    /// None before it is needed, and where no signal was free.
     dumper: Option<&'static Dumper>,
     interpreter: Interpreter,
 }
 
-/// From now on stacks can be asked for.
+/// From now on stacks can be asked for. `prepared`: also if a C call keeps the interpreter when that is done first, for
+/// which a signal is taken now; else it is with the first question.
 ///
 /// # Errors
 /// Python's own modules cannot be imported.
-pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
     py.import("threading")?;
-    let asked = Asked { dumper: Dumper::install(py).ok(), interpreter: Interpreter::new(py)? };
+    let dumper = if prepared { Dumper::install(py).ok() } else { None };
+    let asked = Asked { dumper, interpreter: Interpreter::new(py)? };
     py.detach(|| *lock() = Some(asked));
     Ok(())
 }
@@ -44,7 +46,9 @@ pub(crate) fn stacks(only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadSta
     let mut place = lock();
     let Asked { dumper, interpreter } = place.as_mut()?;
     // A fault in the question itself is no reason to disturb the threads.
-    if let Some(found) = interpreter.ask(PATIENCE, move |py| all(py, only).unwrap_or_default()) {
+    let question = move |py: Python<'_>| (Dumper::install(py).ok(), all(py, only).unwrap_or_default());
+    if let Some((installed, found)) = interpreter.ask(PATIENCE, question) {
+        *dumper = installed;
         return Some(match only {
             Some(tid) if found.is_empty() => vec![stack(tid, "the thread runs no Python code", Vec::new())],
             _ => found,

@@ -296,7 +296,7 @@ fn answer_question(
     }
     let (value, lines) = command.run(asking, &given)?;
     for line in lines {
-        asking.server.log().info(format_args!("control: {line} ({caller})"));
+        asking.server.log().notice(format_args!("control: {line} ({caller})"));
     }
     Ok(Answer { status: 200, value, allow: None, to_head: false })
 }
