@@ -6,14 +6,18 @@ use maitred_server::control::{Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::config::Config;
+use crate::logs::LogPlace;
 use crate::options::{self, Definition};
 use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::reload::Reload;
 use crate::sources::Source;
 
-/// The setting that is no key of a pool.
+/// Settings of the logs.
 const LOG_LEVEL: &str = "log-level";
+const ACCESS_LOG: &str = "access-log";
+
+const ON_OFF: &str = "on, off";
 
 pub(crate) struct Operator {
     pub(crate) reload: Arc<Mutex<Reload>>,
@@ -37,6 +41,24 @@ impl Operator {
         let level = Level::ALL.into_iter().find(|level| level.name() == text).unwrap_or(before);
         self.log.set_level(level);
         Ok(Done::line(format!("{LOG_LEVEL} {} -> {}", before.name(), level.name())))
+    }
+}
+
+impl Operator {
+    /// Pauses the access log, or goes on with it.
+    fn set_access_log(&self, text: &str) -> Result<Done, Refusal> {
+        let on = match text {
+            "on" => true,
+            "off" => false,
+            _ => return Err(Refusal::wrong(format!("{ACCESS_LOG}: '{text}' is none of {ON_OFF}"))),
+        };
+        if self.reload().running.access_log == LogPlace::Off {
+            return Err(Refusal::conflict("there is no access log; only a restart with one adds it"));
+        }
+        let word = |on| if on { "on" } else { "off" };
+        let before = self.log.writes_access();
+        self.log.set_access(on);
+        Ok(Done::line(format!("{ACCESS_LOG} {} -> {text}", word(before))))
     }
 }
 
@@ -65,6 +87,16 @@ impl Owner for Operator {
                 settings.push(Setting { name: format!("pool.{pool}.match"), value, configured, takes });
             }
         }
+        for option in options::live() {
+            let [value, configured] = [&reload.running, &reload.configured]
+                .map(|config| option.show(config).unwrap_or_default().trim_matches('"').to_owned());
+            settings.push(Setting { name: option.name.to_owned(), value, configured, takes: option.takes() });
+        }
+        if reload.running.access_log != LogPlace::Off {
+            let value = if self.log.writes_access() { "on" } else { "off" };
+            let (name, configured) = (ACCESS_LOG.to_owned(), "on".to_owned());
+            settings.push(Setting { name, value: value.to_owned(), configured, takes: ON_OFF.to_owned() });
+        }
         let configured = options::find(LOG_LEVEL).and_then(|definition| definition.show(&reload.configured));
         settings.push(Setting {
             name: LOG_LEVEL.to_owned(),
@@ -79,9 +111,19 @@ impl Owner for Operator {
         if name == LOG_LEVEL {
             return self.set_log_level(value);
         }
+        if name == ACCESS_LOG {
+            return self.set_access_log(value);
+        }
         let mut reload = self.reload();
-        let (pool, key) = find(&reload.running, name)?;
         let mut wanted = reload.running.clone();
+        if let Some(option) = options::live().find(|option| option.name == name) {
+            option
+                .set(&mut wanted, &[value.to_owned()])
+                .map_err(|bad| Refusal::wrong(format!("{name}: {}; {}", bad.what, bad.remedy)))?;
+            let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;
+            return Ok(Done { lines, value: None });
+        }
+        let (pool, key) = find(&reload.running, name)?;
         let mut origins = reload.origins.clone();
         pools::set_key(&mut wanted, &pool, key, value)
             .map_err(|bad| Refusal::wrong(format!("{name}: {}; {}", bad.what, bad.remedy)))?;
@@ -180,7 +222,9 @@ fn find(config: &Config, name: &str) -> Result<(String, &'static Definition), Re
     match settable().find(|known| known.name == key) {
         Some(definition) => Ok((pool.to_owned(), definition)),
         None => {
-            let keys: Vec<&str> = settable().map(|key| key.name).chain([LOG_LEVEL]).collect();
+            let live = options::live().map(|option| option.name);
+            let keys: Vec<&str> =
+                settable().map(|key| key.name).chain(live).chain([LOG_LEVEL, ACCESS_LOG]).collect();
             let remedy = match nearest(key, keys.iter().copied()) {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!("there are {}", keys.join(", ")),

@@ -1,15 +1,16 @@
 //! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
 //!
-//! Limits of pools and rules hold at once. Everything else is looked at as well, so that an error is found and a
+//! Limits of pools and rules hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
 use maitred_server::pool_map::UnknownPool;
-use maitred_server::{DEFAULT_POOL, Log, PoolLimits, PoolRule, Server};
+use maitred_server::{DEFAULT_POOL, Insight, Log, PoolLimits, PoolRule, Server};
 
 use crate::config::{self, Config};
 use crate::options::{self, Definition, Kind};
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::Problem;
+use crate::run;
 use crate::sources::{self, Inputs, Loaded, Origins};
 
 /// What a running server was made of, to be compared with what is written now.
@@ -34,6 +35,8 @@ struct Plan {
     lines: Vec<String>,
     limits: Vec<(String, PoolLimits)>,
     rules: Option<Vec<PoolRule>>,
+    /// What is measured of requests, and whether the log says how they got their threads.
+    insight: Option<(Insight, bool)>,
     /// What has changed and needs a restart.
     restart: Vec<String>,
 }
@@ -106,12 +109,24 @@ impl Reload {
         let mut plan = Plan::default();
         let of_server =
             options::all().filter(|option| !options::of_pools().any(|key| key.name == option.name));
-        for option in of_server.filter(|option| !matches!(option.kind, Kind::Pools)) {
-            if option.show(&self.running) != option.show(wanted) {
-                plan.restart.push(option.name.to_owned());
-            }
-        }
         let mut next = self.running.clone();
+        for option in of_server.filter(|option| !matches!(option.kind, Kind::Pools)) {
+            let [before, after] = [&self.running, wanted].map(|config| option.show(config));
+            if before == after {
+                continue;
+            }
+            if !options::live().any(|live| live.name == option.name) {
+                plan.restart.push(option.name.to_owned());
+                continue;
+            }
+            let [before, after] =
+                [before, after].map(|text| text.unwrap_or_default().trim_matches('"').to_owned());
+            plan.lines.push(format!("{} {before} -> {after}", option.name));
+            // What was shown is read.
+            let read = option.set(&mut next, &[after]);
+            debug_assert!(read.is_ok(), "{}", option.name);
+            plan.insight = Some((run::insight(&next), next.dispatch_trace));
+        }
         next.pool = plan.change(DEFAULT_POOL, &self.running.pool, &wanted.pool, self.single);
         for pool in &mut next.pools {
             match find(wanted, &pool.name) {
@@ -140,6 +155,10 @@ impl Plan {
     fn apply(&self, server: &Server) -> Result<(), UnknownPool> {
         for (pool, limits) in &self.limits {
             server.set_limits(pool, limits);
+        }
+        if let Some((insight, traces)) = self.insight {
+            server.set_insight(insight);
+            server.log().set_trace(traces);
         }
         self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
     }

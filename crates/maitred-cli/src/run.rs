@@ -256,13 +256,7 @@ fn settings(
         .collect();
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
-    settings.insight = Insight {
-        times: config.spans != Spans::Off,
-        receipt: config.spans == Spans::Kernel,
-        statistics: config.statistics,
-        server_timing: config.server_timing,
-        ids: config.request_ids,
-    };
+    settings.insight = insight(config);
     pools::apply(config, &mut settings);
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
@@ -300,6 +294,17 @@ fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Probl
         _ => (format!("{address} cannot be listened on: {error}"), "listen on another address".to_owned()),
     };
     Problem::new(place, what, remedy)
+}
+
+/// What is measured of each request.
+pub(crate) fn insight(config: &Config) -> Insight {
+    Insight {
+        times: config.spans != Spans::Off,
+        receipt: config.spans == Spans::Kernel,
+        statistics: config.statistics,
+        server_timing: config.server_timing,
+        ids: config.request_ids,
+    }
 }
 
 #[cfg(test)]

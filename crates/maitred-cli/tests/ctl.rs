@@ -3,6 +3,7 @@
 mod harness;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Output;
 
@@ -87,6 +88,57 @@ fn a_setting_is_changed_shown_as_changed_and_changed_back() {
     assert_eq!(changed.as_array().expect("a list").len(), 1, "the log level needs no file: {changed}");
     ctl(&folder, &["set", "log-level", "info"]);
     assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
+}
+
+fn get(serving: &Serving, path: &str) {
+    assert_eq!(serving.fetch(path), "hello");
+}
+
+#[test]
+fn what_is_measured_is_changed_while_it_runs() {
+    let (folder, mut serving) = serving(&[]);
+    let counted = || json(&folder, &["stats"])["spans"][0]["count"].as_u64();
+    // An exchange is counted when its last byte has left, which may be after the client has it.
+    let wait_for = |count| while counted() != Some(count) {};
+    get(&serving, "/");
+    wait_for(1);
+    let (code, out, _) = ctl(&folder, &["set", "statistics", "off"]);
+    assert!(code == 0 && out.contains("statistics true -> false"), "{out}");
+    ctl(&folder, &["set", "spans", "read"]);
+    let changed = json(&folder, &["status"])["changed"].clone();
+    let names: Vec<_> = changed.as_array().expect("a list").iter().map(|each| each["name"].clone()).collect();
+    assert_eq!(names, ["spans", "statistics"]);
+    // Not counted, and over when the next answer comes on the only connection.
+    let mut client = serving.connect();
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    client.write_all(&[*request, *request].concat()).expect("sent");
+    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answers = String::new();
+    client.read_to_string(&mut answers).expect("answers");
+    assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 3);
+    serving.signal("HUP");
+    serving.wait_for("info statistics false -> true");
+    assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
+    get(&serving, "/");
+    wait_for(2);
+}
+
+#[test]
+fn the_access_log_pauses_and_goes_on() {
+    let (folder, mut serving) = serving(&["--access-log", "access.log"]);
+    let lines = || fs::read_to_string(folder.path().join("access.log")).expect("a log");
+    ctl(&folder, &["set", "access-log", "off"]);
+    get(&serving, "/?before");
+    ctl(&folder, &["set", "access-log", "on"]);
+    get(&serving, "/?between");
+    while !lines().contains("/?between") {}
+    ctl(&folder, &["set", "access-log", "off"]);
+    get(&serving, "/?after");
+    assert_eq!(json(&folder, &["status"])["changed"][0]["name"], "access-log");
+    ctl(&folder, &["drain"]);
+    serving.end();
+    let lines = lines();
+    assert!(!lines.contains("/?after"), "{lines}");
 }
 
 #[test]

@@ -99,13 +99,20 @@ impl AsFd for LocalListener {
     }
 }
 
-impl Drop for LocalListener {
-    fn drop(&mut self) {
+impl LocalListener {
+    /// Takes its file away, if it is still its own: nobody finds it any more.
+    pub fn withdraw(&self) {
         let present = fs::symlink_metadata(&self.path).ok().map(|file| (file.dev(), file.ino()));
         if present.is_some() && present == self.file {
             // What cannot be removed is replaced by the next server.
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+impl Drop for LocalListener {
+    fn drop(&mut self) {
+        self.withdraw();
     }
 }
 

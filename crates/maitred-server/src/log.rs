@@ -88,6 +88,8 @@ pub struct Log {
     access: Option<Access>,
     names: OnceLock<Names>,
     traces: AtomicBool,
+    /// The access log is not written now.
+    pauses: AtomicBool,
 }
 
 struct Access {
@@ -116,6 +118,7 @@ impl Log {
             access: None,
             names: OnceLock::new(),
             traces: AtomicBool::new(false),
+            pauses: AtomicBool::new(false),
         };
         match access {
             Some(target) => log.with_access(AccessLogSettings::new(target)),
@@ -242,6 +245,9 @@ impl Log {
 
     /// Writes the access-log line of an exchange, if there is an access log.
     pub(crate) fn access(&self, outcome: &Outcome<'_>) {
+        if self.pauses.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(Access { lines, writer }) = &self.access {
             let none = Names::default();
             lines.with_line(outcome, self.names.get().unwrap_or(&none), |line| {
@@ -253,9 +259,15 @@ impl Log {
         }
     }
 
+    /// Has the access log pause, or go on.
+    pub fn set_access(&self, on: bool) {
+        self.pauses.store(!on, Ordering::Relaxed);
+    }
+
     /// Whether exchanges are written down one by one.
-    pub(crate) fn has_access(&self) -> bool {
-        self.access.is_some()
+    #[must_use]
+    pub fn writes_access(&self) -> bool {
+        self.access.is_some() && !self.pauses.load(Ordering::Relaxed)
     }
 
     /// Opens log files anew, after they were renamed.

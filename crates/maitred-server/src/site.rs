@@ -71,7 +71,7 @@ impl Measures {
 impl Site {
     /// A later time of an exchange: looked at only where somebody wants to know, else `then`, in monotonic nanoseconds.
     pub(crate) fn later(&self, then: u64) -> u64 {
-        if self.measures.times.load(Ordering::Relaxed) || self.log.has_access() {
+        if self.measures.times.load(Ordering::Relaxed) || self.log.writes_access() {
             clock::monotonic()
         } else {
             then

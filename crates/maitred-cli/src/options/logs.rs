@@ -2,6 +2,9 @@
 
 use super::{Definition, Kind, MAX_LOG_DAYS, MAX_LOG_FILES, Reach};
 
+/// The name of the option that can be changed while the server runs.
+pub(super) const DISPATCH_TRACE: &str = "dispatch-trace";
+
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "access-log",
@@ -66,7 +69,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "error: what an application does wrong without losing anything is not seen",
     },
     Definition {
-        name: "dispatch-trace",
+        name: DISPATCH_TRACE,
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.dispatch_trace),
         default: &["false"],

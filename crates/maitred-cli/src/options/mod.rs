@@ -157,6 +157,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Definition> {
     TABLES.into_iter().flatten()
 }
 
+/// The options beside those of pools that hold at once when they are changed while the server runs.
+pub(crate) fn live() -> impl Iterator<Item = &'static Definition> {
+    insight::OPTIONS.iter().chain(all().filter(|option| option.name == logs::DISPATCH_TRACE))
+}
+
 /// The options that are also the keys of a named pool.
 pub(crate) fn of_pools() -> impl Iterator<Item = &'static Definition> {
     threads::POOL.iter()

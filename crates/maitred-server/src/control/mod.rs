@@ -99,6 +99,10 @@ impl Control {
     fn finish(&mut self) {
         let server = self.inner.server.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(server);
+        // A guest that is still being answered has a part in the doors.
+        if let Some(socket) = &self.inner.doors.local {
+            socket.withdraw();
+        }
         self.inner.bell.ring();
         if let Some(thread) = self.thread.take() {
             // A panic has been reported by the panic hook.
