@@ -17,6 +17,8 @@ HELLO = b"Hello, world!"
 NATIVE, WSGI = "native", "WSGI"
 _TARGET = machine.REPOSITORY / "target/bench"
 _PROGRAMS = _TARGET / "release"
+#: The native server, which is also the command that asks a running one.
+PROGRAM = _PROGRAMS / "workbench"
 #: The feature with which one mutex is in the place of all named locks.
 _ONE_LOCK = "one-lock"
 
