@@ -18,6 +18,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) listener: u32,
     /// The number of the pool, 0 for the default one; none where the engine has answered.
     pub(crate) pool: Option<u16>,
+    /// The route of what the engine has answered, `/static/*`, if there is one and somebody wants to know.
+    pub(crate) engine_route: Option<&'a str>,
     pub(crate) status: Status,
     /// Body bytes handed to the connection.
     pub(crate) body_bytes: u64,
@@ -26,11 +28,22 @@ pub(crate) struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// What stands for the route of a request that a handler has run.
-    pub(crate) fn route(&self) -> Option<Shape<'_>> {
+    /// Its route; none of what has been refused, or leads nowhere.
+    pub(crate) fn route(&self) -> Option<RouteName<'_>> {
         let head = self.head;
-        self.pool.map(|_| Shape { method: head.method.as_str(), path: head.path() })
+        match self.pool {
+            Some(_) => Some(RouteName::Shape(Shape { method: head.method.as_str(), path: head.path() })),
+            None => self.engine_route.map(RouteName::Engine),
+        }
     }
+}
+
+/// What a route is called.
+pub(crate) enum RouteName<'a> {
+    /// What stands for the route of a request that a handler has run.
+    Shape(Shape<'a>),
+    /// A static mount or a path of the engine's own.
+    Engine(&'a str),
 }
 
 /// Who ended it, and how.

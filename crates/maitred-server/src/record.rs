@@ -56,8 +56,13 @@ impl Kept {
 }
 
 impl Record {
+    /// The path of what the engine has answered and not refused.
+    pub(crate) fn engine_path(&self) -> Option<&[u8]> {
+        (self.pool.is_none() && !self.refused).then(|| self.request.head().path())
+    }
+
     /// What becomes known of it.
-    pub(crate) fn outcome(&self) -> Outcome<'_> {
+    pub(crate) fn outcome<'a>(&'a self, engine_route: Option<&'a str>) -> Outcome<'a> {
         let head = self.request.head();
         Outcome {
             head,
@@ -65,6 +70,7 @@ impl Record {
             peer: self.peer,
             listener: self.listener,
             pool: self.pool,
+            engine_route,
             status: self.status,
             body_bytes: self.body_bytes,
             times: self.times,

@@ -81,11 +81,14 @@ impl Site {
     /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
     pub(crate) fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
-        let outcome = record.outcome();
+        let wanted = self.figures.is_on() || self.log.has_access();
+        let path = record.engine_path().filter(|_| wanted);
+        let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
+        let outcome = record.outcome(engine_route.map(|route| &*route.name));
         if !record.refused {
             self.counters.count(&outcome);
         }
-        self.figures.record(&outcome, record.refused, &self.routes);
+        self.figures.record(&outcome, engine_route);
         self.log.access(&outcome);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);

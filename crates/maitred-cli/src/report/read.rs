@@ -135,7 +135,7 @@ impl Log {
         if said.spans.iter().all(Option::is_none) {
             spans[4] = said.total.unwrap_or_default();
         }
-        // A route of ours begins with the method.
+        // What was refused, or led nowhere, has none.
         let path = said.target.split('?').next().unwrap_or_default();
         let route = match (said.route.as_str(), said.method.as_str()) {
             (route, _) if is_there(route) => route.to_owned(),

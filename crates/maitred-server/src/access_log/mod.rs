@@ -18,7 +18,7 @@ use maitred_io::clock;
 use maitred_io::line_writer::Notice;
 use maitred_stats::Spans;
 
-use crate::outcome::{End, Outcome};
+use crate::outcome::{End, Outcome, RouteName};
 use escape::{push_json, push_printable};
 pub use format::{BadFormat, Format};
 use format::{Escape, Field, Piece};
@@ -172,11 +172,12 @@ fn push_value(out: &mut Vec<u8>, value: &[u8], escape: Escape) {
     }
 }
 
-/// Printable and escaped for text already.
 fn push_route(out: &mut Vec<u8>, outcome: &Outcome<'_>, escape: Escape) {
     match outcome.route() {
         None => push_text(out, None, escape),
-        Some(route) => {
+        Some(RouteName::Engine(route)) => push_text(out, Some(route.as_bytes()), escape),
+        // Printable and escaped for text already.
+        Some(RouteName::Shape(route)) => {
             let begin = out.len();
             // Writing to memory does not fail.
             let _ = write!(out, "{route}");
@@ -247,6 +248,7 @@ mod tests {
             id: RequestId::Made(1),
             listener: 0,
             pool: Some(0),
+            engine_route: None,
             status: Status::OK,
             body_bytes: 6,
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
@@ -287,24 +289,27 @@ mod tests {
     fn the_route_is_what_requests_have_in_common() {
         let mut head = RequestHead::default();
         head.path_and_query = head.fields.adopt(b"/user/17/a\"b?q=1").unwrap();
-        let outcome = |pool| Outcome {
+        let outcome = |(pool, engine_route)| Outcome {
             head: &head,
             id: RequestId::Made(1),
             peer: "192.0.2.1:99".parse().unwrap(),
             listener: 0,
             pool,
+            engine_route,
             status: Status::OK,
             body_bytes: 0,
             times: Times::default(),
             end: End::Complete,
         };
-        for (format, pool, line) in [
-            ("$route", Some(0), "GET /user/*/a\\\"b\n"),
-            ("{\"route\":\"$route\"}", Some(0), "{\"route\":\"GET /user/*/a\\\\\\\"b\"}\n"),
-            ("$route", None, "-\n"),
+        let handler = (Some(0), None);
+        for (format, by, line) in [
+            ("$route", handler, "GET /user/*/a\\\"b\n"),
+            ("{\"route\":\"$route\"}", handler, "{\"route\":\"GET /user/*/a\\\\\\\"b\"}\n"),
+            ("$route", (None, Some("/static/*")), "/static/*\n"),
+            ("$route", (None, None), "-\n"),
         ] {
             let lines = Lines { format: Format::parse(format).unwrap(), mask: None };
-            lines.with_line(&outcome(pool), &Names::default(), |found| {
+            lines.with_line(&outcome(by), &Names::default(), |found| {
                 assert_eq!(std::str::from_utf8(found).unwrap(), line);
             });
         }

@@ -38,11 +38,18 @@ pub(crate) struct Insight {
     routes: RouteNames,
     hasher: RandomState,
     /// The routes of the static mounts, by the number of the mount.
-    mounts: Vec<u32>,
-    /// What the engine answers about itself: path and route.
-    own: Vec<(String, u32)>,
+    mounts: Vec<EngineRoute>,
+    /// What the engine answers about itself, called by its path.
+    own: Vec<EngineRoute>,
     listeners: Vec<String>,
     pools: Vec<String>,
+}
+
+/// A route that the engine answers.
+pub(crate) struct EngineRoute {
+    pub(crate) name: String,
+    /// Its number among all routes.
+    number: u32,
 }
 
 /// What a server calls its parts.
@@ -58,10 +65,11 @@ impl Insight {
     pub(crate) fn new(routes: &Routes, names: Names<'_>) -> Self {
         let known = RouteNames::new();
         let Names { own, listeners, pools } = names;
+        let add = |name: String| EngineRoute { number: known.add_fixed(&name), name };
         Self {
             recorder: Arc::new(Recorder::new()),
-            mounts: routes.patterns().map(|pattern| known.add_fixed(&pattern)).collect(),
-            own: own.into_iter().flatten().map(|path| (path.clone(), known.add_fixed(path))).collect(),
+            mounts: routes.patterns().map(add).collect(),
+            own: own.into_iter().flatten().cloned().map(add).collect(),
             hasher: RandomState::new(),
             routes: known,
             listeners,
@@ -78,15 +86,14 @@ impl Insight {
         self.recorder.is_on()
     }
 
-    /// Counts an exchange; one that was refused had no route.
-    pub(crate) fn record(&self, outcome: &Outcome<'_>, refused: bool, routes: &Routes) {
+    /// Counts an exchange; `route` is the [route](Self::route_of_engine) of what the engine has answered.
+    pub(crate) fn record(&self, outcome: &Outcome<'_>, route: Option<&EngineRoute>) {
         if !self.is_on() {
             return;
         }
         let route = match outcome.pool {
-            _ if refused => OTHER,
             Some(_) => self.route_of_application(outcome.head, outcome.status),
-            None => self.route_of_engine(outcome.head.path(), routes),
+            None => route.map_or(OTHER, |route| route.number),
         };
         let key = LeafKey {
             listener: u16::try_from(outcome.listener).unwrap_or(u16::MAX),
@@ -119,12 +126,11 @@ impl Insight {
         }
     }
 
-    fn route_of_engine(&self, path: &[u8], routes: &Routes) -> u32 {
-        if let Some((_, route)) = self.own.iter().find(|(own, _)| own.as_bytes() == path) {
-            return *route;
-        }
-        if self.mounts.is_empty() {
-            return OTHER;
+    /// The route of a path that the engine has answered; none if nothing is there.
+    pub(crate) fn route_of_engine(&self, path: &[u8], routes: &Routes) -> Option<&EngineRoute> {
+        let own = self.own.iter().find(|own| own.name.as_bytes() == path);
+        if own.is_some() || self.mounts.is_empty() {
+            return own;
         }
         let mount = if is_plain(path) {
             routes.mount_of(path)
@@ -136,7 +142,7 @@ impl Insight {
                 target::normalise(path, normal).ok().and_then(|()| routes.mount_of(normal))
             })
         };
-        mount.map_or(OTHER, |mount| self.mounts[mount])
+        mount.map(|mount| &self.mounts[mount])
     }
 
     /// The counts of the lock that all threads share.

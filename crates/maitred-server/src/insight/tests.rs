@@ -44,12 +44,15 @@ impl Site {
             peer: SocketAddr::from(([127, 0, 0, 1], 1)),
             listener: 1,
             pool,
+            engine_route: None,
             status: Status::from_code(status).expect("a status"),
             body_bytes: 10,
             times,
             end: End::Complete,
         };
-        self.insight.record(&outcome, refused, &self.routes);
+        let of_engine = pool.is_none() && !refused;
+        let route = of_engine.then(|| self.insight.route_of_engine(head.path(), &self.routes)).flatten();
+        self.insight.record(&outcome, route);
     }
 
     /// Route, class and number of requests.
@@ -99,9 +102,15 @@ fn what_finds_nothing_makes_no_route() {
     for status in [400, 404, 405, 501] {
         site.record(Some(0), &format!("/invented/by{status}x/somebody"), status);
     }
-    site.record_times(Some(0), "/a", 413, Times::default(), true);
-    let expected =
-        [of("GET /a", "2xx", 1), of("GET /a", "4xx", 1), of("other", "4xx", 5), of("other", "5xx", 1)];
+    site.record_times(None, "/a", 413, Times::default(), true);
+    let expected = [
+        of("GET /a", "2xx", 1),
+        of("GET /a", "4xx", 1),
+        // What was refused is the engine's, the rest the pool's.
+        of("other", "4xx", 1),
+        of("other", "4xx", 4),
+        of("other", "5xx", 1),
+    ];
     assert_eq!(site.counts(), expected);
 }
 
