@@ -228,7 +228,8 @@ impl Log {
         let pools = self.names.get().map_or(&[][..], |names| &names.pools);
         let pool = outcome.pool.and_then(|pool| pools.get(usize::from(pool))).map_or("-", |name| name);
         let budget = budget.map_or("-".to_owned(), |budget| budget.to_string());
-        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        // To the microsecond that the access log has.
+        let seconds = |nanos: u64| Duration::from_micros(nanos / 1_000).as_secs_f64();
         let text = format_args!(
             "{} {} {}: pool {pool}, {waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {}; queue {:.6}, \
              run {:.6}, total {:.6}",

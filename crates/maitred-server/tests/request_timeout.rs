@@ -10,14 +10,19 @@ use std::time::{Duration, Instant};
 
 use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
+    wait_until,
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler, NativeThreads, Observe, SendError, ThreadBody, ThreadHost};
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Snapshot};
+use maitred_stats::Span;
 
 /// Long enough that what is answered at once is in time on a busy machine, short enough for a test.
 const LIMIT: Duration = Duration::from_millis(300);
+
+/// Two clocks that tell the times of the same requests.
+const CLOCKS: Duration = Duration::from_millis(5);
 
 /// What a handler and its test say to each other.
 struct Talk {
@@ -165,6 +170,12 @@ fn a_request_that_waits_for_a_thread_times_out_and_never_runs() {
     assert!(exchange(running.address, &get_last("/then")).ends_with("in time"));
     assert_eq!([test.hear(), test.hear()], ["dead true, Err(Closed)", "/then"]);
     assert_eq!(running.server.snapshot().timeouts, 6);
+    // Their time was in the queue; that of the first one in the handler.
+    wait_until("all are written down", || running.server.statistics().server.requests == 7);
+    let spans = running.server.statistics().server.spans;
+    let sum = |span: Span| Duration::from_nanos(spans[span as usize].sum()) + CLOCKS;
+    assert!(sum(Span::Queue) >= LIMIT * 5, "{:?}", sum(Span::Queue));
+    assert!(sum(Span::Run) >= LIMIT, "{:?}", sum(Span::Run));
 }
 
 #[test]

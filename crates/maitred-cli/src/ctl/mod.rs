@@ -83,8 +83,10 @@ impl Line {
                 ("json" | "help", Some(_)) => return Err(format!("--{name} takes no value; leave it out")),
                 _ => {
                     let value = attached.or_else(|| rest.next().cloned());
-                    let value =
-                        value.ok_or_else(|| format!("--{name} needs a value; write --{name} VALUE"))?;
+                    let value = value.ok_or_else(|| match takes_value(name) {
+                        true => format!("--{name} needs a value; write --{name} VALUE"),
+                        false => unknown_option(name, None),
+                    })?;
                     match name {
                         "socket" => line.socket = Some(value.into()),
                         "url" => line.url = Some(value),
@@ -143,6 +145,13 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
     Ok((command, given))
 }
 
+/// Whether this is an option with a value, of any command.
+fn takes_value(name: &str) -> bool {
+    let mut arguments = control::commands().iter().flat_map(|command| command.arguments);
+    ["socket", "url", "token-file"].contains(&name)
+        || arguments.any(|argument| argument.option && argument.name == name)
+}
+
 fn unknown_option(name: &str, command: Option<&Command>) -> String {
     let own = command.map_or(&[][..], |command| command.arguments).iter();
     let own = own.filter(|argument| argument.option).map(|argument| argument.name);
@@ -154,6 +163,8 @@ fn unknown_option(name: &str, command: Option<&Command>) -> String {
 
 /// All commands with what they do.
 fn help() -> String {
+    /// Of the commands; what is longer has a line of its own.
+    const WIDTH: usize = 18;
     let mut text = String::from(
         "maitred ctl: asks and changes a running server.\n\n\
          Usage: maitred ctl [--socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
@@ -166,7 +177,9 @@ fn help() -> String {
     for (title, change) in [("Queries", false), ("Changes", true)] {
         text.push_str(&format!("\n{title}:\n"));
         for command in control::commands().iter().filter(|command| command.change == change) {
-            text.push_str(&format!("  {:<18} {}\n", command.usage(), command.help));
+            let usage = command.usage();
+            let separator = if usage.len() > WIDTH { format!("\n{:WIDTH$}   ", "") } else { " ".to_owned() };
+            text.push_str(&format!("  {usage:<WIDTH$}{separator}{}\n", command.help));
         }
     }
     text
@@ -215,6 +228,7 @@ mod tests {
         assert_eq!(error("explain GET / --form x"), "--form: unknown option; did you mean '--from'?");
         assert_eq!(error("status --socket"), "--socket needs a value; write --socket VALUE");
         assert_eq!(error("--jsno x"), "--jsno: unknown option; did you mean '--json'?");
+        assert_eq!(error("status --jsno"), "--jsno: unknown option; did you mean '--json'?");
         assert!(error("--socket a --url b status").contains("two servers"));
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
-use maitred_io::sync::atomic::{AtomicU32, Ordering};
+use maitred_io::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
@@ -54,28 +54,41 @@ pub(super) struct Awaited {
 /// Whether the time of a request was over before its response began, and whether a thread is in its handler. Shared by
 /// all who have to do with it.
 #[derive(Clone, Default)]
-pub(crate) struct Timed(Arc<AtomicU32>);
+pub(crate) struct Timed(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    flags: AtomicU32,
+    /// When a thread entered the handler, in monotonic nanoseconds; 0 before.
+    begun: AtomicU64,
+}
 
 impl Timed {
     /// Whether its time was over. Once it was, it stays so.
     pub(crate) fn is_out(&self) -> bool {
-        self.0.load(Ordering::Acquire) & OUT != 0
+        self.0.flags.load(Ordering::Acquire) & OUT != 0
     }
 
     /// A thread of the group with this number enters the handler.
-    pub(crate) fn enter(&self, group: usize) {
-        self.0.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
+    pub(crate) fn enter(&self, group: usize, now: u64) {
+        self.0.begun.store(now, Ordering::Relaxed);
+        self.0.flags.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
     }
 
     /// The thread is back; whether the time was over meanwhile.
     pub(crate) fn leave(&self) -> bool {
-        self.0.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
+        self.0.flags.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
     }
 
     /// The time is over; if a thread is in the handler, the number of its group.
     fn end(&self) -> Option<usize> {
-        let before = self.0.fetch_or(OUT, Ordering::AcqRel);
+        let before = self.0.flags.fetch_or(OUT, Ordering::AcqRel);
         (before & RUNNING != 0).then_some((before >> GROUP) as usize)
+    }
+
+    /// When a thread entered the handler, if one has.
+    fn begun(&self) -> Option<u64> {
+        Some(self.0.begun.load(Ordering::Relaxed)).filter(|begun| *begun > 0)
     }
 }
 
@@ -166,7 +179,9 @@ impl Connection {
     /// The engine's own answer, the last one of the connection.
     fn answer_in_its_place(&mut self, context: &mut Context<'_>, awaited: Awaited) -> Turn {
         let site = &context.group.site;
-        let Awaited { times, head, number, limit, pool, .. } = awaited;
+        let Awaited { times, head, number, limit, pool, timed, .. } = awaited;
+        // What no thread has begun has only waited.
+        let times = Times { begun: timed.begun().unwrap_or(context.now), done: context.now, ..times };
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         site.log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
@@ -188,7 +203,7 @@ impl Connection {
             pool: u16::try_from(pool).ok(),
             status,
             body_bytes: body_bytes as u64,
-            times: Times { done: context.now, ..times },
+            times,
             end: End::Complete,
             refused: false,
             trace: None,

@@ -65,6 +65,7 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
 pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
     let counts = asking.server.snapshot();
     let statistics = asking.server.statistics();
+    let (lost_errors, lost_access) = asking.server.log().dropped();
     let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
     Ok(json!({
         "uptime_seconds": asking.up.as_secs_f64(),
@@ -78,7 +79,7 @@ pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
         "body_bytes": counts.body_bytes,
         "threads": counts.threads,
         "migrations": migrations,
-        "log_lines_dropped": asking.server.log().dropped(),
+        "log_lines_dropped": { "error": lost_errors, "access": lost_access },
         "measured": statistics.on,
         "spans": spans(&statistics.server),
         "listeners": leaves(&statistics.listeners),

@@ -141,7 +141,7 @@ pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal
         json!({
             "tid": tid,
             "name": member.map_or(name, |member| member.name.clone()),
-            "state": state,
+            "state": Some(state).filter(|state| !state.is_empty()),
             "doing": member.map(|member| doing(server, member)),
             "stack": frames,
         })

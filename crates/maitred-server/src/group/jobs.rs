@@ -112,7 +112,7 @@ impl Serve for Group {
         let _entered = roster::enter(home.0, home.1.to_u64(), now);
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
-            timed.enter(self.number);
+            timed.enter(self.number, now);
         }
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
