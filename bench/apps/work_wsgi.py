@@ -70,14 +70,18 @@ def sleeping(milliseconds):
     return sleep
 
 
+def large(mebibytes):
+    return lambda environ: b"x" * (mebibytes << 20)
+
+
 def report(environ, sleep=sleeping(REPORT_MS), burn=computing(REPORT_MS * 1000)):
     return burn(environ) if environ["QUERY_STRING"] == "burn" else sleep(environ)
 
 
 PATHS = {"/": hello, "/echo": echo, "/stat": stat, "/clock": clock, "/report": report,
-         "/burn": computing(BURN_MS * 1000),
-         **{f"/cpu/{micros}": computing(micros) for micros in (5, 20, 50, 200)},
-         **{f"/sleep/{milliseconds}": sleeping(milliseconds) for milliseconds in (1, 20, 50)}}
+         "/burn": computing(BURN_MS * 1000), **{f"/large/{number}": large(number) for number in (1, 8, 64)},
+         **{f"/cpu/{micros}": computing(micros) for micros in (5, 20, 50, 200, 1000, 10_000, 20_000, 50_000)},
+         **{f"/sleep/{milliseconds}": sleeping(milliseconds) for milliseconds in (1, 10, 20, 50)}}
 
 
 def application(environ, start_response):

@@ -7,6 +7,7 @@
 //! | `/cpu/N` | N µs of CPU |
 //! | `/sleep/N` | sleeps N ms |
 //! | `/report`, `/report?burn` | sleeps [`REPORT`]; takes as much CPU |
+//! | `/large/N` | answers N MiB instead of [`HELLO`], at most [`MOST_LARGE`] |
 //! | `/clock` | answers [`monotonic_ns`] at the entry instead of [`HELLO`] |
 //!
 //! CPU is a counted number of turns, not a span of the clock: a thread that loses its core in the middle has not done
@@ -19,6 +20,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The body of every answer but that of `/clock`.
 pub const HELLO: &str = "Hello, world!";
+/// Of the answers of `/large/N`, in bytes.
+pub const MOST_LARGE: usize = 64 << 20;
 /// What a report takes.
 pub const REPORT: Duration = Duration::from_millis(100);
 /// The variable with the turns in a millisecond, as [`count`] found them; the same for all servers of a run.
@@ -33,6 +36,8 @@ pub enum Work {
     Compute(Duration),
     /// So long away from the core.
     Sleep(Duration),
+    /// None, but so many bytes to answer.
+    Large(usize),
     /// The time of the entry.
     Clock,
 }
@@ -47,10 +52,14 @@ impl Work {
             b"/clock" => Some(Self::Clock),
             _ => {
                 let (kind, number) = std::str::from_utf8(target).ok()?.strip_prefix('/')?.split_once('/')?;
-                let number = number.parse().ok()?;
+                let number: u64 = number.parse().ok()?;
                 match kind {
                     "cpu" => Some(Self::Compute(Duration::from_micros(number))),
                     "sleep" => Some(Self::Sleep(Duration::from_millis(number))),
+                    "large" => {
+                        let bytes = usize::try_from(number).ok()?.checked_mul(1 << 20)?;
+                        (bytes <= MOST_LARGE).then_some(Self::Large(bytes))
+                    }
                     _ => None,
                 }
             }
@@ -71,10 +80,10 @@ impl Workload {
         Self { turns_per_ms: told.unwrap_or_else(count) }
     }
 
-    /// Does it, and comes back when it is done. There is nothing to do for [`Work::Clock`].
+    /// Does it, and comes back when it is done. There is nothing to do where only the answer is another.
     pub fn perform(&self, work: Work) {
         match work {
-            Work::Nothing | Work::Clock => {}
+            Work::Nothing | Work::Large(_) | Work::Clock => {}
             Work::Sleep(length) => std::thread::sleep(length),
             Work::Compute(length) => {
                 let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
@@ -135,6 +144,8 @@ mod tests {
             ("/sleep/50", Some(Work::Sleep(Duration::from_millis(50)))),
             ("/report", Some(Work::Sleep(REPORT))),
             ("/report?burn", Some(Work::Compute(REPORT))),
+            ("/large/8", Some(Work::Large(8 << 20))),
+            ("/large/65", None),
             ("/clock", Some(Work::Clock)),
             ("/cpu/", None),
             ("/cpu/-1", None),

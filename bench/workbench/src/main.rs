@@ -81,6 +81,7 @@ impl Handler for Bench {
     fn handle(&self, exchange: Exchange) {
         let (head, body) = match Work::of(exchange.request().head.path_and_query()) {
             Some(Work::Clock) => (&self.head, Content::from(work::clock_text(work::monotonic_ns()))),
+            Some(Work::Large(bytes)) => (&self.head, Content::from(vec![b'x'; bytes])),
             Some(work) => {
                 self.workload.perform(work);
                 (&self.head, Content::from(HELLO))

@@ -55,6 +55,9 @@ fn the_workbench_works_by_path() {
         let (status, body) = answer(&mut stream, work::HELLO.len());
         assert_eq!((status.trim_end(), body.as_str()), ("HTTP/1.1 200 OK", work::HELLO), "{path}");
     }
+    ask(&mut stream, "/large/2");
+    let (status, body) = answer(&mut stream, 2 << 20);
+    assert_eq!((status.trim_end(), body.trim_end_matches('x')), ("HTTP/1.1 200 OK", ""));
     let before = work::monotonic_ns();
     ask(&mut stream, "/clock");
     let (_, body) = answer(&mut stream, work::clock_text(before).len());

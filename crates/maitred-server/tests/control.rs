@@ -102,6 +102,11 @@ fn with_the_answer_a_request_is_gone_from_the_lists() {
     assert_eq!(stats["requests"], 5);
     assert_eq!(texts(&stats["pools"], "name"), ["default", "reports"]);
     assert_eq!(texts(&stats["spans"], "span").last().map(String::as_str), Some("total"));
+    let of_route = controlled.query("/stats?route=GET%20/wait/*");
+    assert_eq!((&of_route["requests"], &of_route["spans"][6]["count"]), (&2.into(), &2.into()));
+    let (status, unknown) = controlled.ask("GET", "/stats?route=GET%20/wiat/*");
+    assert_eq!(status, 404);
+    assert!(unknown["error"].as_str().unwrap().ends_with("did you mean 'GET /wait/*'?"), "{unknown}");
     assert_eq!(controlled.query("/queued")["total"], 0);
     let threads = controlled.query("/threads");
     assert!(threads["threads"].as_array().unwrap().iter().all(|thread| thread["path"].is_null()));

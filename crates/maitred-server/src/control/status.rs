@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::owner::{Refusal, Setting};
 use super::table::Given;
-use super::{Asking, threads};
+use super::{Asking, nearest, threads};
 use crate::pool_map::PoolMap;
 use crate::settings::{Overflow, PoolLimits, PoolRule};
 
@@ -61,10 +61,13 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(status.into())
 }
 
-/// Counters so far, and what has been measured of exchanges.
-pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
-    let counts = asking.server.snapshot();
+/// Counters so far, and what has been measured of exchanges; of one route with `route`.
+pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
     let statistics = asking.server.statistics();
+    if let Some(route) = given.value("route") {
+        return of_route(&statistics.routes, route);
+    }
+    let counts = asking.server.snapshot();
     let (lost_errors, lost_access) = asking.server.log().dropped();
     let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
     Ok(json!({
@@ -87,6 +90,17 @@ pub(super) fn stats(asking: &Asking<'_>, _: &Given) -> Answer {
         "classes": leaves(&statistics.classes),
         "routes": leaves(&statistics.routes),
     }))
+}
+
+fn of_route(routes: &[(String, Leaf)], route: &str) -> Answer {
+    let Some((name, leaf)) = routes.iter().find(|(name, _)| name == route) else {
+        let remedy = match nearest(route, routes.iter().map(|(name, _)| name.as_str())) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "stats shows the routes that have been counted".to_owned(),
+        };
+        return Err(Refusal::unknown(format!("no request of a route '{route}' has been counted; {remedy}")));
+    };
+    Ok(json!({ "route": name, "requests": leaf.requests, "body_bytes": leaf.bytes, "spans": spans(leaf) }))
 }
 
 /// The spans of a leaf, and the whole time.

@@ -73,7 +73,12 @@ const COMMANDS: &[Command] = &[
         "Version, process, listeners, threads of each role, what was changed at run time.",
         status::status,
     ),
-    query("stats", &[], "What has been counted since the start.", status::stats),
+    query(
+        "stats",
+        &[option("route", "a route that stats shows: its spans alone")],
+        "What has been counted since the start.",
+        status::stats,
+    ),
     query("active", &[], "Requests in the application, the longest first.", requests::active),
     query("queued", &[], "Requests that wait for a thread.", requests::queued),
     query("connections", &[], "Connections by what they are doing.", requests::connections),
