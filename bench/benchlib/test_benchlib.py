@@ -7,7 +7,7 @@ import time
 import unittest
 from xml.etree import ElementTree
 
-from benchlib import chart, figures, load, machine, metrics, rounds, series, traffic
+from benchlib import chart, crowd, figures, load, machine, metrics, rounds, series, traffic
 
 
 class Figures(unittest.TestCase):
@@ -125,6 +125,37 @@ class Verification(unittest.TestCase):
             for path, body, length in (("/wrong", b"hello\n", 6), ("/right", b"hullo\n", 6), ("/right", None, 7)):
                 with self.assertRaises(load.WrongAnswer):
                     load.verify("test", port, path, body, length)
+            server.shutdown()
+
+
+class _Watched(_Handler):
+    asked, closed = threading.Semaphore(0), threading.Semaphore(0)
+
+    def do_GET(self) -> None:
+        super().do_GET()
+        self.asked.release()
+
+    def finish(self) -> None:
+        super().finish()
+        self.closed.release()
+
+
+class SlowClients(unittest.TestCase):
+    def test_they_ask_in_drips_again_and_again_until_an_answer_is_wrong(self) -> None:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Watched) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            port = server.server_address[1]
+
+            def kind(path: str) -> crowd.Kind:
+                return crowd.Kind(2, traffic.bare(path).wire, sends=200, reads=10_000)
+
+            with crowd.running(port, [kind("/right")]):
+                for _ in range(6):
+                    self.assertTrue(_Watched.asked.acquire(timeout=10))
+            for _ in range(2):
+                self.assertTrue(_Watched.closed.acquire(timeout=10))
+            with self.assertRaisesRegex(load.WrongAnswer, "404"), crowd.running(port, [kind("/wrong")]):
+                self.assertTrue(_Watched.closed.acquire(timeout=10))
             server.shutdown()
 
 
