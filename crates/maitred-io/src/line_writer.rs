@@ -123,6 +123,8 @@ struct State {
     reopened: u64,
     /// Somebody waits in `flush`: try again at once.
     hurry: bool,
+    /// How long lines wait for others.
+    linger: Duration,
     closing: bool,
 }
 
@@ -162,10 +164,11 @@ impl LineWriter {
     /// The same, with what the line means to syslog.
     pub fn write_as(&self, severity: Severity, line: &[u8]) -> bool {
         let mut state = self.shared.lock();
-        let was_empty = state.pending.is_empty();
+        let (was_empty, was_much) = (state.pending.is_empty(), state.is_much());
         let accepted = state.accept(severity, line);
+        let wanted = was_empty || (!was_much && state.is_much());
         drop(state);
-        if accepted && was_empty {
+        if accepted && wanted {
             self.shared.work.notify_one();
         }
         accepted
@@ -177,6 +180,12 @@ impl LineWriter {
     pub fn reopen(&self) {
         self.shared.lock().reopen_asked += 1;
         self.shared.work.notify_one();
+    }
+
+    /// Has lines wait for so long, to be written together with those that come meanwhile: a line by itself costs two changes of
+    /// the thread and a call. Not where half of the buffer is used, or somebody waits.
+    pub fn set_linger(&self, linger: Duration) {
+        self.shared.lock().linger = linger;
     }
 
     /// Has the reminder called at `at`, or earlier if that has been asked for; nothing without one.
@@ -264,8 +273,14 @@ impl State {
             reopen_asked: 0,
             reopened: 0,
             hurry: false,
+            linger: Duration::ZERO,
             closing: false,
         }
+    }
+
+    /// Whether half of the buffer waits.
+    fn is_much(&self) -> bool {
+        self.pending.remaining_cost() > self.capacity / 2
     }
 
     /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.

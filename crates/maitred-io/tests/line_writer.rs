@@ -61,6 +61,35 @@ fn lines_arrive_in_order_from_each_producer() {
 }
 
 #[test]
+fn lines_that_wait_for_others_leave_together_and_for_whoever_is_in_a_hurry_at_once() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = at(&folder, "log");
+    let writer = LineWriter::open(Target::Path(path.clone()), 64 * 1024).expect("writer");
+    // For ever, as far as this test goes.
+    writer.set_linger(Duration::from_secs(3600));
+    for round in 1..=3 {
+        for _ in 0..100 {
+            assert!(writer.write(b"line"));
+        }
+        assert!(writer.flush(PLENTY));
+        assert_eq!(text(&path).lines().count(), round * 100);
+        assert_eq!(writer.writes(), round as u64);
+    }
+    // Half of the buffer does not wait.
+    let begin = Instant::now();
+    let long = [b'x'; 1000];
+    let mut accepted = 0;
+    while writer.writes() == 3 {
+        accepted += usize::from(writer.write(&long));
+        assert!(begin.elapsed() < PLENTY, "{accepted}");
+    }
+    drop(writer);
+    while text(&path).lines().filter(|line| line.len() == 1000).count() < accepted {
+        assert!(begin.elapsed() < PLENTY, "what waits is written at the end");
+    }
+}
+
+#[test]
 fn line_feeds_are_added_only_where_missing() {
     let (mut pipe, writer) = piped(PipeFlags::empty(), ROOM);
     assert!(writer.write(b"one"));

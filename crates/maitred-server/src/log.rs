@@ -21,6 +21,10 @@ use fold::{Fold, Folds};
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
 const CAPACITY: usize = 1024 * 1024;
 
+/// How long lines of the access log wait for others: nobody who watches them sees it, and at 50 lines a second it saves nothing any
+/// more.
+const LINGER: Duration = Duration::from_millis(20);
+
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -308,6 +312,7 @@ impl Access {
             return Ok(Self { lines, writer: AccessWriter::Direct(DirectWriter::open(target)?) });
         }
         let writer = LineWriter::open(target, CAPACITY)?;
+        writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);
         }

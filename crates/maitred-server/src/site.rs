@@ -81,7 +81,7 @@ impl Site {
     /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
     pub(crate) fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
-        let wanted = self.figures.is_on() || self.log.has_access();
+        let wanted = self.figures.is_on() || self.log.writes_access();
         let path = record.engine_path().filter(|_| wanted);
         let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
         let outcome = record.outcome(engine_route.map(|route| &*route.name));

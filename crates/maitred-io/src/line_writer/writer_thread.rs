@@ -52,6 +52,7 @@ impl WriterThread {
     /// Waits for lines and takes them. False when the writer was dropped and nothing is left.
     fn take(&mut self) -> bool {
         self.batch.clear();
+        let mut lingered = false;
         loop {
             self.reopen_if_asked();
             self.remind_if_due();
@@ -59,6 +60,21 @@ impl WriterThread {
             state.in_flight = 0;
             if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
                 state.push_notice();
+            }
+            if !state.pending.is_empty() && !lingered && !state.linger.is_zero() {
+                let asks = |state: &mut State| {
+                    !(state.closing || state.hurry || state.is_much() || state.reopened != state.reopen_asked)
+                };
+                let linger = state.linger;
+                // One wait, however it ends.
+                lingered = true;
+                drop(
+                    self.shared
+                        .work
+                        .wait_timeout_while(state, linger, asks)
+                        .unwrap_or_else(PoisonError::into_inner),
+                );
+                continue;
             }
             if !state.pending.is_empty() {
                 std::mem::swap(&mut state.pending, &mut self.batch);
@@ -68,6 +84,8 @@ impl WriterThread {
             if state.closing {
                 return false;
             }
+            // Whoever was in a hurry has what it waited for.
+            state.hurry = false;
             if state.reopened == state.reopen_asked {
                 let work = &self.shared.work;
                 match state.remind_at.map(|at| at.saturating_duration_since(Instant::now())) {
