@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from conftest import PATIENCE, Serve, Server
+
+SPANS = ("accept", "queue", "gate", "filter", "run", "write")
 
 HELLO = """
 def app(environ, start_response):
@@ -18,11 +22,13 @@ def app(environ, start_response):
 """
 
 SHUT = """
+import sys
 import threading
 opened = threading.Event()
 
 def app(environ, start_response):
     if environ["PATH_INFO"].startswith("/wait"):
+        print("at the door", file=sys.stderr, flush=True)
         opened.wait(30)
     elif environ["PATH_INFO"] == "/open":
         opened.set()
@@ -34,6 +40,10 @@ def app(environ, start_response):
 def test_sigusr1_opens_the_log_anew(serve: Serve, tmp_path: Path) -> None:
     server = serve("--access-log", "a.log", "--access-log-format", "$request_uri", source=HELLO)
     server.fetch("/?1")
+    # The line is written a moment after the answer.
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "a.log").read_text():
+        assert time.monotonic() < deadline, server.said
     (tmp_path / "a.log").rename(tmp_path / "a.old")
     server.process.send_signal(signal.SIGUSR1)
     server.wait_for("SIGUSR1: the log files are opened anew")
@@ -50,34 +60,69 @@ def wait_until_queued(server: Server, count: int) -> None:
         assert time.monotonic() < deadline, server.said
 
 
-def test_the_report_names_who_made_whom_wait(serve: Serve, tmp_path: Path) -> None:
-    """Three requests are in the application, three wait; the door is opened by one of a pool of its own."""
+def get(number: int, *fields: str) -> bytes:
+    return "\r\n".join([f"GET /wait/{number} HTTP/1.1", "Host: test", *fields, "\r\n"]).encode()
+
+
+#: How long the door stays shut with all six there, and what two clocks may differ by, in seconds.
+SHUT_FOR = 0.1
+CLOCKS = 0.005
+
+
+def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(serve: Serve, tmp_path: Path) -> None:
+    """Two requests are in the application and three in the queue. One stays in its socket's buffer, behind the first of
+    its connection. The door is opened by one of a pool of its own."""
     server = serve(
-        *("--max-threads", "3", "--pool", "door,path=/open", "--metrics-path", "/metrics"),
+        *("--max-threads", "2", "--pool", "door,path=/open", "--metrics-path", "/metrics", "--dispatch-trace"),
         *("--access-log", "a.log", "--access-log-format", "json"),
         source=SHUT,
     )
-    connections = []
-    for number in range(6):
-        connection = server.connect()
-        connection.request("GET", f"/wait/{number}")
-        connections.append(connection)
+    connections = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(5)]
+    for number, connection in enumerate(connections):
+        connection.sendall(get(number, "Connection: close") if number > 0 else get(number))
+        if number == 1:
+            server.wait_for("(?s)(at the door.*){2}")
     wait_until_queued(server, 3)
+    connections[0].sendall(get(5, "Connection: close"))
+    begin = time.monotonic()
+    time.sleep(SHUT_FOR)
+    shut = time.monotonic() - begin - CLOCKS
     server.fetch("/open")
-    for connection in connections:
-        assert connection.getresponse().read() == b"done"
-        connection.close()
+    for number, connection in enumerate(connections):
+        with connection, connection.makefile("rb") as file:
+            assert file.read().count(b"done") == (2 if number == 0 else 1)
     assert server.stop() == 0, server.said
-    command = [sys.executable, "-m", "maitred", "report", "--json", "--requests", "--wait", "0", "a.log"]
-    done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
-    report = json.loads(done.stdout)
-    assert report["not_understood"] == 0
-    assert report["most_at_once"]["default"] == 3
-    waited = [request for request in report["in_order_of_arrival"] if "/wait/" in request["route"]]
-    first, last = waited[:3], waited[3:]
-    for request in last:
-        cause = report["in_order_of_arrival"][request["waited_for"] - 1]
-        assert cause in first
-        # It began when a thread was free, and so when one of the first three had ended.
-        ends = [one["start"] + one["total"] - one["write"] for one in first]
-        assert request["start"] + request["accept"] + request["queue"] >= min(ends) - 1e-4
+
+    lines = [json.loads(line) for line in (tmp_path / "a.log").read_text().splitlines()]
+    logged = {line["target"]: line for line in lines if line["route"] == "GET /wait/*"}
+    assert len(logged) == 6
+    # The three in the queue may have come in another order than they were sent.
+    order = sorted(logged.values(), key=lambda line: line["start"])
+    ran, waited = order[:2], order[2:]
+    assert waited[-1] is logged["/wait/5"]
+    assert all(line["run"] >= shut for line in ran)
+    assert all(line["queue"] >= shut for line in waited)
+    begun = {line["id"]: line["start"] + line["accept"] + line["queue"] for line in order}
+    done = {line["id"]: line["start"] + line["total"] - line["write"] for line in order}
+    first = logged["/wait/0"]
+    # Of the one in the buffer the wait ends when the first of its connection is done, of the others when a thread is free.
+    assert begun[waited[-1]["id"]] >= done[first["id"]] - 2e-6
+    assert all(begun[line["id"]] >= min(done[line["id"]] for line in ran) - 1e-4 for line in waited)
+
+    trace = dict(re.findall(r" trace (\S+) GET /wait/\d: .*; (queue .*)", server.said))
+    for line in order:
+        assert trace[line["id"]] == "queue {queue:.6f}, run {run:.6f}, total {total:.6f}".format(**line)
+
+    command = [sys.executable, "-m", "maitred", "report", "--json", "--requests", "a.log"]
+    told = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
+    report = json.loads(told.stdout)
+    assert (report["not_understood"], report["most_at_once"]["default"]) == (0, 2)
+    assert report["waits"] >= 4
+    all_of_them = report["in_order_of_arrival"]
+    shown = [request for request in all_of_them if request["route"] == "GET /wait/*"]
+    assert [request["id"] for request in shown] == [line["id"] for line in order]
+    for request, line in zip(shown, order, strict=True):
+        assert [request[span] for span in SPANS] == [line[span] for span in SPANS]
+    causes = {all_of_them[request["waited_for"] - 1]["id"] for request in shown[2:]}
+    assert causes <= {line["id"] for line in order}
+    assert {line["id"] for line in ran} & causes

@@ -3,8 +3,12 @@
 mod harness;
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use harness::{Serving, site};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn sigusr1_opens_renamed_logs_anew() {
@@ -13,6 +17,11 @@ fn sigusr1_opens_renamed_logs_anew() {
     let mut serving =
         Serving::start(&folder, &["site/", "--access-log", "a.log", "--access-log-format", "$request_uri"]);
     assert_eq!(serving.fetch("/?1"), "hello");
+    // The line is written a moment after the answer.
+    let begin = Instant::now();
+    while fs::read_to_string(path("a.log")).expect("a log").is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "no line");
+    }
     fs::rename(path("a.log"), path("a.old")).expect("renamed");
     serving.signal("USR1");
     serving.wait_for("info SIGUSR1: the log files are opened anew");

@@ -76,7 +76,12 @@ fn of(mut log: Log, asked: &Asked) -> String {
         wait: asked.wait,
         requests: asked.requests,
     };
-    if asked.json { report.json() } else { report.text() }
+    if asked.json { report.json() } else { printable(&report.text()) }
+}
+
+/// What peers have sent does not tell a terminal what to do.
+fn printable(text: &str) -> String {
+    text.chars().filter(|each| !each.is_control() || *each == '\n').collect()
 }
 
 fn read_all(log: &mut Log, name: &str, input: &mut dyn BufRead) -> io::Result<()> {

@@ -124,6 +124,16 @@ fn lines_that_are_not_understood_are_counted_and_the_first_is_shown() {
 }
 
 #[test]
+fn nothing_in_a_log_tells_the_terminal_what_to_do() {
+    let text = "odd \u{1b}[2J\n{\"start\":1.5,\"run\":1.0,\"route\":\"GET /\\u001b[2J\"}\n";
+    let report = reported(text, &[]);
+    assert!(
+        report.contains("odd [2J") && report.contains("GET /[2J") && !report.contains('\u{1b}'),
+        "{report}"
+    );
+}
+
+#[test]
 fn json_is_json() {
     let report = reported(&example(3, 6, true), &["--json", "--requests", "--top", "1"]);
     assert!(report.starts_with(
