@@ -75,8 +75,9 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"{LOG_PIPE >> 10} KiB whose reader takes {LOG_TAKES >> 10} KiB and then rests for {LOG_RESTS_S:g} s.", "",
         "Figures are the server's own, by `maitred ctl stats --json`, since the log may lose lines; slow clients that were "
         "in the middle have been ended before. Spans that took no time are left out. Latency is the schedule's: of "
-        "fast pages, from the scheduled time; \"answered\" is the share of all scheduled requests. There is no switch that "
-        "keeps responses on the thread of the application until they are sent, and no row for it.")
+        "fast pages, from the scheduled time, also while no connection was free to send them; \"answered\" is the share of "
+        "all scheduled requests. There is no switch that keeps responses on the thread of the application until they are "
+        "sent, and no row for it.")
     measured = {row: _measure(environment, row, seconds, folder) for row in ROWS}
     _write(report, measured)
 
@@ -162,7 +163,7 @@ def _write(report: Report, measured: dict[Row, Outcome]) -> None:
                              *(f"{1e3 * span[f'{column}_seconds']:.3f}" for column in COLUMNS)])
         answers = outcome.seen
         p50, p99 = (f"{figures.percentile(answers.latencies or [math.inf], share) / 1e3:.2f}" for share in (0.5, 0.99))
-        _, dropped = outcome.said["log_lines_dropped"]
+        dropped = outcome.said["log_lines_dropped"]["access"]
         seen.append([row.name, p50, p99, f"{100 * answers.answered / answers.scheduled:.0f} %", f"{dropped:,}"])
         queue = 1e3 * next(span["mean_seconds"] for span in outcome.spans["fast pages"] if span["span"] == "queue")
         queues.append((row, queue))
