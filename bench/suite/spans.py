@@ -50,10 +50,10 @@ class Kind:
 
 
 KINDS = (Kind("no work", "/", 1000), Kind("sleep 1 ms", "/sleep/1", 500), Kind("CPU 1 ms", "/cpu/1000", 500),
-         *(Kind(f"sleep {each} ms", f"/sleep/{each}", 100) for each in (10, 20, 50)),
-         *(Kind(f"CPU {each} ms", f"/cpu/{each}000", 100) for each in (10, 20, 50)),
-         Kind("body in drips", "/", 100, drips=True), Kind("64 MiB, slow reader", "/large/64", 20, slow=True),
-         Kind("8 MiB, slow reader", "/large/8", 40, slow=True, gated=False))
+         *(Kind(f"sleep {each} ms", f"/sleep/{each}", 80) for each in (10, 20, 50)),
+         *(Kind(f"CPU {each} ms", f"/cpu/{each}000", 80) for each in (10, 20, 50)),
+         Kind("body in drips", "/", 100, drips=True), Kind("64 MiB, slow reader", "/large/64", 12, slow=True),
+         Kind("8 MiB, slow reader", "/large/8", 20, slow=True, gated=False))
 
 
 @dataclass
