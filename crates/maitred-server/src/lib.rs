@@ -38,6 +38,7 @@ mod insight;
 mod listener;
 pub mod log;
 mod outcome;
+mod outer;
 pub mod pool_map;
 mod record;
 mod responder;

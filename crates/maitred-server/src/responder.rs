@@ -18,6 +18,7 @@ use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::ids::RequestId;
 use crate::outcome::End;
+use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
 use crate::scratch::{recycle_buffer, with_date};
 
@@ -229,7 +230,8 @@ impl Respond for Responder {
         site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
-            head.clone().with("Server-Timing", server_timing(&times.spans()))
+            let outer = outer_queue(&request.head.fields, times.arrived);
+            head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);
         let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
@@ -376,13 +378,16 @@ impl Respond for Responder {
 }
 
 /// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
-fn server_timing(spans: &Spans) -> String {
+/// `outer` is the time before all of them, if it is known.
+fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
     let mut text = String::with_capacity(96);
-    for span in Span::ALL.into_iter().filter(|span| *span != Span::Write) {
-        let micros = spans.get(span) / 1000;
+    let known = Span::ALL.into_iter().filter(|span| *span != Span::Write);
+    let parts = known.map(|span| (span.name(), spans.get(span)));
+    for (name, nanos) in outer.map(|outer| ("outer", outer)).into_iter().chain(parts) {
+        let micros = nanos / 1000;
         let separator = if text.is_empty() { "" } else { ", " };
         // Writing to a String does not fail.
-        let _ = write!(text, "{separator}{};dur={}.{:03}", span.name(), micros / 1000, micros % 1000);
+        let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
     }
     text
 }

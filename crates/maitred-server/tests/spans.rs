@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use harness::door::{Door, Opened, guarded};
 use harness::{
@@ -68,6 +68,18 @@ fn a_handler_s_time_is_told_to_the_client_as_run() {
     let mut names: Vec<_> = told.keys().map(String::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["accept", "filter", "gate", "queue", "run"]);
+}
+
+#[test]
+fn what_a_proxy_says_of_the_time_before_is_told_too() {
+    let running = timed(|exchange| text(exchange, "hello\n"), |_| {});
+    let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970") - WORK;
+    let mut client = connect(running.address);
+    let head =
+        format!("GET / HTTP/1.1\r\nHost: test\r\nX-Request-Start: t={:.3}\r\n\r\n", start.as_secs_f64());
+    client.write_all(head.as_bytes()).unwrap();
+    let told = told(&mut client);
+    assert!(told["outer"] + CLOCKS >= millis(WORK), "{told:?}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ const NAMED: &[(&str, &str)] = &[
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
          \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
-         \"write\":$write,\"total\":$total}",
+         \"write\":$write,\"total\":$total,\"outer\":$outer}",
     ),
 ];
 
@@ -63,6 +63,7 @@ const FIELDS: &[(&str, Field)] = &[
     ("run", Field::Span(Span::Run)),
     ("write", Field::Span(Span::Write)),
     ("total", Field::Total),
+    ("outer", Field::Outer),
 ];
 
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
@@ -93,6 +94,7 @@ pub(super) enum Field {
     StartIso,
     Span(Span),
     Total,
+    Outer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ use maitred_io::line_writer::Notice;
 use maitred_stats::Spans;
 
 use crate::outcome::{End, Outcome, RouteName};
+use crate::outer::outer_queue;
 use escape::{push_json, push_printable};
 pub use format::{BadFormat, Format};
 use format::{Escape, Field, Piece};
@@ -148,6 +149,9 @@ impl Line {
             }
             Field::Span(span) => return push_seconds(out, spans.get(span)),
             Field::Total => return push_seconds(out, spans.total()),
+            Field::Outer => {
+                return push_seconds(out, outer_queue(&head.fields, outcome.times.arrived).unwrap_or(0));
+            }
         };
     }
 }
