@@ -162,11 +162,15 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
     Ok(Arc::new(log))
 }
 
+/// ENXIO: a named pipe that no process has opened for reading.
+const NO_READER: i32 = 6;
+
 fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &Origins) -> Problem {
     // Standard error and standard output are open already: it is the file, the syslog, or a thread.
     let what = format!("the log cannot be opened ({place}): {error}");
     let remedy = match place {
         LogPlace::Syslog => "start a syslog that listens at /dev/log, or name another place",
+        _ if error.raw_os_error() == Some(NO_READER) => "start the reader of this pipe before the server",
         _ => "name a file that this user may append to",
     };
     Problem::new(origins.describe(option), what, remedy)

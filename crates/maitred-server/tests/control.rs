@@ -250,6 +250,9 @@ fn the_socket_is_the_owners_and_goes_with_the_control() {
     let (controlled, _door) = loaded(|_| {});
     let mode = std::fs::metadata(&controlled.socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    // Whoever has not asked yet does not keep it. He was accepted before the next one was.
+    let _silent = UnixStream::connect(&controlled.socket).unwrap();
+    controlled.query("/status");
     let Controlled { control, server, socket, .. } = controlled;
     control.end();
     assert!(!socket.exists());
