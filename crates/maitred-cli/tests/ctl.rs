@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -90,6 +91,14 @@ fn a_setting_is_changed_shown_as_changed_and_changed_back() {
     assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
 }
 
+/// Looks again until it is so; only a defect takes that long.
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it never is");
+    }
+}
+
 fn get(serving: &Serving, path: &str) {
     assert_eq!(serving.fetch(path), "hello");
 }
@@ -99,7 +108,7 @@ fn what_is_measured_is_changed_while_it_runs() {
     let (folder, mut serving) = serving(&[]);
     let counted = || json(&folder, &["stats"])["spans"][0]["count"].as_u64();
     // An exchange is counted when its last byte has left, which may be after the client has it.
-    let wait_for = |count| while counted() != Some(count) {};
+    let wait_for = |count| wait_until(|| counted() == Some(count));
     get(&serving, "/");
     wait_for(1);
     let (code, out, _) = ctl(&folder, &["set", "statistics", "off"]);
@@ -131,7 +140,7 @@ fn the_access_log_pauses_and_goes_on() {
     get(&serving, "/?before");
     ctl(&folder, &["set", "access-log", "on"]);
     get(&serving, "/?between");
-    while !lines().contains("/?between") {}
+    wait_until(|| lines().contains("/?between"));
     ctl(&folder, &["set", "access-log", "off"]);
     get(&serving, "/?after");
     assert_eq!(json(&folder, &["status"])["changed"][0]["name"], "access-log");

@@ -6,7 +6,7 @@ mod accept;
 
 use std::fmt::Write;
 
-use crate::{Distribution, HistogramSnapshot};
+use crate::Distribution;
 
 /// One of two texts that say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,9 +82,7 @@ pub enum Value<'a> {
     /// A moment or a duration that goes up and down, in nanoseconds, shown in seconds; its name ends in `_seconds`.
     Seconds(u64),
     /// A histogram of nanoseconds, shown in seconds; its name ends in `_seconds`.
-    Histogram(&'a HistogramSnapshot),
-    /// The same of a distribution.
-    Buckets(&'a Distribution),
+    Histogram(&'a Distribution),
     /// Percentiles, sum and count of nanoseconds, shown in seconds; its name ends in `_seconds`. For what there are many
     /// of: a histogram has three times as many lines. Summaries cannot be added to each other.
     Summary(&'a Distribution),
@@ -95,7 +93,7 @@ impl Value<'_> {
         match self {
             Self::Counter(_) | Self::SecondsTotal(_) => "counter",
             Self::Gauge(_) | Self::Seconds(_) => "gauge",
-            Self::Histogram(_) | Self::Buckets(_) => "histogram",
+            Self::Histogram(_) => "histogram",
             Self::Summary(_) => "summary",
         }
     }
@@ -117,12 +115,7 @@ pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
                 sample(metric, "", None, format_args!("{}", seconds(value)), out);
             }
             Value::Gauge(value) => sample(metric, "", None, format_args!("{value}"), out),
-            Value::Histogram(of) => {
-                histogram(metric, format, |bound| of.count_up_to(bound), (of.count(), of.sum()), out);
-            }
-            Value::Buckets(of) => {
-                histogram(metric, format, |bound| of.count_up_to(bound), (of.count(), of.sum()), out);
-            }
+            Value::Histogram(of) => histogram(metric, of, format, out),
             Value::Summary(of) => summary(metric, of, out),
         }
     }
@@ -152,23 +145,18 @@ fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
     out.push('\n');
 }
 
-fn histogram(
-    metric: &Metric<'_>,
-    format: Format,
-    count_up_to: impl Fn(u64) -> u64,
-    (count, sum): (u64, u64),
-    out: &mut String,
-) {
+fn histogram(metric: &Metric<'_>, of: &Distribution, format: Format, out: &mut String) {
     for bound in BOUNDS {
         let mut text = seconds(bound);
         // OpenMetrics: a bound has a point, so that it is the same text wherever it comes from.
         if format == Format::OpenMetrics && !text.contains('.') {
             text.push_str(".0");
         }
-        sample(metric, "_bucket", Some(("le", &text)), format_args!("{}", count_up_to(bound)), out);
+        sample(metric, "_bucket", Some(("le", &text)), format_args!("{}", of.count_up_to(bound)), out);
     }
+    let count = of.count();
     sample(metric, "_bucket", Some(("le", "+Inf")), format_args!("{count}"), out);
-    sample(metric, "_sum", None, format_args!("{}", seconds(sum)), out);
+    sample(metric, "_sum", None, format_args!("{}", seconds(of.sum())), out);
     sample(metric, "_count", None, format_args!("{count}"), out);
 }
 
@@ -234,7 +222,6 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Histogram;
 
     fn text(metrics: &[Metric<'_>]) -> String {
         let mut out = String::new();
@@ -288,16 +275,15 @@ mod tests {
 
     #[test]
     fn a_histogram_is_cumulative_and_in_seconds() {
-        let histogram = Histogram::new();
+        let mut histogram = Distribution::default();
         for value in [50_000, 2_000_000, 2_000_000, 30_000_000_000, 200_000_000_000] {
             histogram.record(value);
         }
-        let snapshot = histogram.snapshot();
         let shown = text(&[Metric {
             name: "wait_seconds",
             help: "Waits.",
             labels: &[("lock", "q")],
-            value: Value::Histogram(&snapshot),
+            value: Value::Histogram(&histogram),
         }]);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "# TYPE wait_seconds histogram");
@@ -328,7 +314,7 @@ mod tests {
             metric("x_wait_seconds_total", Value::SecondsTotal(1_500_000_000)),
             metric("x_memory_bytes", Value::Gauge(7)),
             metric("x_run_seconds", Value::Summary(&spread)),
-            metric("x_all_seconds", Value::Buckets(&spread)),
+            metric("x_all_seconds", Value::Histogram(&spread)),
         ];
         write(&metrics, Format::OpenMetrics, &mut shown);
         end(Format::OpenMetrics, &mut shown);

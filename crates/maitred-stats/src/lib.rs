@@ -1,6 +1,6 @@
 //! Named counters, sharded per thread, with snapshots.
 //!
-//! There is no registry: statistics are plain structs of [`Counter`]s, [`Counters`], [`Gauge`]s, [`Histogram`]s and
+//! There is no registry: statistics are plain structs of [`Counter`]s, [`Counters`], [`Gauge`]s, [`Distribution`]s and
 //! [`NamedLock`]s, owned by what they describe. Each has a `snapshot()` or a reading method; who wants to show them
 //! collects [`Metric`]s and calls [`exposition::write`].
 //!
@@ -11,7 +11,6 @@ mod chunks;
 mod counter;
 mod distribution;
 pub mod exposition;
-mod histogram;
 mod lock;
 mod names;
 mod recorder;
@@ -25,7 +24,6 @@ mod times;
 pub use counter::{Counter, Counters, Gauge};
 pub use distribution::Distribution;
 pub use exposition::{Metric, Value};
-pub use histogram::{Histogram, HistogramSnapshot};
 pub use lock::{LockSnapshot, NamedLock};
 pub use recorder::{MAX_BYTES, Recorder};
 pub use routes::{MAX_ROUTE_TEXT, MAX_ROUTES, OTHER, Routes};

@@ -71,13 +71,13 @@ fn write_pools(pools: &[(String, Leaf)], format: Format, out: &mut String) {
         name: "maitred_request_duration_seconds",
         help: "The whole time of a request, from its receipt to the last byte of its answer.",
         labels,
-        value: Value::Buckets(distribution),
+        value: Value::Histogram(distribution),
     });
     let parts = parts.iter().map(|(labels, distribution)| Metric {
         name: "maitred_span_duration_seconds",
         help: "Parts of that time.",
         labels,
-        value: Value::Buckets(distribution),
+        value: Value::Histogram(distribution),
     });
     let metrics: Vec<_> = wholes.chain(parts).collect();
     exposition::write(&metrics, format, out);
