@@ -19,6 +19,8 @@ _TARGET = machine.REPOSITORY / "target/bench"
 _PROGRAMS = _TARGET / "release"
 #: The native server, which is also the command that asks a running one.
 PROGRAM = _PROGRAMS / "workbench"
+#: The client that tells how long each answer took.
+STOPWATCH = _PROGRAMS / "stopwatch"
 #: The feature with which one mutex is in the place of all named locks.
 _ONE_LOCK = "one-lock"
 
@@ -31,7 +33,12 @@ def build() -> None:
 
 def build_one_lock() -> None:
     """The program of `one_lock`."""
-    servers.cargo_build("workbench", _ONE_LOCK)
+    build_with(_ONE_LOCK)
+
+
+def build_with(feature: str) -> None:
+    """The native server with a feature of its own."""
+    servers.cargo_build("workbench", feature)
 
 
 def languages(options: rounds.Options, lines: list[str]) -> dict[str, peers.Environment | None]:
@@ -68,6 +75,12 @@ def native(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contend
 def one_lock(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
     """The same with one mutex in the place of all named locks, which counts as `metrics.ONE_LOCK`."""
     return _contender(name, _TARGET / _ONE_LOCK / "release/workbench", _workbench, words, pinned)
+
+
+def allocating(name: str, words: Sequence[str] = ()) -> Contender:
+    """The same with the allocator of this name; "system" is the one it has without a feature."""
+    program = _PROGRAMS / "workbench" if name == "system" else _TARGET / name / "release/workbench"
+    return _contender(name, program, _workbench, words, True)
 
 
 def loops(name: str, pinned: bool = True) -> Contender:

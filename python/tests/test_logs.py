@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from conftest import PATIENCE, Serve, Server
 
 SPANS = ("accept", "queue", "gate", "filter", "run", "write")
@@ -51,6 +53,49 @@ def test_sigusr1_opens_the_log_anew(serve: Serve, tmp_path: Path) -> None:
     assert server.stop() == 0, server.said
     assert (tmp_path / "a.old").read_text() == "/?1\n"
     assert (tmp_path / "a.log").read_text() == "/?2\n"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 64 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "maitred-test", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(serve: Serve, small_disk: Path) -> None:
+    log = small_disk / "a.log"
+    server = serve("--access-log", str(log), "--access-log-format", "$args", source=HELLO)
+    # More than the disk and the buffer of the log (1 MiB) take.
+    sent = 400
+    connection = server.connect()
+    for number in range(sent):
+        connection.request("GET", f"/?{number:06}{'x' * 6000}")
+        assert connection.getresponse().read() == b"hello"
+    connection.close()
+    assert log.stat().st_size <= 64 << 10
+    subprocess.run(["mount", "-o", "remount,size=16m", small_disk], check=True)
+    deadline = time.monotonic() + PATIENCE
+    while not (lines := log.read_text(errors="replace").splitlines()) or not lines[-1].startswith("last"):
+        assert time.monotonic() < deadline, lines[-1:]
+        # One that comes while the buffer is full is lost as the others were.
+        server.fetch("/?last")
+    assert server.stop() == 0, server.said
+    numbers: list[int] = []
+    missing = 0
+    for line in log.read_text().splitlines():
+        told = re.fullmatch(r"maitred: (\d+) lines are missing here, the log could not be written", line)
+        if told:
+            missing += int(told[1])
+        elif not line.startswith("last"):
+            assert line[6:] == "x" * 6000
+            numbers.append(int(line[:6]))
+    assert numbers == sorted(set(numbers))
+    assert missing >= sent - len(numbers) > 0
 
 
 def wait_until_queued(server: Server, count: int) -> None:

@@ -15,6 +15,14 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, Handler, NativeThreads};
 use work::{HELLO, Work, Workload};
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("--count") {
         return match writeln!(io::stdout(), "{}", work::count()) {

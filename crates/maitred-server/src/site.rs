@@ -71,11 +71,12 @@ impl Measures {
 impl Site {
     /// A later time of an exchange: looked at only where somebody wants to know, else `then`, in monotonic nanoseconds.
     pub(crate) fn later(&self, then: u64) -> u64 {
-        if self.measures.times.load(Ordering::Relaxed) || self.log.writes_access() {
-            clock::monotonic()
-        } else {
-            then
-        }
+        if self.times() { clock::monotonic() } else { then }
+    }
+
+    /// Whether the times of exchanges are looked at.
+    fn times(&self) -> bool {
+        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
     }
 
     /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
@@ -88,7 +89,7 @@ impl Site {
         if !record.refused {
             self.counters.count(&outcome);
         }
-        self.figures.record(&outcome, engine_route);
+        self.figures.record(&outcome, engine_route, self.times());
         self.log.access(&outcome);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);

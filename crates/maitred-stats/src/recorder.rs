@@ -44,7 +44,7 @@ const BATCH: usize = 16;
 /// One thing to count: a key and what is counted of it.
 ///
 /// ```text
-/// of an exchange: packed LeafKey,               body bytes, spans
+/// of an exchange: packed LeafKey,               body bytes, spans or UNTIMED
 /// of a timing:    packed TimingKey | IS_TIMING, nanoseconds
 /// ```
 type Sample<T> = [T; 2 + Span::ALL.len()];
@@ -52,7 +52,11 @@ type Sample<T> = [T; 2 + Span::ALL.len()];
 /// Neither a class of status nor the number of a name has this bit.
 const IS_TIMING: u64 = 0x80;
 
-fn exchange(key: LeafKey, bytes: u64, Spans([a, b, c, d, e, f]): Spans) -> Sample<u64> {
+/// In the place of the first span: nobody has looked at the clock. As a span it would be 584 years.
+const UNTIMED: u64 = u64::MAX;
+
+fn exchange(key: LeafKey, bytes: u64, spans: Option<Spans>) -> Sample<u64> {
+    let Spans([a, b, c, d, e, f]) = spans.unwrap_or(Spans([UNTIMED; Span::ALL.len()]));
     [key.pack() & !IS_TIMING, bytes, a, b, c, d, e, f]
 }
 
@@ -62,7 +66,7 @@ fn timing(key: TimingKey, nanos: u64) -> Sample<u64> {
 
 fn count([key, value, a, b, c, d, e, f]: Sample<u64>, table: &mut Table) {
     if key & IS_TIMING == 0 {
-        table.count(key, value, &Spans([a, b, c, d, e, f]));
+        table.count(key, value, (a != UNTIMED).then_some(&Spans([a, b, c, d, e, f])));
     } else {
         table.count_timing(TimingKey::unpack(key & !IS_TIMING), value);
     }
@@ -150,8 +154,8 @@ impl Recorder {
         self.on.load(Relaxed)
     }
 
-    /// Counts one exchange, with the body bytes of its response and its spans; nothing while it is off.
-    pub fn record(self: &Arc<Self>, key: LeafKey, bytes: u64, spans: Spans) {
+    /// Counts one exchange, with the body bytes of its response, and its spans if they are known; nothing while it is off.
+    pub fn record(self: &Arc<Self>, key: LeafKey, bytes: u64, spans: Option<Spans>) {
         if self.is_on() {
             self.note(exchange(key, bytes, spans));
         }

@@ -25,14 +25,14 @@ fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
         let recorder = Arc::clone(&recorder);
         std::thread::spawn(move || {
             for number in 0..1000 + thread {
-                recorder.record(one, 10, Spans([0, number, 0, 0, 5000, 1]));
+                recorder.record(one, 10, Some(Spans([0, number, 0, 0, 5000, 1])));
             }
-            recorder.record(two, 1, Spans::default());
+            recorder.record(two, 1, Some(Spans::default()));
         })
     });
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(recorder.shards().len(), 0, "threads that have ended leave nothing behind");
-    recorder.record(two, 1, Spans::default());
+    recorder.record(two, 1, Some(Spans::default()));
     assert_eq!(requests(&recorder), BTreeMap::from([(one, 4006), (two, 5)]));
     recorder.leaves(|key, leaf| {
         if key == one {
@@ -52,7 +52,7 @@ fn what_is_read_while_a_thread_notes_is_counted_once() {
     let thread = {
         let recorder = Arc::clone(&recorder);
         std::thread::spawn(move || {
-            (1..=50_000).for_each(|number| recorder.record(one, number, Spans([number; 6])))
+            (1..=50_000).for_each(|number| recorder.record(one, number, Some(Spans([number; 6]))))
         })
     };
     let mut before = 0;
@@ -71,14 +71,29 @@ fn what_is_read_while_a_thread_notes_is_counted_once() {
 }
 
 #[test]
+fn what_nobody_has_timed_is_counted_without_times() {
+    let recorder = Arc::new(Recorder::new());
+    let one = key(0, 0, 1, 2);
+    recorder.record(one, 10, Some(Spans([7; 6])));
+    recorder.record(one, 20, None);
+    recorder.leaves(|key, leaf| {
+        if key == one {
+            assert_eq!((leaf.requests, leaf.bytes), (2, 30));
+            assert!(leaf.spans.iter().all(|span| (span.count(), span.min()) == (1, 7)));
+            assert_eq!((leaf.total.count(), leaf.total.max()), (1, 42));
+        }
+    });
+}
+
+#[test]
 fn nothing_is_counted_while_it_is_off() {
     let recorder = Arc::new(Recorder::new());
     recorder.set_on(false);
-    recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+    recorder.record(key(0, 0, 1, 2), 1, Some(Spans::default()));
     recorder.record_timing(0, 1, "db", 1);
     assert!(requests(&recorder).is_empty());
     recorder.set_on(true);
-    recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+    recorder.record(key(0, 0, 1, 2), 1, Some(Spans::default()));
     assert_eq!(requests(&recorder).len(), 1);
     recorder.timings(|key, _| panic!("{key:?}"));
 }
@@ -87,8 +102,8 @@ fn nothing_is_counted_while_it_is_off() {
 fn a_thread_that_serves_two_servers_counts_in_both() {
     let (left, right) = (Arc::new(Recorder::new()), Arc::new(Recorder::new()));
     for _ in 0..100 {
-        left.record(key(0, 0, 1, 2), 1, Spans::default());
-        right.record(key(0, 0, 2, 2), 1, Spans::default());
+        left.record(key(0, 0, 1, 2), 1, Some(Spans::default()));
+        right.record(key(0, 0, 2, 2), 1, Some(Spans::default()));
     }
     assert_eq!(requests(&left), BTreeMap::from([(key(0, 0, 1, 2), 100)]));
     assert_eq!(requests(&right), BTreeMap::from([(key(0, 0, 2, 2), 100)]));
@@ -125,7 +140,7 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
         let key = key(listener, next(2) as u16, next(MAX_ROUTES as u64 + 1) as u32, next(6) as u8);
         // Of all magnitudes: the worst for the memory.
         let spans = Spans(std::array::from_fn(|_| next(1 << 31) << next(32) >> next(32)));
-        recorder.record(key, 1, spans);
+        recorder.record(key, 1, Some(spans));
         recorder.record_timing(key.pool, key.route, &format!("n{}", next(100)), next(1 << 31) << next(32));
     }
     let mut seen = Leaf::default();
@@ -155,7 +170,7 @@ fn the_rings_of_threads_are_bounded_too() {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                recorder.record(key(0, 0, 1, 2), 1, Spans::default());
+                recorder.record(key(0, 0, 1, 2), 1, Some(Spans::default()));
                 barrier.wait();
                 assert!(recorder.shard_bytes.load(Relaxed) <= SHARDS_BYTES);
                 barrier.wait();
@@ -179,7 +194,7 @@ fn cost_of_a_request() {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let some = noise >> 44;
             let spans = Spans([0, 2000 + some % 9000, 0, 0, 30_000 + some % 100_000, 9000 + some % 5000]);
-            recorder.record(key(0, 0, number % leaves, 2), 1024, std::hint::black_box(spans));
+            recorder.record(key(0, 0, number % leaves, 2), 1024, Some(std::hint::black_box(spans)));
         }
         let nanos = begin.elapsed().as_nanos() / u128::from(COUNT);
         eprintln_for_people(format_args!("{what}: {nanos} ns a request"));

@@ -158,13 +158,14 @@ impl Table {
         table
     }
 
-    /// Counts one exchange; the key is packed.
-    pub(crate) fn count(&mut self, key: u64, bytes: u64, spans: &Spans) {
+    /// Counts one exchange, and its spans if they are known; the key is packed.
+    pub(crate) fn count(&mut self, key: u64, bytes: u64, spans: Option<&Spans>) {
         let index = if self.last.0 == key { self.last.1 } else { self.find(key) };
         self.last = (key, index);
         let Some(kept) = self.kept.get_mut(index as usize) else { return };
         kept.requests += 1;
         kept.bytes = kept.bytes.saturating_add(bytes);
+        let Some(spans) = spans else { return };
         for (histogram, nanos) in kept.spans.iter_mut().zip(spans.0) {
             histogram.record(nanos, &mut self.chunks);
         }

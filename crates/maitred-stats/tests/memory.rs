@@ -63,7 +63,7 @@ fn a_thousand_routes_of_four_processes_fit_into_32_mib() {
                     routes.add(hash(route), || format!("GET /api/v1/{route:x}/{}", "part/".repeat(10)));
                 let class = if chance.next() < 0.9 { 2 } else { 4 };
                 let key = LeafKey { listener: 0, pool: 0, route: number, class };
-                recorder.record(key, 1000, spans(route, &mut chance));
+                recorder.record(key, 1000, Some(spans(route, &mut chance)));
             }
         }
     }
@@ -96,7 +96,7 @@ fn a_thousand_routes_of_four_processes_fit_into_32_mib() {
         let (recorder, routes) = &processes[number % PROCESSES];
         let route = routes.add(hash(MAX_ROUTES + number), || format!("GET /{number}"));
         assert_eq!(route, OTHER);
-        recorder.record(LeafKey { listener: 0, pool: 0, route, class: 2 }, 1, Spans([1; 6]));
+        recorder.record(LeafKey { listener: 0, pool: 0, route, class: 2 }, 1, Some(Spans([1; 6])));
     }
     let grown = account(&processes) - accounted;
     assert!(grown < PROCESSES * 16 * 1024, "one route more for each process: {grown}");

@@ -108,12 +108,16 @@ impl Batch {
         Lost { entries, lines, unreported }
     }
 
-    /// Empties it; keeps the memory of an ordinary batch and gives back that of a burst.
+    /// Empties it. Keeps its memory while batches of this size come, and gives back that of a burst after the next small one.
     pub(super) fn clear(&mut self) {
+        if self.bytes.len() < self.bytes.capacity() / 4 {
+            self.bytes.clear();
+            self.bytes.shrink_to(MAX_CHUNK);
+            self.ends.clear();
+            self.ends.shrink_to(MAX_CHUNK / size_of::<End>());
+        }
         self.bytes.clear();
-        self.bytes.shrink_to(MAX_CHUNK);
         self.ends.clear();
-        self.ends.shrink_to(MAX_CHUNK / size_of::<End>());
         (self.sent, self.done) = (0, 0);
     }
 

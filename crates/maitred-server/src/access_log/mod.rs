@@ -6,6 +6,7 @@
 mod escape;
 mod format;
 mod mask;
+mod number;
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -24,6 +25,7 @@ use escape::{push_json, push_printable};
 pub use format::{BadFormat, Format};
 use format::{Escape, Field, Piece};
 pub use mask::Mask;
+use number::{push_address, push_decimal, push_fraction, push_seconds};
 
 /// What the indexes of an outcome mean, for the log.
 #[derive(Default)]
@@ -43,6 +45,8 @@ struct Line {
     bytes: Vec<u8>,
     second: u64,
     time: String,
+    /// The second of the last start in UTC, and its text.
+    start: (u64, String),
 }
 
 thread_local! {
@@ -102,57 +106,66 @@ impl Line {
 
     fn push(&mut self, field: Field, lines: &Lines, outcome: &Outcome<'_>, spans: &Spans, names: &Names) {
         let (out, head, escape) = (&mut self.bytes, outcome.head, lines.format.escape);
-        // Writing to memory does not fail.
-        let _ = match field {
+        match field {
             Field::RemoteAddress => {
                 let address = outcome.peer.ip();
-                write!(out, "{}", lines.mask.map_or(address, |mask| mask.apply(address)))
+                push_address(out, lines.mask.map_or(address, |mask| mask.apply(address)));
             }
-            Field::RemotePort => write!(out, "{}", outcome.peer.port()),
-            Field::LocalTime => out.write_all(self.time.as_bytes()),
+            Field::RemotePort => push_decimal(out, outcome.peer.port().into()),
+            Field::LocalTime => out.extend_from_slice(self.time.as_bytes()),
             Field::Request => {
                 push_text(out, Some(head.method.as_str().as_bytes()), escape);
                 out.push(b' ');
                 push_value(out, head.target(), escape);
-                write!(out, " {}", head.version.as_str())
+                out.push(b' ');
+                out.extend_from_slice(head.version.as_str().as_bytes());
             }
-            Field::Method => return push_text(out, Some(head.method.as_str().as_bytes()), escape),
-            Field::Target => return push_text(out, Some(head.target()), escape),
-            Field::Path => return push_text(out, Some(head.path()), escape),
-            Field::Query => return push_text(out, head.query(), escape),
-            Field::Protocol => write!(out, "{}", head.version.as_str()),
-            Field::Host => return push_text(out, Some(head.authority()), escape),
-            Field::Status => write!(out, "{}", outcome.status.code()),
-            Field::BodyBytes => write!(out, "{}", outcome.body_bytes),
-            Field::RequestId => write!(out, "{}", outcome.id),
-            Field::Route => return push_route(out, outcome, escape),
+            Field::Method => push_text(out, Some(head.method.as_str().as_bytes()), escape),
+            Field::Target => push_text(out, Some(head.target()), escape),
+            Field::Path => push_text(out, Some(head.path()), escape),
+            Field::Query => push_text(out, head.query(), escape),
+            Field::Protocol => out.extend_from_slice(head.version.as_str().as_bytes()),
+            Field::Host => push_text(out, Some(head.authority()), escape),
+            Field::Status => push_decimal(out, outcome.status.code().into()),
+            Field::BodyBytes => push_decimal(out, outcome.body_bytes),
+            // Writing to memory does not fail.
+            Field::RequestId => _ = write!(out, "{}", outcome.id),
+            Field::Route => push_route(out, outcome, escape),
             Field::Pool => {
                 let pool = outcome.pool.and_then(|pool| name(&names.pools, pool.into()));
-                return push_text(out, pool, escape);
+                push_text(out, pool, escape);
             }
             Field::Listener => {
                 let index = usize::try_from(outcome.listener).unwrap_or(usize::MAX);
-                return push_text(out, name(&names.listeners, index), escape);
+                push_text(out, name(&names.listeners, index), escape);
             }
-            Field::Ended => write!(out, "{}", outcome.end.name()),
-            Field::EndedMark => match outcome.end {
-                End::Complete => Ok(()),
-                end => write!(out, " {}", end.name()),
-            },
-            Field::Start => {
-                let micros = wall_micros(outcome.times.arrived);
-                write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+            Field::Ended => out.extend_from_slice(outcome.end.name().as_bytes()),
+            Field::EndedMark if outcome.end == End::Complete => {}
+            Field::EndedMark => {
+                out.push(b' ');
+                out.extend_from_slice(outcome.end.name().as_bytes());
             }
+            Field::Start => push_seconds(out, wall_micros(outcome.times.arrived)),
             Field::StartIso => {
                 let micros = wall_micros(outcome.times.arrived);
-                write!(out, "{:.6}", timestamp(micros))
+                let (second, text) = &mut self.start;
+                if *second != micros / 1_000_000 || text.is_empty() {
+                    *second = micros / 1_000_000;
+                    *text = format!("{:.0}", timestamp(micros - micros % 1_000_000))
+                        .trim_end_matches('Z')
+                        .to_owned();
+                }
+                out.extend_from_slice(text.as_bytes());
+                push_fraction(out, micros);
+                out.push(b'Z');
             }
-            Field::Span(span) => return push_seconds(out, spans.get(span)),
-            Field::Total => return push_seconds(out, spans.total()),
+            Field::Span(span) => push_seconds(out, spans.get(span) / 1_000),
+            Field::Total => push_seconds(out, spans.total() / 1_000),
             Field::Outer => {
-                return push_seconds(out, outer_queue(&head.fields, outcome.times.arrived).unwrap_or(0));
+                let outer = outer_queue(&head.fields, outcome.times.arrived);
+                push_seconds(out, outer.unwrap_or(0) / 1_000);
             }
-        };
+        }
     }
 }
 
@@ -191,12 +204,6 @@ fn push_route(out: &mut Vec<u8>, outcome: &Outcome<'_>, escape: Escape) {
             }
         }
     }
-}
-
-fn push_seconds(out: &mut Vec<u8>, nanos: u64) {
-    let micros = nanos / 1_000;
-    // Writing to memory does not fail.
-    let _ = write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000);
 }
 
 /// Nanoseconds from the monotonic clock to the real one, and the second in which that was found out.

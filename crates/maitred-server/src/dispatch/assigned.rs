@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Serve;
-use super::place::Place;
 use super::pool::{Call, Parked};
 use super::scaling::After;
 
@@ -15,12 +14,12 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     if pool.follow() {
         scheduler.answer_call_of(index, &Call::Spawn, server);
     }
-    let place: Arc<Place<S::Job>> = Arc::default();
+    let spot = pool.spot();
     let mut served = 0;
     while !scheduler.is_stopping() {
         let job = match pool.pop() {
             Some(job) => job,
-            None => match pool.park(&place, |waiting| !waiting) {
+            None => match pool.park(&spot, |waiting| !waiting) {
                 Parked::Called => continue,
                 Parked::Given(job) => job,
                 Parked::Superfluous => return,

@@ -9,7 +9,7 @@ use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
 use super::life::{Life, live};
-use super::place::Place;
+use super::parking::Spot;
 use super::pool::{Call, Parked};
 use super::scaling::After;
 use super::worker::{serve, serve_batch};
@@ -22,7 +22,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.started();
     let mut member = Member {
         server,
-        place: Arc::default(),
+        spot: scheduler.pool.spot(),
         scratch: Scratch::default(),
         // One: what a producer leaves behind would wait for its successor's wake-up.
         events: Events::with_capacity(1),
@@ -35,7 +35,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 
 struct Member<'a, S: Serve> {
     server: &'a Arc<S>,
-    place: Arc<Place<S::Job>>,
+    spot: Spot<'a, S::Job>,
     scratch: Scratch,
     events: Events,
     served: u64,
@@ -54,7 +54,7 @@ impl<S: Serve> Member<'_, S> {
             return produced.map_or(Life::Goes, |job| self.execute(job));
         }
         let busy = || scheduler.producing.load(Ordering::SeqCst);
-        match scheduler.pool.park(&self.place, |waiting| !waiting && busy()) {
+        match scheduler.pool.park(&self.spot, |waiting| !waiting && busy()) {
             Parked::Called => Life::Goes,
             Parked::Superfluous => Life::Ends,
             Parked::Given(job) => self.consume(job, clock::monotonic()),

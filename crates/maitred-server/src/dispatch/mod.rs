@@ -23,6 +23,7 @@ mod life;
 mod looped;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
+mod parking;
 mod pause;
 mod pc;
 mod pec;

@@ -4,7 +4,12 @@ use std::sync::PoisonError;
 
 use maitred_io::parker::Parker;
 use maitred_io::sync::Mutex;
-use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// States of a place, see [`parking`](super::parking): not in the stack; in it, for whoever pops; in it, for nobody.
+pub(super) const OUT: u8 = 0;
+pub(super) const LYING: u8 = 1;
+pub(super) const LEFT: u8 = 2;
 
 /// Where one thread sleeps.
 pub(super) struct Place<J> {
@@ -13,11 +18,20 @@ pub(super) struct Place<J> {
     watch: AtomicBool,
     /// What it was given.
     given: Mutex<Option<J>>,
+    pub(super) state: AtomicU8,
+    /// The number of the place below it in the stack and one; 0 for none.
+    pub(super) below: AtomicU64,
 }
 
 impl<J> Default for Place<J> {
     fn default() -> Self {
-        Self { parker: Parker::default(), watch: AtomicBool::new(false), given: Mutex::new(None) }
+        Self {
+            parker: Parker::default(),
+            watch: AtomicBool::new(false),
+            given: Mutex::new(None),
+            state: AtomicU8::new(OUT),
+            below: AtomicU64::new(0),
+        }
     }
 }
 

@@ -3,12 +3,11 @@
 //! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
 //! none. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
 //!
-//! The queue and the idle threads have a lock each (D2); who takes both takes the queue's first. Nobody is missed:
-//! a request is in the queue before an idle thread is looked for, and a thread looks at the queue's length under the
-//! lock under which it becomes idle.
+//! The queue and the counts of threads have a lock each (D2); who takes both takes the queue's first. The idle threads
+//! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
+//! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
@@ -18,6 +17,7 @@ use maitred_io::sync::{NamedGuard, NamedLock};
 use super::audit::Audit;
 use super::figures::PoolFigures;
 use super::gate::Gate;
+use super::parking::{Parking, Spot};
 use super::place::Place;
 use super::queue::{Queue, Waiting};
 use super::scaling::{After, BudgetEnds, Load, Rule};
@@ -39,7 +39,8 @@ pub(crate) enum Call {
 pub(crate) struct Pool<J> {
     pub(crate) name: String,
     queue: NamedLock<Queue<J>>,
-    idle: NamedLock<Idle<J>>,
+    counts: NamedLock<Counts>,
+    parking: Parking<J>,
     /// For a language with one interpreter; unused otherwise.
     pub(super) gate: Gate,
     /// One thread at a time can run a request: idle ones could not.
@@ -52,9 +53,12 @@ pub(crate) struct Pool<J> {
     slow_waiting: AtomicUsize,
     /// Threads that run slow requests, or are being found for one.
     pub(super) slow_inside: AtomicUsize,
-    /// Parked threads, likewise, and since when there are any, in monotonic nanoseconds.
-    pub(super) parked: AtomicUsize,
-    parked_since: AtomicU64,
+    /// No thread parks any more, likewise.
+    stopping: AtomicBool,
+    /// How often the limits were changed: who is about to park looks at them again.
+    changes: AtomicU64,
+    /// How long a thread is parked at most, in nanoseconds, likewise.
+    idle_limit: AtomicU64,
     /// The most threads, likewise.
     max: AtomicUsize,
     /// Requests after which a thread asks whether it ends, likewise.
@@ -67,9 +71,8 @@ pub(crate) struct Pool<J> {
     pub(super) audit: Audit,
 }
 
-/// Who could run something.
-struct Idle<J> {
-    parked: Vec<Arc<Place<J>>>,
+/// How many could run something.
+struct Counts {
     /// Threads that run or have been asked for.
     threads: usize,
     /// Threads asked for that have not begun.
@@ -100,8 +103,7 @@ impl<J> Pool<J> {
     /// # Errors
     /// Out of descriptors.
     pub(crate) fn new(name: &str, limits: PoolLimits, exclusive: bool) -> io::Result<Self> {
-        let idle = Idle {
-            parked: Vec::new(),
+        let counts = Counts {
             threads: 0,
             starting: 0,
             stopping: false,
@@ -114,15 +116,17 @@ impl<J> Pool<J> {
         let pool = Self {
             name: name.to_owned(),
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
-            idle: NamedLock::with_name(format!("{name}.idle").into(), idle),
+            counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
+            parking: Parking::new(),
             gate: Gate::new()?,
             exclusive,
             queued: AtomicUsize::new(0),
             offered: AtomicBool::new(false),
             slow_waiting: AtomicUsize::new(0),
             slow_inside: AtomicUsize::new(0),
-            parked: AtomicUsize::new(0),
-            parked_since: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            idle_limit: AtomicU64::new(0),
             max: AtomicUsize::new(0),
             budget: AtomicU64::new(0),
             is_surplus: AtomicBool::new(false),
@@ -130,7 +134,7 @@ impl<J> Pool<J> {
             interrupts: AtomicBool::new(false),
             audit: Audit::default(),
         };
-        pool.publish(&pool.idle.lock());
+        pool.publish(&pool.counts.lock());
         Ok(pool)
     }
 
@@ -154,10 +158,7 @@ impl<J> Pool<J> {
     /// # Errors
     /// No thread is idle: the request.
     pub(super) fn give(&self, job: J) -> Result<(), J> {
-        if self.parked.load(Ordering::SeqCst) == 0 {
-            return Err(job);
-        }
-        match self.take_parked() {
+        match self.parking.pop() {
             Some(place) => {
                 place.give(job);
                 Ok(())
@@ -168,7 +169,7 @@ impl<J> Pool<J> {
 
     /// Counts one more thread if there may be one.
     pub(super) fn call_for_one_more(&self) -> bool {
-        self.idle.lock().grow(1)
+        self.counts.lock().grow(1)
     }
 
     /// Queues a request, and calls a thread that looks there.
@@ -177,7 +178,7 @@ impl<J> Pool<J> {
     /// As [`submit`](Self::submit).
     pub(crate) fn enqueue(&self, job: J, now: u64) -> Result<Call, J> {
         self.push(&mut self.lock(), job, now)?;
-        Ok(self.call(Idle::grow_for_queue))
+        Ok(self.call(Counts::grow_for_queue))
     }
 
     /// Puts a request into the queue.
@@ -204,43 +205,41 @@ impl<J> Pool<J> {
 
     /// Calls a thread that can poll: the thread that did is stuck in application code.
     pub(crate) fn call_poller(&self) -> Call {
-        self.call(|idle, _| idle.grow(1))
+        self.call(|counts, _| counts.grow(1))
     }
 
     /// Calls an idle thread, or has one made if `grow` counts one more, which is told how many requests wait.
-    fn call(&self, grow: impl FnOnce(&mut Idle<J>, usize) -> bool) -> Call {
-        let mut idle = self.idle.lock();
-        if let Some(place) = self.pop_parked(&mut idle) {
-            // A call is a system call.
-            drop(idle);
-            place.call();
+    fn call(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> Call {
+        if self.call_idle() {
             return Call::Unparked;
         }
-        if grow(&mut idle, self.queued()) { Call::Spawn } else { Call::Nothing }
-    }
-
-    fn pop_parked(&self, idle: &mut Idle<J>) -> Option<Arc<Place<J>>> {
-        let place = idle.parked.pop();
-        self.count_parked(idle);
-        place
-    }
-
-    fn count_parked(&self, idle: &Idle<J>) {
-        self.parked.store(idle.parked.len(), Ordering::SeqCst);
+        // A thread that ends idle does so under this lock: it is counted out, or sees what waits.
+        if grow(&mut self.counts.lock(), self.queued()) { Call::Spawn } else { Call::Nothing }
     }
 
     /// A parked thread, to be called.
-    pub(super) fn take_parked(&self) -> Option<Arc<Place<J>>> {
-        self.pop_parked(&mut self.idle.lock())
+    pub(super) fn take_parked(&self) -> Option<&Place<J>> {
+        self.parking.pop()
     }
 
     /// Has a parked thread poll. False when nobody is parked.
     pub(super) fn call_idle(&self) -> bool {
-        let place = self.take_parked();
-        if let Some(place) = &place {
-            place.call();
-        }
-        place.is_some()
+        self.parking.pop().map(Place::call).is_some()
+    }
+
+    /// Calls all parked threads.
+    fn call_all(&self) {
+        while self.call_idle() {}
+    }
+
+    /// Where a thread that begins will park.
+    pub(super) fn spot(&self) -> Spot<'_, J> {
+        self.parking.spot()
+    }
+
+    /// Threads that are parked, or about to be.
+    pub(super) fn parked(&self) -> usize {
+        self.parking.lying()
     }
 
     /// Drops all waiting requests.
@@ -270,27 +269,26 @@ impl<J> Pool<J> {
 
     /// Since when a thread has been parked, in monotonic nanoseconds, if one is.
     pub(super) fn idle_since(&self) -> Option<u64> {
-        let parked = self.parked.load(Ordering::SeqCst) > 0;
-        parked.then(|| self.parked_since.load(Ordering::Relaxed))
+        (self.parked() > 0).then(|| self.parking.since())
     }
 
     /// Counts a thread that must be made at the start.
     pub(crate) fn claim_initial(&self) -> bool {
-        let mut idle = self.idle.lock();
-        let wanted = idle.threads < idle.rule.floor();
-        idle.count_new(wanted)
+        let mut counts = self.counts.lock();
+        let wanted = counts.threads < counts.rule.floor();
+        counts.count_new(wanted)
     }
 
     /// A number for the next thread's name.
     pub(crate) fn number(&self) -> usize {
-        let mut idle = self.idle.lock();
-        idle.made += 1;
-        idle.made
+        let mut counts = self.counts.lock();
+        counts.made += 1;
+        counts.made
     }
 
     /// A thread has begun.
     pub(crate) fn started(&self) {
-        self.idle.lock().starting -= 1;
+        self.counts.lock().starting -= 1;
     }
 
     /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
@@ -298,60 +296,70 @@ impl<J> Pool<J> {
     pub(super) fn follow(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
-            waiting => self.idle.lock().grow_for_queue(waiting),
+            waiting => self.counts.lock().grow_for_queue(waiting),
         }
     }
 
     /// A thread could not be made.
     pub(crate) fn not_started(&self) {
-        let mut idle = self.idle.lock();
-        idle.starting -= 1;
-        idle.threads -= 1;
+        let mut counts = self.counts.lock();
+        counts.starting -= 1;
+        counts.threads -= 1;
     }
 
     /// A thread has ended for a reason other than idleness.
     pub(crate) fn ended(&self) {
-        self.idle.lock().threads -= 1;
+        self.counts.lock().threads -= 1;
     }
 
-    /// Sleeps until called, if `still_idle` says so under the lock, where it is told whether requests
-    /// wait: a caller that made work before it looked for parked threads is not missed.
-    pub(super) fn park(&self, place: &Arc<Place<J>>, still_idle: impl FnOnce(bool) -> bool) -> Parked<J> {
+    /// Sleeps until called, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
+    /// can be called: a caller that made work before it looked for parked threads is not missed.
+    pub(super) fn park(&self, spot: &Spot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
         let since = clock::monotonic();
-        let limit = {
-            let mut idle = self.idle.lock();
-            if idle.stopping || !still_idle(self.queued() > 0) {
-                return Parked::Called;
-            }
-            if idle.threads > idle.rule.max {
-                idle.threads -= 1;
-                self.publish(&idle);
-                return Parked::Superfluous;
-            }
-            if idle.parked.is_empty() {
-                self.parked_since.store(since, Ordering::Relaxed);
-            }
-            idle.parked.push(Arc::clone(place));
-            self.count_parked(&idle);
-            Duration::from_nanos(idle.rule.idle)
+        let changes = self.changes.load(Ordering::SeqCst);
+        let rests = || {
+            !self.stopping.load(Ordering::SeqCst)
+                && self.changes.load(Ordering::SeqCst) == changes
+                && still_idle(self.queued() > 0)
         };
-        if !place.parker.park(Some(limit)) {
-            let mut idle = self.idle.lock();
-            if let Some(index) = idle.parked.iter().position(|other| Arc::ptr_eq(other, place)) {
-                idle.parked.remove(index);
-                self.count_parked(&idle);
+        if !rests() {
+            return Parked::Called;
+        }
+        if self.is_surplus.load(Ordering::SeqCst) && self.ends_surplus() {
+            return Parked::Superfluous;
+        }
+        let limit = Duration::from_nanos(self.idle_limit.load(Ordering::SeqCst));
+        self.parking.lie_down(spot, since);
+        if !rests() && self.parking.get_up(spot) {
+            return Parked::Called;
+        }
+        if !spot.parker.park(Some(limit)) {
+            let mut counts = self.counts.lock();
+            // Under the lock, see `call`.
+            if self.parking.get_up(spot) {
                 let now = clock::monotonic();
-                if idle.rule.ends_idle(idle.load(self.queued()), since, now) {
-                    idle.threads -= 1;
+                if counts.rule.ends_idle(counts.load(self.queued()), since, now) {
+                    counts.threads -= 1;
                     return Parked::Superfluous;
                 }
                 return Parked::Called;
             }
             // Called in the moment in which the limit was reached: take the call.
-            drop(idle);
-            place.parker.park(None);
+            drop(counts);
+            spot.parker.park(None);
         }
-        place.take_given().map_or(Parked::Called, Parked::Given)
+        spot.take_given().map_or(Parked::Called, Parked::Given)
+    }
+
+    /// Whether a thread ends because there are too many; it is not counted any more then.
+    fn ends_surplus(&self) -> bool {
+        let mut counts = self.counts.lock();
+        let ends = counts.threads > counts.rule.max;
+        if ends {
+            counts.threads -= 1;
+            self.publish(&counts);
+        }
+        ends
     }
 
     /// What a thread that has run `served` requests does next. Its end is counted; a thread in its place is to be
@@ -361,21 +369,18 @@ impl<J> Pool<J> {
         if served < self.budget.load(Ordering::Relaxed) && !self.is_surplus.load(Ordering::Relaxed) {
             return After::GoOn;
         }
-        let mut idle = self.idle.lock();
-        let load = idle.load(self.queued());
-        let Idle { rule, budget_ends, .. } = &mut *idle;
+        let mut counts = self.counts.lock();
+        let load = counts.load(self.queued());
+        let Counts { rule, budget_ends, .. } = &mut *counts;
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
-            idle.threads -= 1;
-            let surplus = idle.threads > idle.rule.max;
-            self.is_surplus.store(surplus, Ordering::Relaxed);
-            idle.count_new(replace);
+            counts.threads -= 1;
+            let surplus = counts.threads > counts.rule.max;
+            self.is_surplus.store(surplus, Ordering::SeqCst);
+            counts.count_new(replace);
+            drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
-            let place = self.pop_parked(&mut idle);
-            drop(idle);
-            if let Some(place) = place {
-                place.call();
-            }
+            self.call_idle();
         }
         after
     }
@@ -386,35 +391,34 @@ impl<J> Pool<J> {
             let mut queue = self.lock();
             (queue.capacity, queue.overflow) = (limits.queue, limits.overflow);
         }
-        let mut idle = self.idle.lock();
-        idle.limits = *limits;
-        self.renew(&mut idle);
-        // They sleep anew, with the new idle time, or end.
-        for place in idle.parked.drain(..) {
-            place.call();
-        }
-        self.count_parked(&idle);
-        let missing = idle.rule.floor().saturating_sub(idle.threads);
-        idle.threads += missing;
-        idle.starting += missing;
+        let mut counts = self.counts.lock();
+        counts.limits = *limits;
+        self.renew(&mut counts);
+        let missing = counts.rule.floor().saturating_sub(counts.threads);
+        counts.threads += missing;
+        counts.starting += missing;
         // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
-        let waiting = !self.exclusive && idle.grow_for_queue(self.queued());
-        let slow = self.has_slow() && idle.grow(1);
+        let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
+        let slow = self.has_slow() && counts.grow(1);
+        drop(counts);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        // They sleep anew, with the new idle time, or end.
+        self.call_all();
         missing + usize::from(waiting) + usize::from(slow)
     }
 
     /// The limits, as they are now.
     pub(super) fn limits(&self) -> PoolLimits {
-        self.idle.lock().limits
+        self.counts.lock().limits
     }
 
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
     /// one is made now, which is counted.
     pub(super) fn lose_thread(&self) -> Call {
-        let mut idle = self.idle.lock();
-        idle.lost += 1;
-        self.renew(&mut idle);
-        drop(idle);
+        let mut counts = self.counts.lock();
+        counts.lost += 1;
+        self.renew(&mut counts);
+        drop(counts);
         if self.queued() == 0 && self.slow_waiting() == 0 {
             return Call::Nothing;
         }
@@ -423,9 +427,9 @@ impl<J> Pool<J> {
 
     /// A lost thread has returned.
     pub(super) fn find_thread(&self) {
-        let mut idle = self.idle.lock();
-        idle.lost -= 1;
-        self.renew(&mut idle);
+        let mut counts = self.counts.lock();
+        counts.lost -= 1;
+        self.renew(&mut counts);
     }
 
     /// From the complete request until its response has begun.
@@ -439,34 +443,33 @@ impl<J> Pool<J> {
         self.interrupts.load(Ordering::Relaxed)
     }
 
-    fn renew(&self, idle: &mut Idle<J>) {
-        idle.rule = Rule::of(&idle.limits);
-        idle.rule.max += idle.lost.min(idle.limits.max_lost);
-        self.publish(idle);
+    fn renew(&self, counts: &mut Counts) {
+        counts.rule = Rule::of(&counts.limits);
+        counts.rule.max += counts.lost.min(counts.limits.max_lost);
+        self.publish(counts);
     }
 
-    fn publish(&self, idle: &Idle<J>) {
-        let limit = idle.limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
+    fn publish(&self, counts: &Counts) {
+        let Counts { limits, rule, .. } = counts;
+        let limit = limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
         self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.interrupts.store(idle.limits.interrupt, Ordering::Relaxed);
-        self.max.store(idle.rule.max, Ordering::Relaxed);
-        self.budget.store(if idle.rule.budget == 0 { u64::MAX } else { idle.rule.budget }, Ordering::Relaxed);
-        self.is_surplus.store(idle.threads > idle.rule.max, Ordering::Relaxed);
+        self.interrupts.store(limits.interrupt, Ordering::Relaxed);
+        self.max.store(rule.max, Ordering::Relaxed);
+        self.budget.store(if rule.budget == 0 { u64::MAX } else { rule.budget }, Ordering::Relaxed);
+        self.idle_limit.store(rule.idle, Ordering::SeqCst);
+        self.is_surplus.store(counts.threads > rule.max, Ordering::SeqCst);
     }
 
     /// No thread parks any more; all that do are called.
     pub(crate) fn stop(&self) {
-        let mut idle = self.idle.lock();
-        idle.stopping = true;
-        for place in idle.parked.drain(..) {
-            place.call();
-        }
-        self.parked.store(0, Ordering::SeqCst);
+        self.counts.lock().stopping = true;
+        self.stopping.store(true, Ordering::SeqCst);
+        self.call_all();
     }
 
     /// Threads that exist or have been asked for.
     pub(crate) fn threads(&self) -> usize {
-        self.idle.lock().threads
+        self.counts.lock().threads
     }
 
     /// The most threads.
@@ -476,14 +479,14 @@ impl<J> Pool<J> {
 
     /// Whether every thread there may be exists, and so many `inside` are all.
     pub(super) fn is_exhausted(&self, inside: usize) -> bool {
-        let idle = self.idle.lock();
-        idle.threads >= idle.rule.max && inside >= idle.threads
+        let counts = self.counts.lock();
+        counts.threads >= counts.rule.max && inside >= counts.threads
     }
 
     /// Whether one more thread may be made, and none is on its way.
     pub(super) fn has_room(&self) -> bool {
-        let idle = self.idle.lock();
-        idle.threads < idle.rule.max && idle.starting == 0
+        let counts = self.counts.lock();
+        counts.threads < counts.rule.max && counts.starting == 0
     }
 
     /// Slow requests that wait.
@@ -505,14 +508,14 @@ impl<J> Pool<J> {
             let queue = self.lock();
             (queue.waited, queue.refused)
         };
-        let idle = self.idle.lock();
+        let counts = self.counts.lock();
         PoolFigures {
             name: self.name.clone(),
-            threads: idle.threads,
-            lost: idle.lost,
-            max: idle.rule.max,
-            parked: idle.parked.len(),
-            made: idle.made,
+            threads: counts.threads,
+            lost: counts.lost,
+            max: counts.rule.max,
+            parked: self.parked(),
+            made: counts.made,
             queued: self.queued() + self.slow_waiting(),
             waited,
             refused,
@@ -521,7 +524,7 @@ impl<J> Pool<J> {
     }
 
     pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
-        [self.queue.snapshot(), self.idle.snapshot()]
+        [self.queue.snapshot(), self.counts.snapshot()]
     }
 
     /// Requests that wait.
@@ -530,7 +533,7 @@ impl<J> Pool<J> {
     }
 }
 
-impl<J> Idle<J> {
+impl Counts {
     fn load(&self, queued: usize) -> Load {
         Load { queued, threads: self.threads, starting: self.starting }
     }

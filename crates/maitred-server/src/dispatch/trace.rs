@@ -61,6 +61,6 @@ impl<J: Send> Scheduler<J> {
 
 impl<J> Pool<J> {
     fn threads_and_parked(&self) -> (usize, usize) {
-        (self.threads(), self.parked.load(Ordering::Relaxed))
+        (self.threads(), self.parked())
     }
 }

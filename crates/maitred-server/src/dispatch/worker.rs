@@ -7,7 +7,7 @@ use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
 use super::life::{Life, live, poll};
-use super::place::Place;
+use super::parking::Spot;
 use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
@@ -25,7 +25,7 @@ const BATCH: usize = 64;
 /// One application thread.
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) place: Arc<Place<S::Job>>,
+    pub(super) spot: Spot<'a, S::Job>,
     pub(super) scratch: Scratch,
     /// For waits.
     pub(super) events: Events,
@@ -48,7 +48,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.started();
     let mut worker = Worker {
         server,
-        place: Arc::default(),
+        spot: scheduler.pool.spot(),
         scratch: Scratch::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(runner::BATCH),
@@ -219,14 +219,14 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.is_done();
     }
 
-    fn park(&mut self, still_idle: impl FnOnce(bool) -> bool) -> Life {
-        match self.scheduler().pool.park(&self.place, still_idle) {
+    fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Life {
+        match self.scheduler().pool.park(&self.spot, still_idle) {
             Parked::Superfluous => return Life::Ends,
             Parked::Called => {}
             Parked::Given(job) if self.server.target(&job).slow => self.run_slow(job),
             Parked::Given(job) => self.run_here(job),
         }
-        if self.place.take_watch() {
+        if self.spot.take_watch() {
             self.watch();
         }
         Life::Goes

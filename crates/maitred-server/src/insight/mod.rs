@@ -86,8 +86,9 @@ impl Insight {
         self.recorder.is_on()
     }
 
-    /// Counts an exchange; `route` is the [route](Self::route_of_engine) of what the engine has answered.
-    pub(crate) fn record(&self, outcome: &Outcome<'_>, route: Option<&EngineRoute>) {
+    /// Counts an exchange, and its times if they were looked at; `route` is the [route](Self::route_of_engine) of what the
+    /// engine has answered.
+    pub(crate) fn record(&self, outcome: &Outcome<'_>, route: Option<&EngineRoute>, timed: bool) {
         if !self.is_on() {
             return;
         }
@@ -101,7 +102,7 @@ impl Insight {
             route,
             class: (outcome.status.code() / 100) as u8,
         };
-        self.recorder.record(key, outcome.body_bytes, outcome.times.spans());
+        self.recorder.record(key, outcome.body_bytes, timed.then(|| outcome.times.spans()));
     }
 
     /// Counts what an application says of its own time (`Server-Timing`) in the head of a response.

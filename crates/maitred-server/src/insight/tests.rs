@@ -52,7 +52,7 @@ impl Site {
         };
         let of_engine = pool.is_none() && !refused;
         let route = of_engine.then(|| self.insight.route_of_engine(head.path(), &self.routes)).flatten();
-        self.insight.record(&outcome, route);
+        self.insight.record(&outcome, route, true);
     }
 
     /// Route, class and number of requests.
