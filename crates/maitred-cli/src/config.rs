@@ -9,6 +9,7 @@ use maitred_server::{Period, PoolRule};
 
 use crate::env_file;
 use crate::host::Interface;
+use crate::limits::LimitConfig;
 use crate::logs::{self, LogPlace};
 use crate::options;
 use crate::pools::{self, NamedPool, PoolConfig};
@@ -76,6 +77,8 @@ pub struct Config {
     pub body_memory: u64,
     /// Where longer bodies are kept.
     pub spool: PathBuf,
+    /// How slow peers may be, and how much they may ask for.
+    pub limits: LimitConfig,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
@@ -140,6 +143,7 @@ impl Default for Config {
             max_body: 0,
             body_memory: 0,
             spool: PathBuf::new(),
+            limits: LimitConfig::EMPTY,
             drain_timeout: Duration::ZERO,
             access_log: LogPlace::default(),
             access_log_format: Format::default(),

@@ -12,6 +12,7 @@ mod env_file;
 mod holder;
 mod host;
 mod lifetime;
+mod limits;
 mod logs;
 mod operator;
 mod options;

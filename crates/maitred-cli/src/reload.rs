@@ -1,10 +1,10 @@
 //! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
 //!
-//! Limits of pools and rules hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
+//! Limits of pools, rules and limits on peers hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
 use maitred_server::pool_map::UnknownPool;
-use maitred_server::{DEFAULT_POOL, Insight, Log, PoolLimits, PoolRule, Server};
+use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server};
 
 use crate::config::{self, Config};
 use crate::options::{self, Definition, Kind};
@@ -37,6 +37,8 @@ struct Plan {
     rules: Option<Vec<PoolRule>>,
     /// What is measured of requests, and whether the log says how they got their threads.
     insight: Option<(Insight, bool)>,
+    /// What limits peers.
+    peers: Option<Limits>,
     /// What has changed and needs a restart.
     restart: Vec<String>,
 }
@@ -123,9 +125,13 @@ impl Reload {
                 [before, after].map(|text| text.unwrap_or_default().trim_matches('"').to_owned());
             plan.lines.push(format!("{} {before} -> {after}", option.name));
             // What was shown is read.
-            let read = option.set(&mut next, &[after]);
+            let read = option.set(&mut next, &option.texts(wanted));
             debug_assert!(read.is_ok(), "{}", option.name);
-            plan.insight = Some((run::insight(&next), next.dispatch_trace));
+            if options::of_peers().any(|of_peers| of_peers.name == option.name) {
+                plan.peers = Some(next.limits.settings());
+            } else {
+                plan.insight = Some((run::insight(&next), next.dispatch_trace));
+            }
         }
         next.pool = plan.change(DEFAULT_POOL, &self.running.pool, &wanted.pool, self.single);
         for pool in &mut next.pools {
@@ -159,6 +165,9 @@ impl Plan {
         if let Some((insight, traces)) = self.insight {
             server.set_insight(insight);
             server.log().set_trace(traces);
+        }
+        if let Some(peers) = &self.peers {
+            server.set_peer_limits(peers);
         }
         self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
     }

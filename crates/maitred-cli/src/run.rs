@@ -261,6 +261,7 @@ fn settings(
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();
+    settings.limits = config.limits.settings();
     settings.timeouts = Timeouts {
         head: config.head_timeout,
         body: config.body_timeout,

@@ -4,11 +4,13 @@
 
 mod backlog;
 mod receipt;
+mod unacknowledged;
 
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
@@ -173,6 +175,19 @@ impl Socket {
     pub fn send_file(&self, file: &File, offset: u64, most: usize) -> Moved {
         let mut position = offset;
         Moved::of(retry(|| rustix::fs::sendfile(&self.fd, file, Some(&mut position), most)))
+    }
+
+    /// Bytes that were sent and that the peer has not acknowledged, so that the kernel keeps them; 0 where it does not
+    /// tell.
+    pub fn unacknowledged(&self) -> u64 {
+        unacknowledged::of(&self.fd)
+    }
+
+    /// Has the kernel drop what the peer has not taken when the socket is closed, and reset the connection
+    /// (SO_LINGER, socket(7)). Otherwise it would keep that for a peer that takes nothing for minutes.
+    pub fn reset_when_closed(&self) {
+        // Without effect on a connection that is gone.
+        let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
     }
 
     /// Ends our sending side; the peer can still send.

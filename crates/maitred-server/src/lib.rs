@@ -35,6 +35,7 @@ mod group;
 mod groups;
 mod ids;
 mod insight;
+pub mod limits;
 mod listener;
 pub mod log;
 mod outcome;
@@ -54,6 +55,7 @@ mod writer;
 
 pub use access_log::strftime as local_strftime;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
+pub use limits::Limits;
 pub use log::{AccessLogSettings, Level, Log};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use pool_map::PoolMap;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use maitred_io::poller::{Interest, Poller};
-use maitred_io::socket::{Accepted, Backlog, Listener};
+use maitred_io::socket::{Accepted, Backlog, Listener, Socket};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_io::{clock, machine};
 
@@ -86,7 +86,7 @@ impl Listening {
             }
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
-                    if let Err(error) = Connection::open(&group.for_connection(), socket, peer, token.slot) {
+                    if let Err(error) = take(group, socket, peer, token.slot) {
                         self.pause(group, token, &error);
                         return;
                     }
@@ -134,7 +134,7 @@ impl Listening {
         loop {
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
-                    if Connection::open(&group.for_connection(), socket, peer, index).is_err() {
+                    if take(group, socket, peer, index).is_err() {
                         return false;
                     }
                 }
@@ -160,6 +160,19 @@ impl Listening {
     pub(crate) fn is_closed(&self) -> bool {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
+}
+
+/// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
+/// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
+/// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
+fn take(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
+    let site = &group.site;
+    let Some(counted) = site.guard.open(peer.ip(), &site.log) else { return Ok(()) };
+    Connection::open(&group.for_connection(), socket, peer, listener, counted).inspect_err(|_| {
+        if counted {
+            site.guard.close(peer.ip());
+        }
+    })
 }
 
 /// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for

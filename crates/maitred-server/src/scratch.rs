@@ -10,6 +10,7 @@ use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
 use crate::ids::next_number;
+use crate::limits::minimum::Patience;
 use crate::record::Record;
 use crate::writer::Writer;
 
@@ -143,6 +144,9 @@ pub(crate) struct Incoming {
     pub(crate) began: u64,
     /// Of the stations the first two.
     pub(crate) times: Times,
+    /// Bytes received since then, and the time that the peer has left to send the body; none while it is not waited for.
+    pub(crate) received: u64,
+    pub(crate) patience: Option<Patience>,
 }
 
 thread_local! {
@@ -178,6 +182,7 @@ impl Incoming {
         }
         incoming.keeping = Keeping::Memory;
         incoming.facts = None;
+        (incoming.received, incoming.patience) = (0, None);
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < MAX_SPARE {
                 spare.push(incoming);

@@ -17,6 +17,7 @@ use crate::dispatch::{Scheduler, run_driver};
 use crate::group::Group;
 use crate::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
+use crate::limits::{self, Guard};
 use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
@@ -125,12 +126,15 @@ impl Server {
         settings.log.set_names(access_log::Names { pools, listeners: of_listeners });
         let figures = Figures::new(&settings.routes, names);
         figures.set_on(settings.insight.statistics);
+        let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
+        let guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
         let site = Arc::new(Site {
             routes: settings.routes,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
             limits: Limits::default(),
+            guard,
             timeouts: settings.timeouts,
             max_body: settings.max_body,
             body_memory: settings.body_memory,
@@ -217,6 +221,13 @@ impl Server {
         site.measures.get(site.figures.is_on())
     }
 
+    /// Changes how slow peers may be, how much one client may ask for and how fast responses leave. It holds at once, also
+    /// for connections that are open; a bandwidth where there was none, for responses that begin later. The IPv6 prefix
+    /// stays.
+    pub fn set_peer_limits(&self, limits: &limits::Limits) {
+        self.first().site.guard.set(limits);
+    }
+
     /// The figures of exchanges since the start: by listener, pool, route and class of status.
     pub fn statistics(&self) -> Statistics {
         self.first().site.figures.snapshot()
@@ -265,6 +276,9 @@ impl Server {
     /// in each poll group at least. False when there is no such pool.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
         let first = self.first();
+        if let Some(number) = first.scheduler.names().iter().position(|known| *known == name) {
+            first.site.guard.bandwidth.set_pool(number, limits.bandwidth);
+        }
         if name != DEFAULT_POOL {
             return first.scheduler.set_limits(name, limits, first);
         }

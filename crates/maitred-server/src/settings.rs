@@ -9,6 +9,7 @@ use std::time::Duration;
 use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
+use crate::limits::Limits;
 use crate::log::Log;
 use crate::pool_map::{HeaderPattern, Network, PathPattern};
 use crate::route::Routes;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub threads: Arc<dyn ThreadHost>,
     /// How long anything may take.
     pub timeouts: Timeouts,
+    /// How slow peers may be, how much one client may ask for, how fast responses leave.
+    pub limits: Limits,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
     /// Bytes of a request body that are kept in memory; a longer one goes to a file without a name.
@@ -84,6 +87,7 @@ impl Settings {
             routes,
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),
+            limits: Limits::default(),
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
@@ -154,6 +158,8 @@ pub struct PoolLimits {
     pub interrupt: bool,
     /// What becomes of a request that the queue has no place for.
     pub overflow: Overflow,
+    /// Bytes per second that the responses of the pool take together; 0: any number.
+    pub bandwidth: u64,
 }
 
 impl Default for PoolLimits {
@@ -171,6 +177,7 @@ impl Default for PoolLimits {
             max_lost: 10,
             interrupt: false,
             overflow: Overflow::default(),
+            bandwidth: 0,
         }
     }
 }

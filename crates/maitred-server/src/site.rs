@@ -7,6 +7,7 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use crate::insight::Insight as Figures;
+use crate::limits::Guard;
 use crate::log::Log;
 use crate::outcome::{Counters, End};
 use crate::record::Record;
@@ -21,6 +22,8 @@ pub(crate) struct Site {
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
     pub(crate) limits: Limits,
+    /// What limits peers beside these.
+    pub(crate) guard: Guard,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,

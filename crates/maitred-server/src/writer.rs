@@ -12,6 +12,7 @@ use maitred_io::socket::{Moved, Socket};
 use maitred_runtime::{Content, Last};
 
 use crate::connection::shown::Delivery;
+use crate::limits::minimum::Patience;
 use crate::record::Record;
 use crate::scratch::recycle_buffer;
 
@@ -39,6 +40,8 @@ pub(crate) enum Sent {
     Blocked,
     /// The turn's budget is used up: go on after the others.
     Budget,
+    /// A limit holds back the rest: a timer will tell.
+    Held,
     /// Nothing more can be sent.
     Broken(io::Error),
 }
@@ -55,6 +58,8 @@ pub(crate) struct Writer {
     since: u64,
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
+    /// The time that the peer has left to take what waits; none while nothing waits for it.
+    pub(crate) patience: Option<Patience>,
     /// The exchanges whose last bytes are here.
     pub(crate) records: Vec<Record>,
 }
@@ -71,6 +76,23 @@ impl Writer {
         self.held
     }
 
+    /// Bytes that have left since its use began.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Bytes that wait, up to `most`.
+    pub(crate) fn waiting(&self, most: u64) -> u64 {
+        let mut waiting = 0;
+        for segment in &self.segments {
+            waiting += segment.content.len() - segment.done;
+            if waiting >= most {
+                return most;
+            }
+        }
+        waiting
+    }
+
     /// Its use begins.
     pub(crate) fn begin(&mut self) {
         self.since = clock::monotonic_coarse();
@@ -79,7 +101,7 @@ impl Writer {
     /// What has left, and what waits.
     pub(crate) fn show(&self) -> Delivery {
         let remaining = self.segments.iter().map(|segment| segment.content.len() - segment.done).sum();
-        Delivery { since: self.since, sent: self.sent, remaining }
+        Delivery { since: self.since, sent: self.sent, remaining, limit: None }
     }
 
     /// Whether nothing has left since this was last asked.
@@ -90,7 +112,7 @@ impl Writer {
     /// Empties it for the next use. False when it has too much memory to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.segments.clear();
-        (self.held, self.sent, self.stuck) = (0, 0, false);
+        (self.held, self.sent, self.stuck, self.patience) = (0, 0, false, None);
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 
@@ -119,7 +141,16 @@ impl Writer {
 
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self, socket: &Socket) -> Sent {
-        let mut budget = MAX_BYTES_A_TURN;
+        self.send_within(socket, MAX_BYTES_A_TURN, false)
+    }
+
+    /// Sends what the socket takes of the next `most` bytes; [`Sent::Budget`] when these have left and more waits.
+    pub(crate) fn send_up_to(&mut self, socket: &Socket, most: u64) -> Sent {
+        self.send_within(socket, most, true)
+    }
+
+    /// Goes on until `budget` bytes have left: exactly, or so that one call may pass it.
+    fn send_within(&mut self, socket: &Socket, mut budget: u64, exact: bool) -> Sent {
         while let Some(first) = self.segments.front() {
             if budget == 0 {
                 return Sent::Budget;
@@ -130,7 +161,7 @@ impl Writer {
                     let most = usize::try_from(left.min(budget)).unwrap_or(usize::MAX);
                     socket.send_file(&range.file, range.offset + first.done, most)
                 }
-                _ => self.send_memory(socket),
+                _ => self.send_memory(socket, if exact { budget } else { u64::MAX }),
             };
             match moved {
                 Moved::Bytes(count) => {
@@ -148,12 +179,13 @@ impl Writer {
         Sent::All
     }
 
-    fn send_memory(&self, socket: &Socket) -> Moved {
+    fn send_memory(&self, socket: &Socket, most: u64) -> Moved {
+        let mut most = usize::try_from(most).unwrap_or(usize::MAX);
         if let [only] = self.segments.as_slices().0
             && self.segments.len() == 1
             && let Some(bytes) = only.rest()
         {
-            return socket.send(bytes, false);
+            return socket.send(&bytes[..bytes.len().min(most)], false);
         }
         let mut parts: [IoSlice<'_>; MAX_SEGMENTS_A_CALL] = std::array::from_fn(|_| IoSlice::new(&[]));
         let mut count = 0;
@@ -163,7 +195,9 @@ impl Writer {
                 file_follows = true;
                 break;
             };
-            let Some(part) = parts.get_mut(count) else { break };
+            let Some(part) = parts.get_mut(count).filter(|_| most > 0) else { break };
+            let bytes = &bytes[..bytes.len().min(most)];
+            most -= bytes.len();
             *part = IoSlice::new(bytes);
             count += 1;
         }

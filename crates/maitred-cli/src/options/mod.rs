@@ -4,6 +4,7 @@
 mod application;
 mod control;
 mod insight;
+mod limits;
 mod logs;
 mod process;
 pub(crate) mod renamed;
@@ -15,10 +16,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use maitred_server::access_log::{Format, Mask};
+use maitred_server::limits::RouteBandwidth;
+use maitred_server::pool_map::Network;
 use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;
 use crate::host::Interface;
+use crate::limits as limit_values;
 use crate::logs::{self as log_values, LogPlace};
 use crate::value::{self, BadValue, ControlSocket, ListenAddress, LogLevel, Mount, Spans};
 
@@ -75,6 +79,10 @@ pub(crate) enum Kind {
     EventLoop(Field<String>),
     UrlPathOrNone(Field<Option<String>>),
     Bytes(Field<u64>),
+    /// Requests a second, kept as requests in a thousand seconds.
+    Rate(Field<u64>),
+    Networks(Field<Vec<Network>>),
+    Routes(Field<Vec<RouteBandwidth>>),
     Folder(Field<PathBuf>),
     AccessLog(Field<LogPlace>),
     ErrorLog(Field<LogPlace>),
@@ -108,6 +116,8 @@ pub(crate) const MAX_THREADS: usize = 10_000;
 /// The longest queue: each request that waits in it keeps a connection, and so a descriptor, of which Linux gives a
 /// process 1,048,576 at most unless it is told otherwise (fs.nr_open).
 pub(crate) const MAX_QUEUE: usize = 1_000_000;
+/// The most connections of one client, and requests at once: as many as there can be connections.
+pub(crate) const MAX_CLIENT_CONNECTIONS: usize = 1_000_000;
 /// The most poll groups: one for each eight of 1,024 processors. Each takes a thread and descriptors.
 pub(crate) const MAX_POLL_GROUPS: usize = 128;
 /// The most requests of a thread: more are meant as 'never', which is 0.
@@ -139,13 +149,14 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 10] = [
+const TABLES: [&[Definition]; 11] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
     threads::GROUPS,
     application::OPTIONS,
     requests::OPTIONS,
+    limits::OPTIONS,
     insight::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
@@ -159,7 +170,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Definition> {
 
 /// The options beside those of pools that hold at once when they are changed while the server runs.
 pub(crate) fn live() -> impl Iterator<Item = &'static Definition> {
-    insight::OPTIONS.iter().chain(all().filter(|option| option.name == logs::DISPATCH_TRACE))
+    let insight = insight::OPTIONS.iter().chain(all().filter(|option| option.name == logs::DISPATCH_TRACE));
+    insight.chain(of_peers())
+}
+
+/// Those of them that limit peers.
+pub(crate) fn of_peers() -> impl Iterator<Item = &'static Definition> {
+    limits::OPTIONS.iter().filter(|option| option.name != limits::IPV6_PREFIX)
 }
 
 /// The options that are also the keys of a named pool.
@@ -197,7 +214,10 @@ impl Definition {
     }
 
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(self.kind, Kind::Addresses(_) | Kind::Mounts(_) | Kind::Pools)
+        matches!(
+            self.kind,
+            Kind::Addresses(_) | Kind::Mounts(_) | Kind::Pools | Kind::Networks(_) | Kind::Routes(_)
+        )
     }
 
     /// Whether it can stand on the command line without a value.
@@ -233,6 +253,9 @@ impl Definition {
             Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
             Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
+            Kind::Rate(field) => *field(config) = limit_values::rate(text)?,
+            Kind::Networks(field) => *field(config) = limit_values::networks(texts)?,
+            Kind::Routes(field) => *field(config) = limit_values::routes(texts)?,
             Kind::Folder(field) => *field(config) = value::folder(text)?,
             Kind::AccessLog(field) => *field(config) = log_values::access_place(text)?,
             Kind::ErrorLog(field) => *field(config) = log_values::error_place(text)?,
@@ -268,6 +291,11 @@ impl Definition {
             Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
             Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
+            Kind::Rate(field) => limit_values::show_rate(*field(config)),
+            Kind::Networks(field) => list(field(config)),
+            Kind::Routes(field) => {
+                list(&field(config).iter().map(limit_values::show_route).collect::<Vec<_>>())
+            }
             Kind::Folder(field) => quoted(&field(config).display().to_string()),
             Kind::AccessLog(field) | Kind::ErrorLog(field) => quoted(&field(config).to_string()),
             Kind::LogFormat(field) => quoted(&field(config).to_string()),
@@ -282,6 +310,16 @@ impl Definition {
             Kind::Switch(field) => field(config).to_string(),
             Kind::Pools | Kind::File | Kind::Action => return None,
         })
+    }
+
+    /// The value in `config` as [`set`](Self::set) reads it.
+    pub(crate) fn texts(&self, config: &Config) -> Vec<String> {
+        let mut own = config.clone();
+        match &self.kind {
+            Kind::Networks(field) => field(&mut own).iter().map(ToString::to_string).collect(),
+            Kind::Routes(field) => field(&mut own).iter().map(limit_values::show_route).collect(),
+            _ => vec![self.show(config).unwrap_or_default().trim_matches('"').to_owned()],
+        }
     }
 
     /// The values it takes, in words.
@@ -300,6 +338,9 @@ impl Definition {
             Kind::Path(_) => "a path".to_owned(),
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
+            Kind::Rate(_) => limit_values::RATES.to_owned(),
+            Kind::Networks(_) => "none, or addresses and networks, separated by commas or as a list".to_owned(),
+            Kind::Routes(_) => "none, or PATH=BYTES, separated by commas or as a list".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => {
                 "off, - (standard output), stderr, syslog, syslog:HOST:PORT or a path".to_owned()

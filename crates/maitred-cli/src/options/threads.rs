@@ -132,6 +132,17 @@ pub(super) const POOL: &[Definition] = &[
                 have been served a moment later",
     },
     Definition {
+        name: "bandwidth",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.pool.bandwidth),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Bytes in a second with which all responses of the pool leave together, in turns. 0: any number. Files \
+                  that the server answers by itself are in no pool: see route-bandwidth.",
+        cost: "a timer for each piece, 64 in a second; responses are queued before they leave",
+        worst: "low: responses wait for their turn for long, each with its memory",
+    },
+    Definition {
         name: "strategy",
         placeholder: "adaptive|pc|pec|epc",
         kind: Kind::Strategy(|config| &mut config.pool.strategy),

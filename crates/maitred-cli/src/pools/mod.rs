@@ -46,6 +46,8 @@ pub struct PoolConfig {
     pub interrupt: bool,
     /// What becomes of a request that finds the queue full.
     pub overflow: Overflow,
+    /// Bytes per second; zero for any number.
+    pub bandwidth: u64,
     /// Who runs a request; in a named pool `Adaptive` or `Pec`.
     pub strategy: Strategy,
 }
@@ -73,6 +75,7 @@ impl PoolConfig {
         max_lost_threads: None,
         interrupt: false,
         overflow: Overflow::Wait,
+        bandwidth: 0,
         strategy: Strategy::Adaptive,
     };
 
@@ -109,6 +112,7 @@ impl PoolConfig {
             max_lost: self.max_lost(),
             interrupt: self.interrupt,
             overflow: self.overflow,
+            bandwidth: self.bandwidth,
         }
     }
 }

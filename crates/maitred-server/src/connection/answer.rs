@@ -37,6 +37,12 @@ impl Connection {
     /// Answers a complete request, or makes a job of it.
     pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
         let group = context.group;
+        // One with a body was asked for when that began.
+        if incoming.facts.is_some_and(|facts| facts.complete)
+            && let Err(seconds) = self.admit(context)
+        {
+            return self.answer_too_many(context, incoming, seconds);
+        }
         let head = &incoming.request.head;
         let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
@@ -83,6 +89,7 @@ impl Connection {
         };
         let turn = match route {
             Route::Static(files, below) => {
+                self.shape(context, None, head);
                 context.scratch.date();
                 let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
                 let mut answer = None;
@@ -129,7 +136,7 @@ impl Connection {
     }
 
     /// Answers at once with what the engine has.
-    fn answer_now(
+    pub(super) fn answer_now(
         &mut self,
         context: &mut Context<'_>,
         mut sender: Sender,
@@ -220,6 +227,7 @@ impl Connection {
         path: &mut Vec<u8>,
     ) -> Turn {
         let (target, watched) = self.target(context, &incoming.request.head, path);
+        self.shape(context, Some(target.pool), &incoming.request.head);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
@@ -285,9 +293,20 @@ impl Connection {
         status: Status,
         reason: &'static str,
     ) -> Turn {
-        let site = &context.group.site;
-        site.counters.refused.add(1);
-        site.log.info(format_args!("{}: {} {}: {reason}", self.peer, status.code(), status.reason()));
+        let log = &context.group.site.log;
+        log.info(format_args!("{}: {} {}: {reason}", self.peer, status.code(), status.reason()));
+        self.answer_refused(context, incoming, status, reason)
+    }
+
+    /// The same for one about which a rule has its line in the log.
+    pub(super) fn answer_refused(
+        &mut self,
+        context: &mut Context<'_>,
+        incoming: Box<Incoming>,
+        status: Status,
+        reason: &'static str,
+    ) -> Turn {
+        context.group.site.counters.refused.add(1);
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
         let date = *context.scratch.date();
         maitred_h1::error_response(status, &text, &date, &mut context.scratch.out);

@@ -146,7 +146,7 @@ impl Connection {
 
     /// Has the timer ring for whatever is due first.
     pub(super) fn arm(&self, group: &Group, token: Token) {
-        group.set_deadline(token.slot, self.deadline.min(self.request_due()));
+        group.set_deadline(token.slot, self.deadline.min(self.request_due()).min(self.resumes_at()));
     }
 
     /// Answers a request whose time is over; none if it is not, or begins again.

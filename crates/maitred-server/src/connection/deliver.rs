@@ -50,6 +50,10 @@ impl Connection {
             return Err(SendError::Closed);
         }
         self.begin_response();
+        if self.shaper.is_some() {
+            self.queue(before, content, behind);
+            return self.send_kept(group, token);
+        }
         if self.writer.is_none() && copy_small(before, &content, behind) {
             return self.send_or_keep(group, token, before);
         }
@@ -167,10 +171,10 @@ impl Connection {
     }
 
     fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        let Some(writer) = &mut self.writer else { return Ok(Flow::Ready) };
+        let Some(writer) = &self.writer else { return Ok(Flow::Ready) };
         let before = writer.held();
-        let sent = writer.send(&self.socket);
-        let now = writer.held();
+        let sent = self.send_writer(group);
+        let now = self.writer.as_ref().map_or(0, |writer| writer.held());
         if has_made_room(before, now) {
             self.tell();
         }
@@ -178,6 +182,10 @@ impl Connection {
             Sent::All => {
                 self.drop_writer(group);
                 Ok(Flow::Ready)
+            }
+            Sent::Held => {
+                self.hold(group, token);
+                Ok(self.flow())
             }
             Sent::Blocked => {
                 self.put_off(group, token);
@@ -205,11 +213,7 @@ impl Connection {
 
     /// The send timeout counts from the last byte that has left.
     fn put_off(&mut self, group: &Group, token: Token) {
-        if self.writer.as_mut().is_none_or(|writer| writer.is_stuck()) {
-            return;
-        }
-        self.deadline = clock::monotonic() + nanos(group.site.timeouts.send);
-        self.arm(group, token);
+        self.await_reader(group, token, None);
     }
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {

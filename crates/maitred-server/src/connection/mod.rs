@@ -10,13 +10,16 @@
 //! ```
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
+mod admission;
 pub(crate) mod answer;
 mod awaited;
 pub(crate) mod body;
 mod deliver;
 mod linger;
 mod live;
+mod patience;
 mod receive;
+mod shaped;
 pub(crate) mod shown;
 
 use std::io;
@@ -33,6 +36,7 @@ use maitred_runtime::Observe;
 use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
+use crate::limits::Shaper;
 use crate::outcome::End;
 use crate::responder::MAX_HELD;
 use crate::scratch::{self, Incoming, Scratch};
@@ -70,6 +74,8 @@ pub(crate) struct Connection {
     incoming: Option<Box<Incoming>>,
     /// What waits to be sent; none when nothing does.
     writer: Option<Box<Writer>>,
+    /// What holds back its responses, where there is a limit.
+    shaper: Option<Box<Shaper>>,
     /// Who is told of changes while a handler answers.
     pub(crate) observer: Option<Arc<dyn Observe>>,
     /// The request that a handler has, for whoever asks.
@@ -95,6 +101,8 @@ pub(crate) struct Connection {
     dead: bool,
     /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
     abandoned: bool,
+    /// It counts among the connections of its client.
+    counted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +146,7 @@ impl Connection {
         socket: Socket,
         peer: SocketAddr,
         listener: u32,
+        counted: bool,
     ) -> io::Result<()> {
         let Some((index, slot)) = group.slots.take() else {
             return Err(io::Error::other("the limit of connections is reached"));
@@ -157,6 +166,7 @@ impl Connection {
             input: Vec::new(),
             incoming: None,
             writer: None,
+            shaper: None,
             observer: None,
             asked: None,
             awaited: None,
@@ -171,6 +181,7 @@ impl Connection {
             lingering: false,
             dead: false,
             abandoned: false,
+            counted,
         });
         if let Err(error) =
             group.scheduler.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite)
@@ -316,6 +327,10 @@ impl Connection {
             return Some(turn);
         }
         if context.now < self.deadline {
+            // A limit lets more of a response leave, as the turn sees.
+            if self.resumes_at() <= context.now {
+                return None;
+            }
             // The deadline was put off while this event was on its way, or it was for another one.
             self.arm(context.group, context.token);
             return None;
@@ -330,13 +345,7 @@ impl Connection {
                 self.set_deadline(context, NEVER);
                 None
             }
-            Phase::Running | Phase::Sending => {
-                context.group.site.log.info(format_args!(
-                    "{}: the peer has taken nothing of the response for {:?}; closing",
-                    self.peer, context.group.site.timeouts.send
-                ));
-                Some(self.peer_gone(context))
-            }
+            Phase::Running | Phase::Sending => self.check_reader(context),
             Phase::Receiving if self.is_idle() => {
                 // A request may have come in this moment: it is served.
                 self.unread = true;
@@ -345,7 +354,7 @@ impl Connection {
                 let nothing_came = matches!(turn, Turn::Wait) && self.is_idle() && self.served == served;
                 Some(if nothing_came { Turn::Close } else { turn })
             }
-            Phase::Receiving => Some(self.time_out_request(context)),
+            Phase::Receiving => self.check_body(context).map(|late| self.time_out_request(context, late)),
         }
     }
 
@@ -362,6 +371,9 @@ impl Connection {
         let out = &mut context.scratch.out;
         if !out.is_empty() {
             match &mut self.writer {
+                None if self.shaper.is_some() => {
+                    self.writer.insert(scratch::writer()).push(std::mem::take(out).into(), 0);
+                }
                 None => match self.socket.send(out, false) {
                     Moved::Bytes(count) if count == out.len() => out.clear(),
                     Moved::Bytes(count) => {
@@ -387,14 +399,13 @@ impl Connection {
         };
         writer.records.append(&mut context.scratch.records);
         let before = writer.held();
-        let sent = writer.send(&self.socket);
-        let room = has_made_room(before, writer.held());
+        let sent = self.send_writer(context.group);
+        let room = has_made_room(before, self.writer.as_ref().map_or(0, |writer| writer.held()));
         match sent {
             Sent::All => self.drop_writer(context.group),
-            Sent::Blocked | Sent::Budget if writer.is_stuck() => {}
+            Sent::Held => self.hold(context.group, context.token),
             Sent::Blocked | Sent::Budget => {
-                let send = nanos(context.group.site.timeouts.send);
-                self.set_deadline(context, context.now + send);
+                self.await_reader(context.group, context.token, Some(context.now));
             }
             Sent::Broken(error) => {
                 self.note_broken(context.group, &error);

@@ -10,6 +10,8 @@ use maitred_io::sync::atomic::Ordering;
 use super::answer::leads_to_application;
 use super::body::{Keeping, keep};
 use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
+use crate::limits::Rule;
+use crate::limits::minimum::Late;
 use crate::scratch::Incoming;
 use crate::spool::Progress;
 
@@ -44,6 +46,7 @@ impl Connection {
             (_, flushed) if self.writer.is_some() => {
                 // Neither read on nor idle before this has left: the deadline is the sending's.
                 self.phase = Phase::Sending;
+                self.pause_body();
                 flushed
             }
             // What was to be sent has left meanwhile.
@@ -98,7 +101,11 @@ impl Connection {
                 Moved::Bytes(count) => {
                     // A short read has emptied the socket; only the end can hide behind it.
                     self.unread = count == buffer.len() || self.read_closed;
-                    self.consume_received(context, &buffer[..count], &mut requests)
+                    let turn = self.consume_received(context, &buffer[..count], &mut requests);
+                    if let Some(incoming) = &mut self.incoming {
+                        incoming.received += count as u64;
+                    }
+                    turn
                 }
                 Moved::Blocked => {
                     self.unread = false;
@@ -199,6 +206,13 @@ impl Connection {
                     return Consumed { bytes: at, turn: None };
                 }
                 Event::Head(facts) => {
+                    if !facts.complete
+                        && let Err(seconds) = self.admit(context)
+                    {
+                        incoming.facts = Some(facts);
+                        let turn = self.answer_too_many(context, incoming, seconds);
+                        return Consumed { bytes: data.len(), turn };
+                    }
                     if let Some((status, reason)) = objection(context, &incoming) {
                         let turn = self.refuse(context, incoming, status, reason);
                         return Consumed { bytes: data.len(), turn: Some(turn) };
@@ -315,7 +329,8 @@ impl Connection {
         let timeouts = &context.group.site.timeouts;
         match &self.incoming {
             Some(incoming) if incoming.facts.is_some() => {
-                self.set_deadline(context, context.now + nanos(timeouts.body));
+                let due = self.body_due(context);
+                self.set_deadline(context, due);
             }
             Some(incoming) => {
                 let deadline = incoming.began + nanos(timeouts.head);
@@ -328,13 +343,23 @@ impl Connection {
         }
     }
 
-    pub(super) fn time_out_request(&mut self, context: &mut Context<'_>) -> Turn {
+    /// The peer is late with what it sends, or the disk with a body.
+    pub(super) fn time_out_request(&mut self, context: &mut Context<'_>, late: Late) -> Turn {
         let spooled = self.spool_progress();
         if matches!(spooled, Some(Progress::Written)) {
             // In this very moment.
             return self.receive(context);
         }
         let Some(incoming) = self.incoming.take() else { return Turn::Close };
+        let rule = match (incoming.facts, late) {
+            (None, _) => Rule::HeadTimeout,
+            (_, Late::Silent) => Rule::BodyTimeout,
+            (_, Late::Slow) => Rule::MinRateIn,
+        };
+        if spooled.is_none() || matches!(spooled, Some(Progress::Open)) {
+            let site = &context.group.site;
+            site.guard.applied.note(rule, self.peer.ip(), &site.log);
+        }
         if incoming.keeping.is_dropped() {
             return Turn::Close;
         }
@@ -344,13 +369,13 @@ impl Connection {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "the disk takes too long");
                 self.refuse_unkept(context, incoming, &error)
             }
-            _ if incoming.facts.is_some() => {
-                let reason = "the request body did not arrive in time";
-                self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason)
-            }
             _ => {
-                let reason = "the request head did not arrive in time";
-                self.refuse(context, incoming, Status::REQUEST_TIMEOUT, reason)
+                let reason = match rule {
+                    Rule::HeadTimeout => "the request head did not arrive in time",
+                    Rule::MinRateIn => "the request body came too slowly",
+                    _ => "the request body did not arrive in time",
+                };
+                self.answer_refused(context, incoming, Status::REQUEST_TIMEOUT, reason)
             }
         };
         match self.flush(context) {

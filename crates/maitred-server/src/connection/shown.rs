@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use maitred_http::{Method, RequestHead};
 
 use super::{Connection, Phase};
+use crate::group::Group;
 
 /// Bytes of a path that are kept to be shown.
 const MAX_PATH: usize = 256;
@@ -109,6 +110,8 @@ pub(crate) struct Delivery {
     /// Bytes that have left since then, and that have not.
     pub(crate) sent: u64,
     pub(crate) remaining: u64,
+    /// Bytes a second with which it may leave at most.
+    pub(crate) limit: Option<u64>,
 }
 
 impl Connection {
@@ -135,10 +138,11 @@ impl Connection {
     }
 
     /// A copy of all that can be shown.
-    pub(crate) fn show(&self) -> Shown {
+    pub(crate) fn show(&self, group: &Group) -> Shown {
         let state = self.state();
         let asked = self.asked.as_deref().filter(|_| state == State::Running).cloned();
-        let delivery = self.writer.as_ref().map(|writer| writer.show());
+        let limit = self.bandwidth(group);
+        let delivery = self.writer.as_ref().map(|writer| Delivery { limit, ..writer.show() });
         Shown {
             peer: self.peer,
             listener: self.listener,

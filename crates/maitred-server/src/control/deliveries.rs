@@ -32,6 +32,7 @@ pub(super) fn deliveries(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusa
             "sent_bytes": delivery.sent,
             "remaining_bytes": delivery.remaining,
             "rate_bytes": rate.round() as u64,
+            "limit_bytes": delivery.limit,
             "since": began,
             "for_seconds": seconds,
         })

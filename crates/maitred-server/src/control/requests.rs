@@ -42,9 +42,10 @@ pub(super) fn parse_id(text: &str) -> Option<Id> {
 /// What a connection shows, if it is still there.
 pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<Shown> {
     let token = Token::from_u64(token);
-    let slot = server.groups().get(group)?.slots.find(token.slot)?;
+    let group = server.groups().get(group)?;
+    let slot = group.slots.find(token.slot)?;
     let place = slot.lock();
-    place.as_ref().filter(|_| slot.generation() == token.generation).map(|connection| connection.show())
+    place.as_ref().filter(|_| slot.generation() == token.generation).map(|connection| connection.show(group))
 }
 
 /// Calls `look` with every connection.
@@ -53,7 +54,7 @@ pub(super) fn each(server: &Server, mut look: impl FnMut(Id, Shown)) {
         for (number, slot) in group.connections() {
             let shown = {
                 let place = slot.lock();
-                place.as_ref().map(|connection| (slot.generation(), connection.show()))
+                place.as_ref().map(|connection| (slot.generation(), connection.show(group)))
             };
             if let Some((generation, shown)) = shown {
                 look((group.number, Token { slot: number, generation }.to_u64()), shown);

@@ -82,6 +82,7 @@ pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
         "body_bytes": counts.body_bytes,
         "threads": counts.threads,
         "migrations": migrations,
+        "rules": rules_applied(asking),
         "log_lines_dropped": { "error": lost_errors, "access": lost_access },
         "measured": statistics.on,
         "spans": spans(&statistics.server),
@@ -90,6 +91,12 @@ pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
         "classes": leaves(&statistics.classes),
         "routes": leaves(&statistics.routes),
     }))
+}
+
+/// How often each rule was applied to a peer.
+fn rules_applied(asking: &Asking<'_>) -> Value {
+    let totals = asking.server.first().site.guard.applied.totals();
+    totals.map(|(name, count)| (name.to_owned(), Value::from(count))).collect::<serde_json::Map<_, _>>().into()
 }
 
 fn of_route(routes: &[(String, Leaf)], route: &str) -> Answer {
@@ -177,6 +184,7 @@ pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
             "request_timeout_seconds": limits.request_timeout.map(|limit| limit.as_secs_f64()),
             "max_lost_threads": limits.max_lost,
             "interrupt": limits.interrupt,
+            "bandwidth_bytes": limits.bandwidth,
             "overflow": match limits.overflow { Overflow::Wait => "wait", Overflow::Refuse => "refuse" },
         })
     });

@@ -122,6 +122,7 @@ impl Group {
                         self.timers.cancel(token.slot);
                         if let Some(mut connection) = place.take() {
                             connection.lose_writer(self);
+                            connection.leave(self);
                         }
                     }
                 }
@@ -249,6 +250,7 @@ impl Group {
             if let Some(mut connection) = place.take() {
                 self.slots.retire(slot);
                 connection.lose_writer(self);
+                connection.leave(self);
                 connection.tell();
                 self.count_closed();
             }

@@ -113,7 +113,7 @@ impl PathPattern {
     }
 
     /// Greater for the more specific one of two patterns that stand for the same path.
-    pub(super) fn specificity(&self) -> impl Ord + use<> {
+    pub(crate) fn specificity(&self) -> impl Ord + use<> {
         let before = self.text.find('*').unwrap_or(self.text.len());
         let stars = self.text.matches('*').count();
         (self.form == Form::Literal, before, self.text.len() - stars)

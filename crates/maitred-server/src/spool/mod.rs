@@ -226,6 +226,11 @@ impl Spool {
         self.length
     }
 
+    /// Whether it takes no more bytes before what it has is written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.complete || self.gathered.len() >= CHUNK
+    }
+
     /// Takes bytes; call [`advance`](Self::advance) then.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.gathered.extend_from_slice(bytes);

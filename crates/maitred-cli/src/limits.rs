@@ -1,0 +1,162 @@
+//! Limits on peers: from what the sources say to the server's settings.
+
+use std::time::Duration;
+
+use maitred_server::Limits;
+use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteBandwidth};
+use maitred_server::pool_map::{BadPattern, Network};
+
+use crate::value::{self, BadValue};
+
+/// The limits on peers. The meaning of the fields is that of the options with the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitConfig {
+    /// Bytes per second; zero for any rate.
+    pub min_rate_in: u64,
+    /// Bytes per second; zero for any rate.
+    pub min_rate_out: u64,
+    /// More than zero.
+    pub min_rate_grace: Duration,
+    /// Zero for any number.
+    pub client_connections: usize,
+    /// Requests in a thousand seconds; zero for any number.
+    pub client_rate: u64,
+    /// At least 1.
+    pub client_burst: usize,
+    /// From 1 to 128.
+    pub client_ipv6_prefix: usize,
+    /// Clients without limits.
+    pub client_exempt: Vec<Network>,
+    /// Bytes per second; zero for any number.
+    pub connection_bandwidth: u64,
+    /// For each pattern bytes per second.
+    pub route_bandwidth: Vec<RouteBandwidth>,
+}
+
+impl LimitConfig {
+    /// What the option table fills.
+    pub(crate) const EMPTY: Self = Self {
+        min_rate_in: 0,
+        min_rate_out: 0,
+        min_rate_grace: Duration::ZERO,
+        client_connections: 0,
+        client_rate: 0,
+        client_burst: 0,
+        client_ipv6_prefix: 0,
+        client_exempt: Vec::new(),
+        connection_bandwidth: 0,
+        route_bandwidth: Vec::new(),
+    };
+
+    /// As the server has them.
+    pub(crate) fn settings(&self) -> Limits {
+        Limits {
+            rates: MinimumRates {
+                inward: self.min_rate_in,
+                outward: self.min_rate_out,
+                grace: self.min_rate_grace,
+            },
+            clients: ClientLimits {
+                // What is more is as good as no limit.
+                connections: u32::try_from(self.client_connections).unwrap_or(u32::MAX),
+                rate: self.client_rate,
+                burst: u32::try_from(self.client_burst).unwrap_or(u32::MAX),
+                ipv6_prefix: u8::try_from(self.client_ipv6_prefix).unwrap_or(128),
+                exempt: self.client_exempt.clone(),
+            },
+            bandwidth: BandwidthLimits {
+                connection: self.connection_bandwidth,
+                routes: self.route_bandwidth.clone(),
+            },
+        }
+    }
+}
+
+/// What a list is called that has nothing in it.
+const NONE: &str = "none";
+
+/// The most requests a second that are told from any number.
+const MAX_RATE: f64 = 1_000_000.0;
+
+/// The values of a request rate, in words.
+pub(crate) const RATES: &str = "requests a second from 0 (off) to 1000000, fractions to a thousandth allowed";
+
+/// Requests a second, as requests in a thousand seconds.
+pub(crate) fn rate(text: &str) -> Result<u64, BadValue> {
+    let bad = || BadValue::new(format!("'{text}' is not a number of {RATES}"), "give one, for example 10 or 0.5");
+    let number: f64 = text.parse().ok().filter(|number| (0.0..=MAX_RATE).contains(number)).ok_or_else(bad)?;
+    let thousandths = (number * 1000.0).round();
+    // Less than a thousandth would switch it off.
+    if number > 0.0 && thousandths < 1.0 { Err(bad()) } else { Ok(thousandths as u64) }
+}
+
+pub(crate) fn show_rate(thousandths: u64) -> String {
+    (thousandths as f64 / 1000.0).to_string()
+}
+
+/// Lists may be written in one text, too.
+fn items(texts: &[String]) -> impl Iterator<Item = &str> {
+    let all = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
+    let none = texts.len() == 1 && texts[0] == NONE;
+    all.filter(move |_| !none)
+}
+
+pub(crate) fn networks(texts: &[String]) -> Result<Vec<Network>, BadValue> {
+    let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
+    items(texts).map(|text| text.parse().map_err(bad)).collect()
+}
+
+pub(crate) fn routes(texts: &[String]) -> Result<Vec<RouteBandwidth>, BadValue> {
+    items(texts).map(route).collect()
+}
+
+fn route(text: &str) -> Result<RouteBandwidth, BadValue> {
+    let Some((path, bytes)) = text.rsplit_once('=') else {
+        let remedy = "write PATH=BYTES, for example /video/*=10m";
+        return Err(BadValue::new(format!("'{text}' has no '='"), remedy));
+    };
+    let path = path.parse().map_err(|BadPattern { what, remedy }| BadValue { what, remedy })?;
+    Ok(RouteBandwidth { path, bytes: value::bytes(bytes)? })
+}
+
+pub(crate) fn show_route(route: &RouteBandwidth) -> String {
+    format!("{}={}", route.path, value::show_bytes(route.bytes).trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rates_have_fractions_and_hold_their_range() {
+        for (text, thousandths) in [("0", 0), ("10", 10_000), ("0.5", 500), ("0.001", 1), ("1000000", 1_000_000_000)] {
+            assert_eq!(rate(text), Ok(thousandths), "{text}");
+            assert_eq!(rate(&show_rate(thousandths)), Ok(thousandths), "{text}");
+        }
+        for text in ["", "-1", "0.0001", "1000001", "nan", "inf", "10/s"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_are_one_text_or_several_and_may_be_empty() {
+        let all = networks(&owned(&["10.0.0.0/8, ::1", "192.0.2.7"])).expect("three");
+        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.0/8", "::1", "192.0.2.7"]);
+        assert_eq!(networks(&owned(&["none"])), Ok(Vec::new()));
+        assert!(networks(&owned(&["none", "::1"])).is_err());
+        assert!(networks(&owned(&[""])).is_err());
+    }
+
+    #[test]
+    fn routes_are_patterns_with_bytes() {
+        let routes = routes(&owned(&["/video/*=10m,*.iso=1500"])).expect("two");
+        assert_eq!(routes.iter().map(show_route).collect::<Vec<_>>(), ["/video/*=10m", "*.iso=1500"]);
+        assert_eq!(route("/video").expect_err("no bytes").remedy, "write PATH=BYTES, for example /video/*=10m");
+        assert!(route("video=1m").expect_err("no path").remedy.contains("did you mean '/video'?"));
+        assert!(route("/video=fast").is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! How slow a peer may be, how much one client may ask for, and how fast responses leave.
+
+use super::{Definition, Kind, MAX_CLIENT_CONNECTIONS, Reach};
+
+/// Connections are counted by it: only a restart changes it.
+pub(super) const IPV6_PREFIX: &str = "client-ipv6-prefix";
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "min-rate-in",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.limits.min_rate_in),
+        default: &["240"],
+        reach: Reach::Everywhere,
+        summary: "The least a peer has to send of a request body in a second while it is awaited, on an average over \
+                  min-rate-grace; then 408 and close. 0: any rate, as long as body-timeout is kept. The default is \
+                  that of Kestrel.",
+        cost: "a look at each body that takes longer than min-rate-grace",
+        worst: "high cuts off peers on bad networks, and those that send a body as things happen",
+    },
+    Definition {
+        name: "min-rate-out",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.limits.min_rate_out),
+        default: &["240"],
+        reach: Reach::Everywhere,
+        summary: "The least a peer has to take of a response in a second while some of it waits for the peer, on an \
+                  average over min-rate-grace; then close. What counts is what its system has acknowledged. Time in \
+                  which nothing waits does not count: a stream of events may be as slow as its events. 0: any rate, \
+                  as long as body-timeout is kept.",
+        cost: "a look at each response that waits for its reader longer than min-rate-grace",
+        worst: "high cuts off peers on bad networks, and players that stop in the middle",
+    },
+    Definition {
+        name: "min-rate-grace",
+        placeholder: "SECONDS",
+        kind: Kind::Seconds(|config| &mut config.limits.min_rate_grace),
+        default: &["30"],
+        reach: Reach::Everywhere,
+        summary: "Over how long min-rate-in and min-rate-out are averages. A peer has so long at first, and never \
+                  more, however fast it was before.",
+        cost: "a peer that is too slow holds its connection and what is buffered for it this long",
+        worst: "short: a peer that pauses is cut off",
+    },
+    Definition {
+        name: "client-connections",
+        placeholder: "N",
+        kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_connections),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Connections of one client address at the same time; one more is closed without an answer. 0: any \
+                  number. Behind a proxy all connections are the proxy's: leave it off there, or name the proxy in \
+                  client-exempt.",
+        cost: "2 MiB of memory, and a look into a table for each connection",
+        worst: "low: browsers (6 to 8 connections) and offices behind one address lose connections",
+    },
+    Definition {
+        name: "client-rate",
+        placeholder: "N",
+        kind: Kind::Rate(|config| &mut config.limits.client_rate),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Requests of one client address in a second, on an average; one more gets 429 with Retry-After. 0: any \
+                  number. Files count as well. Behind a proxy all requests are the proxy's: leave it off there.",
+        cost: "2 MiB of memory, and a look into a table for each request",
+        worst: "low: pages with many files, and offices behind one address, are refused",
+    },
+    Definition {
+        name: "client-burst",
+        placeholder: "N",
+        kind: Kind::Count(1, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_burst),
+        default: &["20"],
+        reach: Reach::Everywhere,
+        summary: "Requests that a client which has been quiet may make at once, whatever client-rate says.",
+        cost: "none",
+        worst: "low: a page and its files are more than that; high: each address may ask for as much at once",
+    },
+    Definition {
+        name: IPV6_PREFIX,
+        placeholder: "BITS",
+        kind: Kind::Count(1, 128, |config| &mut config.limits.client_ipv6_prefix),
+        default: &["64"],
+        reach: Reach::Everywhere,
+        summary: "IPv6 addresses with so many equal bits at the start are one client. 64 is one network, in which a \
+                  host may take any address (RFC 4291 §2.5.4).",
+        cost: "none",
+        worst: "long: one host is as many clients as it likes; short: a whole provider is one client",
+    },
+    Definition {
+        name: "client-exempt",
+        placeholder: "NETWORK",
+        kind: Kind::Networks(|config| &mut config.limits.client_exempt),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Addresses for which client-connections and client-rate do not count: a proxy, monitoring, the \
+                  own network.",
+        cost: "a comparison for each of them",
+        worst: "whoever has such an address has no limit",
+    },
+    Definition {
+        name: "connection-bandwidth",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.limits.connection_bandwidth),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Bytes in a second with which the responses of one connection leave, heads included. 0: any number.",
+        cost: "a timer for each piece, 64 in a second; responses are queued before they leave",
+        worst: "low: responses are held, with their memory, for longer",
+    },
+    Definition {
+        name: "route-bandwidth",
+        placeholder: "PATH=BYTES",
+        kind: Kind::Routes(|config| &mut config.limits.route_bandwidth),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Bytes in a second with which all responses for these paths leave together, in turns. PATH is written \
+                  as for pools: /video/*, *.iso. Of several the most specific one counts; BYTES 0 is no limit.",
+        cost: "as connection-bandwidth, and a comparison of the path for each request",
+        worst: "low: many who ask wait for their turn for long, each with the memory of its response",
+    },
+];

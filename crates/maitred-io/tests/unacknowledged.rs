@@ -1,0 +1,60 @@
+//! What a peer has not taken is known, and can be dropped.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use maitred_io::socket::{Accepted, Listener, Moved, Socket};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn connected() -> (Socket, TcpStream) {
+    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let client = TcpStream::connect(listener.address()).unwrap();
+    let begun = Instant::now();
+    loop {
+        match listener.accept() {
+            Accepted::Connection(socket, _) => return (socket, client),
+            _ => assert!(begun.elapsed() < PATIENCE, "nobody came"),
+        }
+    }
+}
+
+/// Sends until the socket takes no more.
+fn fill(socket: &Socket) -> u64 {
+    let mut sent = 0;
+    while let Moved::Bytes(count) = socket.send(&[b'x'; 65536], false) {
+        sent += count as u64;
+    }
+    sent
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never is");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_a_peer_takes_is_acknowledged_also_while_the_socket_takes_no_more() {
+    let (socket, mut client) = connected();
+    assert_eq!(socket.unacknowledged(), 0);
+    let sent = fill(&socket);
+    let before = socket.unacknowledged();
+    assert!(before > 0 && before <= sent, "{before} of {sent}");
+    let mut taken = vec![0; 1 << 20];
+    client.read_exact(&mut taken).unwrap();
+    wait_until(|| socket.unacknowledged() < before);
+}
+
+#[test]
+fn a_socket_that_is_reset_leaves_nothing_to_its_peer() {
+    let (socket, mut client) = connected();
+    fill(&socket);
+    socket.reset_when_closed();
+    drop(socket);
+    let read = client.read_to_end(&mut Vec::new());
+    assert_eq!(read.expect_err("a reset").kind(), std::io::ErrorKind::ConnectionReset);
+}

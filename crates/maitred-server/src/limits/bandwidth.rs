@@ -1,0 +1,351 @@
+//! How fast responses may leave: for each connection, for all responses of a route, for all of a pool.
+//!
+//! Whoever sends reserves a piece in each bucket that it is under, and sends it when the last of them is ready; a
+//! timer brings it back then. Pieces become ready in the order in which they were reserved, so that those who share a
+//! bucket take turns. No thread waits. Changes of a rate hold for what is reserved from then on.
+//!
+//! Leaves out: the timer, and who sends (`connection/`).
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use maitred_io::socket::Socket;
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::bucket::{Bucket, Rate};
+use crate::pool_map::PathPattern;
+use crate::writer::{Sent, Writer};
+
+/// Bytes per second of everything that is limited; 0: any number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BandwidthLimits {
+    /// Of each connection.
+    pub connection: u64,
+    /// Of all responses together whose path meets the pattern; of several the most specific one, as for pools.
+    pub routes: Vec<RouteBandwidth>,
+}
+
+/// How fast the responses of a route may leave together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteBandwidth {
+    /// Which paths.
+    pub path: PathPattern,
+    /// Bytes per second; 0: any number.
+    pub bytes: u64,
+}
+
+/// A piece is what passes in this part of a second: more pieces are more turns, fewer are more at once.
+const PIECES_A_SECOND: u64 = 64;
+
+/// The smallest piece, about a segment of an Ethernet; and the largest, what one turn copies in some microseconds.
+const PIECE: (u64, u64) = (1024, 64 * 1024);
+
+/// Bytes of one turn before others get theirs, as in the writer.
+const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
+
+fn piece(rate: u64) -> u64 {
+    (rate / PIECES_A_SECOND).clamp(PIECE.0, PIECE.1)
+}
+
+fn rate(bytes: u64) -> Rate {
+    // As much at once as two pieces, so that a timer that rings late costs nothing.
+    Rate::of_bytes(bytes, 2 * piece(bytes))
+}
+
+/// What several deliveries share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Bytes per second; 0: any number.
+    bytes: AtomicU64,
+    full_at: AtomicU64,
+}
+
+impl Shared {
+    fn of(bytes: u64) -> Self {
+        Self { bytes: bytes.into(), full_at: AtomicU64::new(0) }
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    fn change(&self, act: impl Fn(&mut Bucket)) -> u64 {
+        let changed = |full_at| {
+            let mut bucket = Bucket::full_at(full_at);
+            act(&mut bucket);
+            Some(bucket.is_full_at())
+        };
+        self.full_at
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
+            .unwrap_or_else(|unchanged| unchanged)
+    }
+
+    fn reserve(&self, bytes: u64, now: u64, amount: u64) -> u64 {
+        let rate = rate(bytes);
+        let before = self.change(|bucket| {
+            bucket.reserve(rate, now, amount);
+        });
+        Bucket::full_at(before).reserve(rate, now, amount)
+    }
+
+    fn give_back(&self, amount: u64) {
+        if let Some(bytes) = self.bytes() {
+            self.change(|bucket| bucket.give_back(rate(bytes), amount));
+        }
+    }
+}
+
+/// All limits of a server.
+pub(crate) struct Bandwidth {
+    /// There is one.
+    on: AtomicBool,
+    connection: AtomicU64,
+    /// By the number of the pool.
+    pools: Box<[Arc<Shared>]>,
+    /// The most specific one first.
+    routes: RwLock<Vec<(RouteBandwidth, Arc<Shared>)>>,
+}
+
+impl Bandwidth {
+    pub(super) fn new(pools: impl Iterator<Item = u64>) -> Self {
+        Self {
+            on: AtomicBool::new(false),
+            connection: AtomicU64::new(0),
+            pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(),
+            routes: RwLock::default(),
+        }
+    }
+
+    /// Changes the limits of connections and routes. A route that stays keeps what it has used up.
+    pub(super) fn set(&self, limits: &BandwidthLimits) {
+        self.connection.store(limits.connection, Ordering::Relaxed);
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let known = std::mem::take(&mut *routes);
+        for route in &limits.routes {
+            let shared = known.iter().find(|(known, _)| known.path == route.path);
+            let shared = shared.map_or_else(Arc::default, |(_, shared)| Arc::clone(shared));
+            shared.bytes.store(route.bytes, Ordering::Relaxed);
+            routes.push((route.clone(), shared));
+        }
+        // Deliveries of one that is left out are not held any more.
+        for (gone, shared) in known {
+            if !limits.routes.iter().any(|route| route.path == gone.path) {
+                shared.bytes.store(0, Ordering::Relaxed);
+            }
+        }
+        routes.sort_by_cached_key(|(route, _)| std::cmp::Reverse(route.path.specificity()));
+        drop(routes);
+        self.set_on();
+    }
+
+    /// Changes the limit of a pool.
+    pub(crate) fn set_pool(&self, number: usize, bytes: u64) {
+        if let Some(pool) = self.pools.get(number) {
+            pool.bytes.store(bytes, Ordering::Relaxed);
+        }
+        self.set_on();
+    }
+
+    fn set_on(&self) {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let on = self.connection.load(Ordering::Relaxed) > 0
+            || self.pools.iter().any(|pool| pool.bytes().is_some())
+            || routes.iter().any(|(route, _)| route.bytes > 0);
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether anything is limited. One load.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Whether the path of a request has to be known.
+    pub(crate) fn has_routes(&self) -> bool {
+        !self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// What the response to a request is under: its pool, if it has one, and its decoded path. None if nothing.
+    pub(crate) fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
+        let pool = pool.and_then(|pool| self.pools.get(pool)).filter(|pool| pool.bytes().is_some());
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let route = routes.iter().find(|(route, _)| route.path.matches(path)).map(|(_, shared)| shared);
+        [pool.cloned(), route.filter(|route| route.bytes().is_some()).cloned()]
+    }
+
+    fn of_connection(&self) -> Option<u64> {
+        Some(self.connection.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+}
+
+/// What holds back the responses of one connection.
+pub(crate) struct Shaper {
+    bucket: Bucket,
+    shared: [Option<Arc<Shared>>; 2],
+    /// A piece that was reserved, and when it is ready.
+    granted: u64,
+    ready: u64,
+    /// When the timer has to bring the sender back; `u64::MAX` when it need not.
+    resume: u64,
+}
+
+impl Shaper {
+    pub(crate) fn new() -> Self {
+        Self { bucket: Bucket::default(), shared: [None, None], granted: 0, ready: 0, resume: u64::MAX }
+    }
+
+    /// The next response is under these.
+    pub(crate) fn set(&mut self, shared: [Option<Arc<Shared>>; 2]) {
+        let same = |one: &Option<Arc<Shared>>, other: &Option<Arc<Shared>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if self.shared.iter().zip(&shared).all(|(one, other)| same(one, other)) {
+            return;
+        }
+        self.give_back();
+        self.shared = shared;
+    }
+
+    /// When the timer has to bring the sender back; `u64::MAX` when it need not.
+    pub(crate) fn resume(&self) -> u64 {
+        self.resume
+    }
+
+    /// The lowest limit it is under now, in bytes per second.
+    pub(crate) fn limit(&self, bandwidth: &Bandwidth) -> Option<u64> {
+        let shared = self.shared.iter().flatten().filter_map(|shared| shared.bytes());
+        shared.chain(bandwidth.of_connection()).min()
+    }
+
+    /// Sends what is ready. [`Sent::Held`] when the rest has to wait until [`resume`](Self::resume).
+    pub(crate) fn send(
+        &mut self,
+        bandwidth: &Bandwidth,
+        writer: &mut Writer,
+        socket: &Socket,
+        now: u64,
+    ) -> Sent {
+        self.resume = u64::MAX;
+        let mut total = 0;
+        loop {
+            if self.granted == 0 {
+                self.reserve(bandwidth, writer, now);
+            }
+            if now < self.ready {
+                self.resume = self.ready;
+                return Sent::Held;
+            }
+            let before = writer.sent();
+            let sent = writer.send_up_to(socket, self.granted);
+            let moved = writer.sent() - before;
+            self.granted = self.granted.saturating_sub(moved);
+            total += moved;
+            match sent {
+                Sent::Budget if total < MAX_BYTES_A_TURN => {}
+                sent => return sent,
+            }
+        }
+    }
+
+    fn reserve(&mut self, bandwidth: &Bandwidth, writer: &Writer, now: u64) {
+        let Some(lowest) = self.limit(bandwidth) else {
+            (self.granted, self.ready) = (PIECE.1, now);
+            return;
+        };
+        let amount = writer.waiting(piece(lowest));
+        self.ready = now;
+        if let Some(bytes) = bandwidth.of_connection() {
+            self.ready = self.bucket.reserve(rate(bytes), now, amount);
+        }
+        for shared in self.shared.iter().flatten() {
+            if let Some(bytes) = shared.bytes() {
+                self.ready = self.ready.max(shared.reserve(bytes, now, amount));
+            }
+        }
+        self.granted = amount;
+    }
+
+    fn give_back(&mut self) {
+        for shared in self.shared.iter().flatten() {
+            shared.give_back(self.granted);
+        }
+        (self.granted, self.ready) = (0, 0);
+    }
+}
+
+impl Drop for Shaper {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_000_000_000_000;
+
+    fn route(path: &str, bytes: u64) -> RouteBandwidth {
+        RouteBandwidth { path: path.parse().expect(path), bytes }
+    }
+
+    fn limits(routes: Vec<RouteBandwidth>) -> Bandwidth {
+        let bandwidth = Bandwidth::new([0, 5000].into_iter());
+        bandwidth.set(&BandwidthLimits { connection: 0, routes });
+        bandwidth
+    }
+
+    #[test]
+    fn a_response_is_under_its_pool_and_the_most_specific_route() {
+        let bandwidth = limits(vec![route("/video/*", 100), route("/video/free/*", 0), route("/video/a", 7)]);
+        let bytes = |pool, path: &str| {
+            bandwidth.shared(pool, path.as_bytes()).map(|shared| shared.and_then(|shared| shared.bytes()))
+        };
+        assert_eq!(bytes(Some(1), "/x"), [Some(5000), None]);
+        assert_eq!(bytes(Some(0), "/video/b"), [None, Some(100)]);
+        assert_eq!(bytes(None, "/video/a"), [None, Some(7)]);
+        assert_eq!(bytes(Some(1), "/video/free/b"), [Some(5000), None]);
+    }
+
+    #[test]
+    fn it_is_off_when_nothing_is_limited() {
+        let bandwidth = Bandwidth::new([0, 0].into_iter());
+        assert!(!bandwidth.is_on());
+        bandwidth.set_pool(1, 10);
+        assert!(bandwidth.is_on());
+        bandwidth.set_pool(1, 0);
+        bandwidth.set(&BandwidthLimits { connection: 0, routes: vec![route("/a", 0)] });
+        assert!(!bandwidth.is_on());
+        bandwidth.set(&BandwidthLimits { connection: 1, routes: Vec::new() });
+        assert!(bandwidth.is_on());
+    }
+
+    #[test]
+    fn a_route_that_is_changed_keeps_what_it_has_used_up_and_one_that_is_left_out_holds_nobody() {
+        let bandwidth = limits(vec![route("/a", 1000)]);
+        let [_, shared] = bandwidth.shared(None, b"/a");
+        let shared = shared.expect("a limit");
+        let used = shared.reserve(1000, NOW, 10_000);
+        bandwidth.set(&BandwidthLimits { connection: 0, routes: vec![route("/b", 1), route("/a", 2000)] });
+        assert_eq!(shared.bytes(), Some(2000));
+        assert!(shared.reserve(2000, NOW, 1) >= used);
+        bandwidth.set(&BandwidthLimits::default());
+        assert_eq!(shared.bytes(), None);
+    }
+
+    #[test]
+    fn those_who_share_take_turns_and_what_is_not_used_is_given_back() {
+        let shared = Arc::new(Shared::of(64_000));
+        // Two pieces at once, then one after the other.
+        let ready: Vec<u64> = (0..5).map(|_| shared.reserve(64_000, NOW, 1024)).collect();
+        assert_eq!(&ready[..2], [NOW, NOW]);
+        let steps: Vec<u64> = ready[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps, [16_000_000; 3]);
+        let mut shaper = Shaper::new();
+        shaper.set([Some(Arc::clone(&shared)), None]);
+        shaper.granted = 1024;
+        shaper.set([Some(Arc::clone(&shared)), None]);
+        assert_eq!(shaper.granted, 1024, "the same as before");
+        drop(shaper);
+        assert_eq!(shared.reserve(64_000, NOW, 1024), ready[4]);
+    }
+}

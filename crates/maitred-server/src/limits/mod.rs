@@ -1,0 +1,188 @@
+//! What limits peers: how slow they may be, how many connections and requests they may make, how fast responses leave.
+//!
+//! ```text
+//! minimum.rs    how slow and how silent a peer may be        bucket.rs      a token bucket
+//! clients.rs    connections and requests of an address       bandwidth.rs   how fast responses leave
+//! rule.rs       the rules by name, and how often each was applied
+//! ```
+//! Promises: what is off costs a load for each request or connection, or nothing. Buckets, tables and minima are pure.
+//! Everything but the IPv6 prefix may be changed while the server runs.
+
+mod bandwidth;
+mod bucket;
+mod clients;
+pub(crate) mod minimum;
+mod rule;
+
+use std::net::IpAddr;
+use std::sync::{OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::log::Log;
+pub(crate) use bandwidth::{Bandwidth, Shaper};
+pub use bandwidth::{BandwidthLimits, RouteBandwidth};
+use clients::{Client, Clients};
+pub use clients::ClientLimits;
+use minimum::Minimum;
+use rule::Applied;
+pub(crate) use rule::Rule;
+
+/// The limits of a server beside its timeouts and sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How slow a peer may be.
+    pub rates: MinimumRates,
+    /// What one client may have.
+    pub clients: ClientLimits,
+    /// How fast responses may leave, beside the limits of pools.
+    pub bandwidth: BandwidthLimits,
+}
+
+impl Default for Limits {
+    /// Minimum rates only.
+    fn default() -> Self {
+        Self {
+            rates: MinimumRates::default(),
+            clients: ClientLimits::default(),
+            bandwidth: BandwidthLimits::default(),
+        }
+    }
+}
+
+/// The least bytes a second, while something waits for the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinimumRates {
+    /// Of a request body; 0: any rate.
+    pub inward: u64,
+    /// Of what is sent, as the peer's system acknowledges it; 0: any rate.
+    pub outward: u64,
+    /// On an average over so long, which is also what a peer has at first.
+    pub grace: Duration,
+}
+
+impl Default for MinimumRates {
+    /// Those of Kestrel, with the grace of the timeouts.
+    fn default() -> Self {
+        Self { inward: 240, outward: 240, grace: Duration::from_secs(30) }
+    }
+}
+
+/// The limits of a running server, and what they have to know.
+pub(crate) struct Guard {
+    inward: AtomicU64,
+    outward: AtomicU64,
+    grace: AtomicU64,
+    limits_connections: AtomicBool,
+    limits_requests: AtomicBool,
+    client_limits: RwLock<ClientLimits>,
+    /// Made when there is a limit for the first time.
+    clients: OnceLock<Clients>,
+    ipv6_prefix: u8,
+    pub(crate) bandwidth: Bandwidth,
+    pub(crate) applied: Applied,
+}
+
+impl Guard {
+    /// `pools` are the bandwidths of the pools by number.
+    pub(crate) fn new(limits: &Limits, pools: impl Iterator<Item = u64>) -> Self {
+        let guard = Self {
+            inward: AtomicU64::new(0),
+            outward: AtomicU64::new(0),
+            grace: AtomicU64::new(0),
+            limits_connections: AtomicBool::new(false),
+            limits_requests: AtomicBool::new(false),
+            client_limits: RwLock::default(),
+            clients: OnceLock::new(),
+            ipv6_prefix: limits.clients.ipv6_prefix,
+            bandwidth: Bandwidth::new(pools),
+            applied: Applied::default(),
+        };
+        guard.set(limits);
+        guard
+    }
+
+    /// Changes everything but the IPv6 prefix, by which connections are counted that are open.
+    pub(crate) fn set(&self, limits: &Limits) {
+        let Limits { rates, clients, bandwidth } = limits;
+        self.inward.store(rates.inward, Ordering::Relaxed);
+        self.outward.store(rates.outward, Ordering::Relaxed);
+        let grace = u64::try_from(rates.grace.as_nanos()).unwrap_or(u64::MAX / 4);
+        self.grace.store(grace, Ordering::Relaxed);
+        let (connections, requests) = (clients.connections > 0, clients.rate > 0);
+        if connections || requests {
+            self.clients.get_or_init(Clients::new);
+        }
+        *self.client_limits.write().unwrap_or_else(PoisonError::into_inner) = clients.clone();
+        self.limits_connections.store(connections, Ordering::Release);
+        self.limits_requests.store(requests, Ordering::Release);
+        self.bandwidth.set(bandwidth);
+    }
+
+    /// The least a peer has to send of a request body.
+    pub(crate) fn inward(&self) -> Minimum {
+        self.minimum(&self.inward)
+    }
+
+    /// The least a peer has to take of a response.
+    pub(crate) fn outward(&self) -> Minimum {
+        self.minimum(&self.outward)
+    }
+
+    fn minimum(&self, rate: &AtomicU64) -> Minimum {
+        Minimum { rate: rate.load(Ordering::Relaxed), grace: self.grace.load(Ordering::Relaxed) }
+    }
+
+    /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is
+    /// one too many.
+    pub(crate) fn open(&self, peer: IpAddr, log: &Log) -> Option<bool> {
+        if !self.limits_connections.load(Ordering::Acquire) {
+            return Some(false);
+        }
+        let (most, client) = {
+            let limits = self.client_limits.read().unwrap_or_else(PoisonError::into_inner);
+            (limits.connections, self.client(&limits, peer))
+        };
+        // It may have been switched off in this moment.
+        let client = client.filter(|_| most > 0);
+        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Some(false) };
+        let counted = clients.open(client, most);
+        if counted.is_none() {
+            self.applied.note(Rule::ClientConnections, peer, log);
+        }
+        counted
+    }
+
+    /// A connection that was counted has ended.
+    pub(crate) fn close(&self, peer: IpAddr) {
+        if let Some(clients) = self.clients.get() {
+            clients.close(Client::of(peer.to_canonical(), self.ipv6_prefix));
+        }
+    }
+
+    /// A peer makes a request. One load where there is no limit.
+    ///
+    /// # Errors
+    /// It may not; the value are the seconds after which it may, at least 1.
+    pub(crate) fn request(&self, peer: IpAddr, now: u64, log: &Log) -> Result<(), u64> {
+        if !self.limits_requests.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let (rate, client) = {
+            let limits = self.client_limits.read().unwrap_or_else(PoisonError::into_inner);
+            (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
+        };
+        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };
+        clients.request(client, rate, now).map_err(|then| {
+            self.applied.note(Rule::ClientRate, peer, log);
+            then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
+        })
+    }
+
+    /// Who is counted; none who is exempt.
+    fn client(&self, limits: &ClientLimits, peer: IpAddr) -> Option<Client> {
+        let peer = peer.to_canonical();
+        (!limits.exempts(peer)).then(|| Client::of(peer, self.ipv6_prefix))
+    }
+}

@@ -1,0 +1,94 @@
+//! The rules that end peers, or refuse what they ask for: their names, and how often each was applied.
+
+use std::net::IpAddr;
+
+use maitred_stats::Counters;
+
+use crate::log::Log;
+
+/// A rule, called as its option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    HeadTimeout,
+    BodyTimeout,
+    SendTimeout,
+    MinRateIn,
+    MinRateOut,
+    ClientConnections,
+    ClientRate,
+}
+
+impl Rule {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::HeadTimeout,
+        Self::BodyTimeout,
+        Self::SendTimeout,
+        Self::MinRateIn,
+        Self::MinRateOut,
+        Self::ClientConnections,
+        Self::ClientRate,
+    ];
+
+    /// As in figures. That of the option, but for the two directions of one.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::SendTimeout => "body-timeout-out",
+            other => other.option(),
+        }
+    }
+
+    fn option(self) -> &'static str {
+        match self {
+            Self::HeadTimeout => "head-timeout",
+            Self::BodyTimeout | Self::SendTimeout => "body-timeout",
+            Self::MinRateIn => "min-rate-in",
+            Self::MinRateOut => "min-rate-out",
+            Self::ClientConnections => "client-connections",
+            Self::ClientRate => "client-rate",
+        }
+    }
+
+    /// What the peer did, and what became of it.
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::HeadTimeout => "a request head was not complete in time; 408 and closed",
+            Self::BodyTimeout => "a request body stood still; 408 and closed",
+            Self::SendTimeout => "nothing was taken of a response; closed",
+            Self::MinRateIn => "a request body came too slowly; 408 and closed",
+            Self::MinRateOut => "a response was taken too slowly; closed",
+            Self::ClientConnections => "too many connections; closed",
+            Self::ClientRate => "too many requests; 429",
+        }
+    }
+}
+
+/// How often each rule was applied.
+#[derive(Default)]
+pub(crate) struct Applied(Counters<{ Rule::ALL.len() }>);
+
+impl Applied {
+    /// A rule is applied to a peer. The line is the same for all connections of an address, so that the log folds them.
+    pub(crate) fn note(&self, rule: Rule, peer: IpAddr, log: &Log) {
+        self.0.add(rule as usize, 1);
+        let peer = peer.to_canonical();
+        log.warn(format_args!("{peer}: {} (--{})", rule.sentence(), rule.option()));
+    }
+
+    /// Names and counts.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Rule::ALL.into_iter().map(|rule| (rule.name(), self.0.total(rule as usize)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_counted_each_by_its_own_name() {
+        for (position, rule) in Rule::ALL.into_iter().enumerate() {
+            assert_eq!(rule as usize, position);
+            assert!(Rule::ALL[..position].iter().all(|other| other.name() != rule.name()), "{rule:?}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Peers that are too slow, too many, or ask too often: which rule ends them, and who is left alone.
+
+mod harness;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use harness::{PATIENCE, Running, connect, get, get_last, read_all, read_response, start, text, wait_until};
+use maitred_http::{ResponseHead, Status};
+use maitred_runtime::Exchange;
+use maitred_server::limits::MinimumRates;
+use maitred_server::{Level, Log, LogTarget, Routes, Settings};
+use tempfile::TempDir;
+
+/// More than the socket buffers of both ends take.
+const LARGE: usize = 20_000_000;
+
+/// A server whose log can be read: it answers with the length of the body, or for `/large` with a large one.
+fn serve(folder: &Path, change: impl FnOnce(&mut Settings)) -> Running {
+    let log = Log::open(Level::Info, LogTarget::Path(folder.join("log")), None).expect("the log opens");
+    let routes = Routes::new().with_application(Arc::new(|exchange: Exchange| {
+        if exchange.request().head.path() == b"/large" {
+            let _ = exchange.respond(ResponseHead::new(Status::OK), vec![b'x'; LARGE]);
+        } else {
+            let length = exchange.request().body.len();
+            text(exchange, format!("{length}"));
+        }
+    }));
+    let mut settings = Settings::new(routes, Arc::new(log));
+    settings.listeners.push("127.0.0.1:0".parse().expect("an address"));
+    change(&mut settings);
+    start(settings)
+}
+
+fn logged(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("log")).expect("a log")
+}
+
+/// How often a rule was applied.
+fn applied(running: &Running, rule: &str) -> u64 {
+    let start = format!("maitred_rules_applied_total{{rule=\"{rule}\"}} ");
+    let metrics = running.server.metrics();
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
+}
+
+fn rates(inward: u64, outward: u64, grace: u64) -> MinimumRates {
+    MinimumRates { inward, outward, grace: Duration::from_millis(grace) }
+}
+
+fn post(length: usize) -> Vec<u8> {
+    format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n").into_bytes()
+}
+
+/// Sends bytes of a body, one each few milliseconds, until something comes back; that, to the end.
+fn drip(stream: &mut TcpStream) -> String {
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+    let (begun, mut first) = (Instant::now(), [0; 64]);
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "it is ended");
+        let _ = stream.write_all(b"x");
+        if let Ok(count) = stream.read(&mut first) {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut all = first[..count].to_vec();
+            // The rest, or the reset that what was sent too late brings.
+            let _ = stream.read_to_end(&mut all);
+            return String::from_utf8_lossy(&all).into_owned();
+        }
+    }
+}
+
+#[test]
+fn a_body_that_drips_is_ended_by_the_minimum_rate_although_it_is_never_silent() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.rates = rates(1_000_000, 0, 200);
+        settings.timeouts.body = PATIENCE;
+    });
+    for _ in 0..2 {
+        let mut stream = connect(running.address);
+        stream.write_all(&post(1_000_000)).unwrap();
+        assert!(drip(&mut stream).starts_with("HTTP/1.1 408 "));
+    }
+    wait_until("it is counted", || applied(&running, "min-rate-in") == 2);
+    assert_eq!(applied(&running, "body-timeout"), 0);
+    let line = " warn 127.0.0.1: a request body came too slowly; 408 and closed (--min-rate-in)\n";
+    wait_until("it is in the log", || logged(folder.path()).contains(line));
+    // The second one is the same for the log.
+    assert_eq!(logged(folder.path()).matches(line).count(), 1);
+}
+
+#[test]
+fn a_body_that_is_as_fast_as_it_has_to_be_is_received_however_long_it_takes() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| settings.limits.rates = rates(1_000, 0, 300));
+    let mut stream = connect(running.address);
+    stream.write_all(&post(200 * 1_000)).unwrap();
+    for _ in 0..200 {
+        stream.write_all(&[b'x'; 1_000]).unwrap();
+        // A slow sender, not a synchronisation: ten times as fast as it has to be.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(read_response(&mut stream).1, b"200000");
+    assert_eq!(applied(&running, "min-rate-in"), 0);
+}
+
+#[test]
+fn the_time_in_which_a_handler_runs_does_not_count_for_the_next_body() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| settings.limits.rates = rates(1_000_000, 0, 300));
+    let mut stream = connect(running.address);
+    // The body of the second one has begun while the answer to the first one, which nobody reads, waits.
+    let begin = [get("/large"), post(10), b"01234".to_vec()].concat();
+    stream.write_all(&begin).unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    // More than the grace: what is waited for is not the body.
+    std::thread::sleep(Duration::from_millis(600));
+    let mut rest = vec![0; LARGE];
+    let mut answer = head.to_vec();
+    while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    stream.read_exact(&mut rest).unwrap();
+    stream.write_all(b"56789").unwrap();
+    assert_eq!(read_response(&mut stream).1, b"10");
+}
+
+#[test]
+fn a_reader_that_is_too_slow_is_ended_and_the_log_says_why() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.rates = rates(0, 1_000_000_000, 200);
+        settings.timeouts.send = PATIENCE;
+    });
+    let mut stream = connect(running.address);
+    stream.write_all(&get("/large")).unwrap();
+    let mut taken = [0; 1000];
+    stream.read_exact(&mut taken).unwrap();
+    let begun = Instant::now();
+    while running.server.snapshot().open > 0 {
+        assert!(begun.elapsed() < PATIENCE, "it is ended");
+        // It takes a little all the time.
+        let _ = stream.read(&mut taken);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(applied(&running, "min-rate-out"), 1);
+    let line = "127.0.0.1: a response was taken too slowly; closed (--min-rate-out)";
+    wait_until("it is in the log", || logged(folder.path()).contains(line));
+}
+
+#[test]
+fn a_reader_whose_system_takes_something_is_not_silent_although_our_socket_takes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.rates = rates(0, 0, 1_000);
+        settings.timeouts.send = Duration::from_millis(600);
+    });
+    let mut stream = connect(running.address);
+    stream.write_all(&get_last("/large")).unwrap();
+    // About 1 MiB a second: it takes longer than the timeout until a third of our send buffer is free, which is when the
+    // kernel says that there is room.
+    let (mut taken, mut buffer) = (0, vec![0; 64 << 10]);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "it goes on");
+        taken += count;
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    taken += read_all(&mut stream).len();
+    assert!(taken > LARGE, "{taken}");
+    assert_eq!(applied(&running, "body-timeout-out"), 0);
+}
+
+#[test]
+fn each_timeout_is_a_rule_with_a_name() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.timeouts.head = Duration::from_millis(100);
+        settings.timeouts.body = Duration::from_millis(100);
+        settings.timeouts.send = Duration::from_millis(100);
+    });
+    let mut head = connect(running.address);
+    head.write_all(b"GET / HT").unwrap();
+    assert!(read_all(&mut head).starts_with("HTTP/1.1 408 "));
+    let mut body = connect(running.address);
+    body.write_all(&post(10)).unwrap();
+    assert!(read_all(&mut body).starts_with("HTTP/1.1 408 "));
+    let mut reader = connect(running.address);
+    reader.write_all(&get("/large")).unwrap();
+    for rule in ["head-timeout", "body-timeout", "body-timeout-out"] {
+        wait_until(rule, || applied(&running, rule) == 1);
+    }
+    wait_until("they are in the log", || logged(folder.path()).matches("(--body-timeout)").count() == 2);
+    assert!(logged(folder.path()).contains("(--head-timeout)"));
+}
+
+#[test]
+fn a_client_has_as_many_connections_as_it_may_and_one_more_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| settings.limits.clients.connections = 2);
+    let mut streams = [connect(running.address), connect(running.address)];
+    for stream in &mut streams {
+        stream.write_all(&get("/")).unwrap();
+        assert_eq!(read_response(stream).1, b"0");
+    }
+    let mut third = connect(running.address);
+    assert_eq!(third.read(&mut [0; 1]).unwrap(), 0, "closed without an answer");
+    assert_eq!(applied(&running, "client-connections"), 1);
+    wait_until("it is in the log", || logged(folder.path()).contains("(--client-connections)"));
+    // One that has ended makes room for another one.
+    let [first, _second] = streams;
+    drop(first);
+    wait_until("it has ended", || running.server.snapshot().open == 1);
+    let mut next = connect(running.address);
+    next.write_all(&get("/")).unwrap();
+    assert_eq!(read_response(&mut next).1, b"0");
+}
+
+#[test]
+fn a_limit_that_is_set_later_counts_the_connections_from_then_on_and_exempt_ones_never() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |_| {});
+    let mut limits = maitred_server::Limits::default();
+    let mut before = connect(running.address);
+    before.write_all(&get("/")).unwrap();
+    read_response(&mut before);
+    limits.clients.connections = 1;
+    running.server.set_peer_limits(&limits);
+    let mut counted = connect(running.address);
+    counted.write_all(&get("/")).unwrap();
+    read_response(&mut counted);
+    // The end of one that was not counted frees nothing.
+    drop(before);
+    wait_until("it has ended", || running.server.snapshot().open == 1);
+    assert_eq!(connect(running.address).read(&mut [0; 1]).unwrap(), 0);
+    limits.clients.exempt = vec!["127.0.0.0/8".parse().unwrap()];
+    running.server.set_peer_limits(&limits);
+    let mut exempt = connect(running.address);
+    exempt.write_all(&get("/")).unwrap();
+    assert_eq!(read_response(&mut exempt).1, b"0");
+}
+
+#[test]
+fn requests_beyond_the_rate_are_told_when_to_come_again_and_keep_their_connection() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        // One in a hundred seconds: no test takes as long.
+        settings.limits.clients.rate = 10;
+        settings.limits.clients.burst = 3;
+    });
+    let mut stream = connect(running.address);
+    // Pipelined, so that they are answered in one turn.
+    stream.write_all(&get("/").repeat(5)).unwrap();
+    let heads: Vec<String> = (0..5).map(|_| read_response(&mut stream).0).collect();
+    assert!(heads[..3].iter().all(|head| head.starts_with("HTTP/1.1 200 ")), "{heads:?}");
+    for head in &heads[3..] {
+        assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
+        let seconds = head.lines().find_map(|line| line.strip_prefix("Retry-After: ")).expect("when");
+        assert!((90..=100).contains(&seconds.parse::<u64>().unwrap()), "{seconds}");
+    }
+    // Of one with a body nothing is received.
+    let mut upload = connect(running.address);
+    upload.write_all(&post(1_000_000_000)).unwrap();
+    let (head, _) = read_response(&mut upload);
+    assert!(head.starts_with("HTTP/1.1 429 ") && head.contains("Connection: close\r\n"), "{head}");
+    assert_eq!(applied(&running, "client-rate"), 3);
+    wait_until("it is in the log", || logged(folder.path()).contains("too many requests; 429 (--client-rate)"));
+}
+
+#[test]
+fn one_request_with_a_body_counts_once() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.clients.rate = 10;
+        settings.limits.clients.burst = 2;
+    });
+    let mut stream = connect(running.address);
+    for _ in 0..2 {
+        stream.write_all(&[post(3), b"abc".to_vec()].concat()).unwrap();
+        assert_eq!(read_response(&mut stream).1, b"3");
+    }
+    stream.write_all(&get("/")).unwrap();
+    assert!(read_response(&mut stream).0.starts_with("HTTP/1.1 429 "));
+}
