@@ -83,7 +83,8 @@ pub(crate) const RATES: &str = "requests a second from 0 (off) to 1000000, fract
 
 /// Requests a second, as requests in a thousand seconds.
 pub(crate) fn rate(text: &str) -> Result<u64, BadValue> {
-    let bad = || BadValue::new(format!("'{text}' is not a number of {RATES}"), "give one, for example 10 or 0.5");
+    let bad =
+        || BadValue::new(format!("'{text}' is not a number of {RATES}"), "give one, for example 10 or 0.5");
     let number: f64 = text.parse().ok().filter(|number| (0.0..=MAX_RATE).contains(number)).ok_or_else(bad)?;
     let thousandths = (number * 1000.0).round();
     // Less than a thousandth would switch it off.
@@ -133,7 +134,9 @@ mod tests {
 
     #[test]
     fn rates_have_fractions_and_hold_their_range() {
-        for (text, thousandths) in [("0", 0), ("10", 10_000), ("0.5", 500), ("0.001", 1), ("1000000", 1_000_000_000)] {
+        for (text, thousandths) in
+            [("0", 0), ("10", 10_000), ("0.5", 500), ("0.001", 1), ("1000000", 1_000_000_000)]
+        {
             assert_eq!(rate(text), Ok(thousandths), "{text}");
             assert_eq!(rate(&show_rate(thousandths)), Ok(thousandths), "{text}");
         }
@@ -145,7 +148,10 @@ mod tests {
     #[test]
     fn lists_are_one_text_or_several_and_may_be_empty() {
         let all = networks(&owned(&["10.0.0.0/8, ::1", "192.0.2.7"])).expect("three");
-        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.0/8", "::1", "192.0.2.7"]);
+        assert_eq!(
+            all.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["10.0.0.0/8", "::1", "192.0.2.7"]
+        );
         assert_eq!(networks(&owned(&["none"])), Ok(Vec::new()));
         assert!(networks(&owned(&["none", "::1"])).is_err());
         assert!(networks(&owned(&[""])).is_err());
@@ -155,7 +161,10 @@ mod tests {
     fn routes_are_patterns_with_bytes() {
         let routes = routes(&owned(&["/video/*=10m,*.iso=1500"])).expect("two");
         assert_eq!(routes.iter().map(show_route).collect::<Vec<_>>(), ["/video/*=10m", "*.iso=1500"]);
-        assert_eq!(route("/video").expect_err("no bytes").remedy, "write PATH=BYTES, for example /video/*=10m");
+        assert_eq!(
+            route("/video").expect_err("no bytes").remedy,
+            "write PATH=BYTES, for example /video/*=10m"
+        );
         assert!(route("video=1m").expect_err("no path").remedy.contains("did you mean '/video'?"));
         assert!(route("/video=fast").is_err());
     }

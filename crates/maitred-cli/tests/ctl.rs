@@ -188,6 +188,33 @@ fn every_setting_refuses_what_it_does_not_take_and_nothing_has_changed() {
 }
 
 #[test]
+fn limits_on_peers_are_changed_and_hold_at_once() {
+    let (folder, mut serving) = serving(&[]);
+    let set = |name, value| {
+        let (code, _, error) = ctl(&folder, &["set", name, value]);
+        assert_eq!(code, 0, "{error}");
+    };
+    set("route-bandwidth", "/a/*=1m,*.iso=10k");
+    serving.wait_for("info control: route-bandwidth [] -> [\"/a/*=1m\", \"*.iso=10k\"]");
+    set("route-bandwidth", "none");
+    set("client-exempt", "10.0.0.0/8");
+    set("client-exempt", "none");
+    set("client-burst", "1");
+    set("client-rate", "0.01");
+    assert_eq!(json(&folder, &["status"])["changed"][0]["name"], "client-rate");
+    get(&serving, "/");
+    let mut client = serving.connect();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("\r\nRetry-After: "), "{answer}");
+    assert_eq!(json(&folder, &["stats"])["rules"]["client-rate"], 1);
+    serving.signal("HUP");
+    serving.wait_for("info client-rate 0.01 -> 0");
+    assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
+}
+
+#[test]
 fn rules_are_added_and_removed() {
     let (folder, mut serving) = serving(&[]);
     ctl(&folder, &["map", "add", "reports,method=POST,path=/jobs/*"]);

@@ -272,7 +272,9 @@ fn requests_beyond_the_rate_are_told_when_to_come_again_and_keep_their_connectio
     let (head, _) = read_response(&mut upload);
     assert!(head.starts_with("HTTP/1.1 429 ") && head.contains("Connection: close\r\n"), "{head}");
     assert_eq!(applied(&running, "client-rate"), 3);
-    wait_until("it is in the log", || logged(folder.path()).contains("too many requests; 429 (--client-rate)"));
+    wait_until("it is in the log", || {
+        logged(folder.path()).contains("too many requests; 429 (--client-rate)")
+    });
 }
 
 #[test]

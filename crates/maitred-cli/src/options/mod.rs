@@ -339,7 +339,9 @@ impl Definition {
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
             Kind::Rate(_) => limit_values::RATES.to_owned(),
-            Kind::Networks(_) => "none, or addresses and networks, separated by commas or as a list".to_owned(),
+            Kind::Networks(_) => {
+                "none, or addresses and networks, separated by commas or as a list".to_owned()
+            }
             Kind::Routes(_) => "none, or PATH=BYTES, separated by commas or as a list".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => {

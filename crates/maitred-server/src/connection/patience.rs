@@ -70,9 +70,9 @@ impl Connection {
         let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
         let sent = writer.sent();
         let socket = &self.socket;
-        let patience = writer.patience.get_or_insert_with(|| {
-            Patience::begin(minimum, now, sent.wrapping_sub(socket.unacknowledged()))
-        });
+        let patience = writer
+            .patience
+            .get_or_insert_with(|| Patience::begin(minimum, now, sent.wrapping_sub(socket.unacknowledged())));
         patience.touch(now);
         self.deadline = patience.due(minimum, timeout);
         self.arm(group, token);

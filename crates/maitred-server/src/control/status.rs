@@ -96,7 +96,10 @@ pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
 /// How often each rule was applied to a peer.
 fn rules_applied(asking: &Asking<'_>) -> Value {
     let totals = asking.server.first().site.guard.applied.totals();
-    totals.map(|(name, count)| (name.to_owned(), Value::from(count))).collect::<serde_json::Map<_, _>>().into()
+    totals
+        .map(|(name, count)| (name.to_owned(), Value::from(count)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn of_route(routes: &[(String, Leaf)], route: &str) -> Answer {

@@ -39,7 +39,8 @@ impl Group {
                 Value::Counter(self.groups.all().map(|group| group.scheduler.migrations()).sum()),
             ),
         ];
-        let rules: Vec<_> = self.site.guard.applied.totals().map(|(name, count)| ([("rule", name)], count)).collect();
+        let rules: Vec<_> =
+            self.site.guard.applied.totals().map(|(name, count)| ([("rule", name)], count)).collect();
         metrics.extend(rules.iter().map(|(labels, count)| Metric {
             name: "maitred_rules_applied_total",
             help: "Connections ended and requests refused because of a limit on peers.",

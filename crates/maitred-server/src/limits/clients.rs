@@ -202,7 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_client_takes_the_place_of_the_one_that_was_harmless_for_longest_and_never_that_of_a_connection() {
+    fn a_new_client_takes_the_place_of_the_one_that_was_harmless_for_longest_and_never_that_of_a_connection()
+    {
         let clients = Clients::with_sets(1);
         let rate = Rate::of_requests(1_000, 1);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
