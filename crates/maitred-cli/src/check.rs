@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use maitred_server::DEFAULT_POOL;
 
+use crate::filters;
 use crate::options::{self, Definition, Kind};
 use crate::pools::{self, NamedPool};
 use crate::sources::{Loaded, Source};
@@ -34,6 +35,11 @@ pub(crate) fn report(loaded: &Loaded) -> String {
     }
     for pool in &loaded.config.pools {
         lines.extend(table(loaded, &pool.name, Some(pool)));
+    }
+    for (position, filter) in loaded.config.filters.iter().enumerate() {
+        let source = loaded.origins.of_filter(position).clone();
+        lines.extend([(String::new(), None), ("[[filter]]".to_owned(), Some(source))]);
+        lines.extend(filters::show(filter).into_iter().map(|line| (line, None)));
     }
     let lengths = lines.iter().filter(|(_, source)| source.is_some()).map(|(line, _)| line.chars().count());
     let width = lengths.filter(|length| *length <= MAX_ALIGNED).max().unwrap_or(0);

@@ -8,6 +8,7 @@ use maitred_server::access_log::{Format, Mask};
 use maitred_server::{Period, PoolRule};
 
 use crate::env_file;
+use crate::filters::{self, FilterConfig};
 use crate::host::Interface;
 use crate::limits::LimitConfig;
 use crate::logs::{self, LogPlace};
@@ -31,6 +32,8 @@ pub struct Config {
     pub pools: Vec<NamedPool>,
     /// Which requests are whose; of two equal rules the later one decides.
     pub rules: Vec<PoolRule>,
+    /// What requests meet before they are answered; of two for the same requests the later one decides.
+    pub filters: Vec<FilterConfig>,
     /// From 1 to `max_threads` of the default pool; as many as fit the processors without it.
     pub poll_groups: Option<usize>,
     /// Folders of static files, without the one given as application.
@@ -120,6 +123,7 @@ impl Default for Config {
             pool: PoolConfig::EMPTY,
             pools: Vec::new(),
             rules: Vec::new(),
+            filters: Vec::new(),
             poll_groups: None,
             mounts: Vec::new(),
             listing: false,
@@ -234,6 +238,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
     }
     logs::check(config, origins)?;
+    filters::rules(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
     if *origins.of("spool") != Source::Default {
         check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;

@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod ctl;
 mod env_file;
+mod filters;
 mod holder;
 mod host;
 mod lifetime;
@@ -16,6 +17,7 @@ mod limits;
 mod logs;
 mod operator;
 mod options;
+mod passwd;
 mod pools;
 mod problem;
 mod reference;
@@ -29,6 +31,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub use config::Config;
+pub use filters::{BasicAuthConfig, FilterConfig};
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal,
 };
@@ -37,7 +40,7 @@ pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};
 
-use sources::command_line::{Command, REPORT};
+use sources::command_line::{Command, PASSWD, REPORT};
 use sources::{Inputs, Loaded};
 
 /// The first word of a command line that asks a running server.
@@ -63,6 +66,9 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
             }
             if word == CTL {
                 return Ok(ctl::main(rest));
+            }
+            if word == PASSWD {
+                return passwd::passwd(rest).map(|text| print(&text));
             }
         }
         let loaded = sources::load(&inputs)?;

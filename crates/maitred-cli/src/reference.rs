@@ -35,6 +35,7 @@ Usage: maitred [check] [APPLICATION] [OPTIONS]
   maitred folder/            the static files of a folder
   maitred check ...          print the merged configuration and where each value came from
   maitred report LOG...      tell from access logs where the time went (report --help)
+  maitred passwd FILE USER   write the password of a user for basic authentication (passwd --help)
   maitred ctl ...            ask and change a running server; 'maitred ctl' lists what
 ";
 
@@ -148,7 +149,8 @@ and lists are replaced whole, never joined:
 5. the command line, `--name VALUE` or `--name=VALUE`; of an option given twice the last one counts,
    repeatable ones are collected.
 
-A pool of threads, `[pool.NAME]`, is merged key by key; its rules are a list. See [threads](threads.md).
+A pool of threads, `[pool.NAME]`, is merged key by key; its rules are a list. See [threads](threads.md). Filters,
+`[[filter]]`, stand in files only, and those of all files count. See [filters](filters.md).
 
 `maitred check`, with the same arguments, prints the merged configuration and where each value came from. `maitred report` reads
 [access logs](logs.md#reports).

@@ -1,12 +1,14 @@
 //! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
 //!
-//! Limits of pools, rules and limits on peers hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
+//! Limits of pools, rules, filters and limits on peers hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
+use maitred_server::filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server};
 
 use crate::config::{self, Config};
+use crate::filters;
 use crate::options::{self, Definition, Kind};
 use crate::pools::{self, NamedPool, PoolConfig};
 use crate::problem::Problem;
@@ -35,6 +37,8 @@ struct Plan {
     lines: Vec<String>,
     limits: Vec<(String, PoolLimits)>,
     rules: Option<Vec<PoolRule>>,
+    /// How many there are, and what they do.
+    filters: Option<Vec<FilterRule>>,
     /// What is measured of requests, and whether the log says how they got their threads.
     insight: Option<(Insight, bool)>,
     /// What limits peers.
@@ -59,7 +63,12 @@ impl Reload {
         for warning in &loaded.warnings {
             log.warn(format_args!("{warning}"));
         }
-        let (plan, next) = self.plan(&loaded.config);
+        let (mut plan, mut next) = self.plan(&loaded.config);
+        if let Err(problem) = self.plan_filters(&loaded, &mut plan, &mut next) {
+            log.error(format_args!("SIGHUP: the filters are not valid, they have not changed: {problem}"));
+        }
+        // Files of users hold at once, also where the filters are as they were.
+        server.reread_users();
         if let Err(error) = plan.apply(server) {
             log.error(format_args!("internal error, please report it: {error}"));
         }
@@ -104,6 +113,18 @@ impl Reload {
             config::check(config, origins)?;
         }
         Ok(loaded)
+    }
+
+    /// The same for filters, whose files are read.
+    fn plan_filters(&self, loaded: &Loaded, plan: &mut Plan, next: &mut Config) -> Result<(), Problem> {
+        let wanted = &loaded.config.filters;
+        if *wanted == self.running.filters {
+            return Ok(());
+        }
+        plan.filters = Some(filters::rules(&loaded.config, &loaded.origins)?);
+        plan.lines.push(format!("filters: {} in the place of {}", wanted.len(), self.running.filters.len()));
+        next.filters.clone_from(wanted);
+        Ok(())
     }
 
     /// Compares `wanted` with what holds: what is to be done, and what holds then.
@@ -168,6 +189,11 @@ impl Plan {
         }
         if let Some(peers) = &self.peers {
             server.set_peer_limits(peers);
+        }
+        if let Some(filters) = &self.filters
+            && let Err(error) = server.set_filters(filters.clone())
+        {
+            server.log().error(format_args!("the filters have not changed: {error}"));
         }
         self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
     }

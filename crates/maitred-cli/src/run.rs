@@ -15,6 +15,7 @@ use maitred_server::{Insight, ListenerSettings, Log, Routes, Server, Settings, S
 
 use crate::config::{self, Checked, Config, Target};
 use crate::control;
+use crate::filters;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
 use crate::lifetime::{self, Asked, Drain};
 use crate::logs;
@@ -258,6 +259,7 @@ fn settings(
     settings.metrics_path = config.metrics_path.clone();
     settings.insight = insight(config);
     pools::apply(config, &mut settings);
+    settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();

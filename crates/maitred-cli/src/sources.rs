@@ -1,9 +1,11 @@
 //! Where values come from, and how they are merged: default < file < drop-in files < environment
-//! < command line. A later value replaces an earlier one, key by key also in named pools; lists are replaced whole.
+//! < command line. A later value replaces an earlier one, key by key also in named pools; lists are replaced whole, and
+//! filters are collected.
 
 pub(crate) mod command_line;
 pub(crate) mod environment;
 pub(crate) mod file;
+mod filter_table;
 mod pool_table;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use maitred_server::DEFAULT_POOL;
 
 use crate::config::Config;
+use crate::filters;
 use crate::options::{self, Definition, Kind};
 use crate::pools;
 use crate::problem::{Problem, nearest};
@@ -91,6 +94,8 @@ pub(crate) struct Origins {
     pools: BTreeMap<String, PoolOrigin>,
     /// Those of the rules of the configuration, in the same order.
     pub(crate) rules: Vec<Source>,
+    /// Those of its filters, likewise.
+    pub(crate) filters: Vec<Source>,
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +167,11 @@ impl Origins {
         self.rules.get(position).unwrap_or(&Source::Default)
     }
 
+    /// The source of the filter at this position of the configuration.
+    pub(crate) fn of_filter(&self, position: usize) -> &Source {
+        self.filters.get(position).unwrap_or(&Source::Default)
+    }
+
     /// How an error names a pool.
     pub(crate) fn place_of_pool(&self, pool: &str) -> String {
         self.naming(pool).place_in_pool(pool, None)
@@ -217,6 +227,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         part.note_renamed(&mut renamed);
         part.merge(&mut loaded.config, &mut loaded.origins)?;
     }
+    (loaded.config.filters, loaded.origins.filters) = files.filters.into_iter().unzip();
     for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
         let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
@@ -232,6 +243,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     }
     loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
+    loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)
 }
 

@@ -48,6 +48,9 @@ pub struct RequestHead {
     pub authority: Span,
     /// The path with its query (`/a/b?q=1`), or `*`, or the authority of a CONNECT, in `fields`.
     pub path_and_query: Span,
+    /// The user that the server itself has authenticated, in `fields`; empty when there is none. Nothing that a peer
+    /// sends becomes one without that.
+    pub user: Span,
 }
 
 impl Default for RequestHead {
@@ -60,6 +63,7 @@ impl Default for RequestHead {
             target: Span::default(),
             authority: Span::default(),
             path_and_query: Span::default(),
+            user: Span::default(),
         }
     }
 }
@@ -73,6 +77,7 @@ impl RequestHead {
         self.target = Span::default();
         self.authority = Span::default();
         self.path_and_query = Span::default();
+        self.user = Span::default();
     }
 
     /// The request target as sent.
@@ -88,6 +93,11 @@ impl RequestHead {
     /// The path with its query as sent, or `*`, or the authority of a CONNECT.
     pub fn path_and_query(&self) -> &[u8] {
         self.fields.bytes(self.path_and_query)
+    }
+
+    /// The name of the user that the server itself has authenticated; empty when there is none.
+    pub fn user(&self) -> &[u8] {
+        self.fields.bytes(self.user)
     }
 
     /// The path as sent, still percent-encoded, without the query.
@@ -161,6 +171,7 @@ mod tests {
         let mut head = head(b"/secret?token=1");
         head.method = Method::Post;
         head.body = BodyLength::Fixed(9);
+        head.user = head.fields.adopt(b"somebody").unwrap_or_default();
         let memory = head.fields.memory();
         head.clear();
         assert_eq!(
@@ -170,6 +181,6 @@ mod tests {
         assert_eq!(head.fields.memory(), memory);
         // A span that was kept from before shows nothing of what comes next.
         head.fields.push("Cookie", "private");
-        assert!(head.target().is_empty() && head.authority().is_empty());
+        assert!(head.target().is_empty() && head.authority().is_empty() && head.user().is_empty());
     }
 }

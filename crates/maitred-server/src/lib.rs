@@ -31,6 +31,7 @@ pub mod access_log;
 mod connection;
 pub mod control;
 mod dispatch;
+pub mod filters;
 mod group;
 mod groups;
 mod ids;

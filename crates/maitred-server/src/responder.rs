@@ -14,6 +14,7 @@ use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
 use crate::dispatch::Trace;
+use crate::filters::Passed;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::ids::RequestId;
@@ -53,6 +54,8 @@ pub(crate) struct Responder {
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
+    /// The filters that the request has met.
+    passed: Option<Box<Passed>>,
     /// The request's body is still on its way.
     live: bool,
     /// Whether the time of the request is over, where there is a limit.
@@ -88,6 +91,7 @@ impl Responder {
             status: Status::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             surplus_reported: false,
+            passed: None,
             live: false,
             timed: None,
             interrupts: false,
@@ -98,6 +102,11 @@ impl Responder {
     pub(crate) fn set_timed(&mut self, timed: Option<Timed>, interrupts: bool) {
         self.interrupts = interrupts && timed.is_some();
         self.timed = timed;
+    }
+
+    /// What the request has met before it came here.
+    pub(crate) fn set_passed(&mut self, passed: Option<Box<Passed>>) {
+        self.passed = passed;
     }
 
     /// The request's body is read by the handler.
@@ -226,6 +235,8 @@ impl Respond for Responder {
         if ends || self.group.is_draining() {
             self.sender.close_after();
         }
+        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
+        let head = changed.as_ref().unwrap_or(head);
         let site = &self.group.site;
         site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {

@@ -9,9 +9,11 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
+use crate::filters::Passed;
 use crate::ids::next_number;
 use crate::limits::minimum::Patience;
 use crate::record::Record;
+use crate::site::Site;
 use crate::writer::Writer;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
@@ -138,6 +140,8 @@ pub(crate) struct Incoming {
     pub(crate) request: Box<Request>,
     /// Where the body goes.
     pub(crate) keeping: Keeping,
+    /// The filters that it has met.
+    pub(crate) passed: Option<Box<Passed>>,
     /// The head is complete, and this is what it said.
     pub(crate) facts: Option<HeadFacts>,
     /// When its first byte was read, in monotonic nanoseconds.
@@ -175,12 +179,34 @@ impl Incoming {
         incoming
     }
 
+    /// Whether its head waits in the filters.
+    pub(crate) fn is_filtering(&self) -> bool {
+        self.passed.as_ref().is_some_and(|passed| passed.is_checking())
+    }
+
+    /// The longest body it may have, in bytes.
+    pub(crate) fn max_body(&self, site: &Site) -> u64 {
+        self.passed.as_ref().and_then(|passed| passed.max_body()).unwrap_or(site.max_body)
+    }
+
+    /// Why it is refused when its body is longer.
+    pub(crate) fn too_large(&self) -> &'static str {
+        match self.passed.as_ref().filter(|passed| passed.max_body().is_some()) {
+            None => "the request body is larger than the limit (--max-body)",
+            Some(passed) => {
+                passed.note_too_long();
+                "the request body is larger than the limit (max-body of a filter)"
+            }
+        }
+    }
+
     /// Keeps the memory of `incoming` for the next request.
     pub(crate) fn give_back(mut incoming: Box<Self>) {
         if !clear(&mut incoming.request) {
             return;
         }
         incoming.keeping = Keeping::Memory;
+        incoming.passed = None;
         incoming.facts = None;
         (incoming.received, incoming.patience) = (0, None);
         SPARE.with_borrow_mut(|spare| {

@@ -14,6 +14,7 @@ use maitred_stats::exposition::Format;
 use crate::access_log;
 use crate::control::roster::Role;
 use crate::dispatch::{Scheduler, run_driver};
+use crate::filters::{FilterRule, Filters};
 use crate::group::Group;
 use crate::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
@@ -129,8 +130,10 @@ impl Server {
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
         let guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
         let spooler = settings.routes.has_application().then(|| Spooler::start(open)).transpose()?;
+        let filters = Filters::new(settings.filters, settings.native_filters, &settings.log)?;
         let site = Arc::new(Site {
             routes: settings.routes,
+            filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
             limits: Limits::default(),
@@ -305,6 +308,20 @@ impl Server {
         self.first().pool_map().rules().cloned().collect()
     }
 
+    /// Has requests meet these filters from now on, besides those of the program's own. What is counted of them begins anew.
+    ///
+    /// # Errors
+    /// The system has no thread to check passwords; nothing has changed.
+    pub fn set_filters(&self, rules: Vec<FilterRule>) -> io::Result<()> {
+        self.first().site.filters.set_rules(rules)
+    }
+
+    /// Reads the files of users again that have changed, and says so in the log. They are looked at every two seconds anyway
+    /// while somebody asks.
+    pub fn reread_users(&self) {
+        self.first().site.filters.look_at_users();
+    }
+
     /// All figures as text in the Prometheus exposition format.
     pub fn metrics(&self) -> String {
         self.first().metrics(Format::Prometheus)
@@ -333,6 +350,7 @@ impl Drop for Server {
         if let Some(spooler) = &self.first().site.spooler {
             spooler.end();
         }
+        self.first().site.filters.end();
     }
 }
 

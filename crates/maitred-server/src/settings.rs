@@ -9,6 +9,7 @@ use std::time::Duration;
 use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
+use crate::filters::{Filter, FilterRule};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::pool_map::{HeaderPattern, Network, PathPattern};
@@ -30,6 +31,10 @@ pub struct Settings {
     pub poll_groups: usize,
     /// What answers which path.
     pub routes: Routes,
+    /// What requests meet before that, and their responses behind it.
+    pub filters: Vec<FilterRule>,
+    /// Filters of the program's own, in this order at each place.
+    pub native_filters: Vec<Arc<dyn Filter>>,
     /// Who makes application threads.
     pub threads: Arc<dyn ThreadHost>,
     /// How long anything may take.
@@ -85,6 +90,8 @@ impl Settings {
             rules: Vec::new(),
             poll_groups: 0,
             routes,
+            filters: Vec::new(),
+            native_filters: Vec::new(),
             threads: Arc::new(NativeThreads),
             timeouts: Timeouts::default(),
             limits: Limits::default(),

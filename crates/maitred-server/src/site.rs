@@ -6,6 +6,7 @@ use maitred_h1::Limits;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
+use crate::filters::Filters;
 use crate::insight::Insight as Figures;
 use crate::limits::Guard;
 use crate::log::Log;
@@ -18,6 +19,8 @@ use crate::spool::Spooler;
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
     pub(crate) routes: Routes,
+    /// What requests meet before that.
+    pub(crate) filters: Filters,
     /// Answered by the engine, before any route.
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
@@ -97,6 +100,7 @@ impl Site {
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);
         }
+        self.filters.trace(&outcome);
         record.recycle();
     }
 

@@ -11,6 +11,8 @@ pub struct Times {
     pub begun: u64,
     /// That thread had the interpreter, where the language has one for all threads.
     pub gated: u64,
+    /// The filters began: before a thread had it, and perhaps while its body was still on its way.
+    pub filtering: u64,
     /// The filters were done.
     pub filtered: u64,
     /// The response was complete.
@@ -28,7 +30,7 @@ pub enum Span {
     Queue,
     /// For the interpreter.
     Gate,
-    /// In filters.
+    /// In filters; what of that was within another span is not counted there.
     Filter,
     /// In the handler, until its response was complete.
     Run,
@@ -76,13 +78,24 @@ impl Times {
     /// A station that was not passed takes no time, and none of them goes back.
     #[must_use]
     pub fn spans(&self) -> Spans {
-        let stations = [self.complete, self.begun, self.gated, self.filtered, self.done, self.written];
+        let ends = [
+            (Span::Accept, self.complete),
+            (Span::Queue, self.begun),
+            (Span::Gate, self.gated),
+            (Span::Run, self.done),
+            (Span::Write, self.written),
+        ];
+        let mut spans = Spans::default();
         let mut last = self.arrived;
-        Spans(stations.map(|station| {
-            let span = station.saturating_sub(last);
-            last = last.max(station);
-            span
-        }))
+        for (span, end) in ends {
+            let end = end.max(last);
+            // Zero for nearly all: filters take time in one of the spans, in two at most.
+            let filtered = self.filtered.min(end).saturating_sub(self.filtering.max(last));
+            spans.0[span as usize] = end - last - filtered;
+            spans.0[Span::Filter as usize] += filtered;
+            last = end;
+        }
+        spans
     }
 }
 
@@ -97,6 +110,7 @@ mod tests {
             complete: 110,
             begun: 130,
             gated: 131,
+            filtering: 131,
             filtered: 140,
             done: 200,
             written: 250,
@@ -110,6 +124,22 @@ mod tests {
     fn a_station_that_was_not_passed_takes_no_time() {
         let times = Times { arrived: 100, begun: 130, done: 120, written: 150, ..Times::default() };
         assert_eq!(times.spans(), Spans([0, 30, 0, 0, 0, 20]));
+    }
+
+    #[test]
+    fn time_in_filters_is_that_of_no_other_span_wherever_it_was() {
+        let times =
+            Times { arrived: 100, complete: 110, begun: 150, done: 160, written: 160, ..Times::default() };
+        let spans = |filtering, filtered| Times { filtering, filtered, ..times }.spans();
+        assert_eq!(spans(0, 0), Spans([10, 40, 0, 0, 10, 0]));
+        assert_eq!(spans(111, 141), Spans([10, 10, 0, 30, 10, 0]), "after the request was complete");
+        assert_eq!(spans(102, 108), Spans([4, 40, 0, 6, 10, 0]), "while its body came");
+        assert_eq!(spans(105, 115), Spans([5, 35, 0, 10, 10, 0]), "both");
+        assert_eq!(spans(150, 160), Spans([10, 40, 0, 10, 0, 0]), "nothing but filters answered");
+        assert_eq!(spans(120, 0), Spans([10, 40, 0, 0, 10, 0]), "it ended in them");
+        for (filtering, filtered) in [(0, 0), (90, 170), (111, 141), (105, 155), (120, 0), (0, 130)] {
+            assert_eq!(spans(filtering, filtered).total(), 60, "{filtering} {filtered}");
+        }
     }
 
     #[test]

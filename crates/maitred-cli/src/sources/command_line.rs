@@ -28,6 +28,9 @@ const COMMANDS: &[(&str, Command)] = &[("check", Command::Check), ("reference", 
 /// The command that reads access logs, and has arguments of its own.
 pub(crate) const REPORT: &str = "report";
 
+/// The command that writes files of users, likewise.
+pub(crate) const PASSWD: &str = "passwd";
+
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
@@ -158,5 +161,5 @@ impl CommandLine {
 
 /// The command that `word` may have been meant for.
 pub(crate) fn meant_command(word: &str) -> Option<&'static str> {
-    nearest(word, COMMANDS.iter().map(|(word, _)| *word).chain([REPORT]))
+    nearest(word, COMMANDS.iter().map(|(word, _)| *word).chain([REPORT, PASSWD]))
 }

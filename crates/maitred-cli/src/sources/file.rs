@@ -8,11 +8,13 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::filters::FilterConfig;
 use crate::options::renamed::{self, Found, Used};
 use crate::options::{self, Definition, Kind};
 use crate::pools::PoolPart;
-use crate::problem::Problem;
+use crate::problem::{Problem, nearest};
 
+use super::filter_table::{self, FILTER};
 use super::{Assignment, Source, pool_table, suggest};
 
 /// The file that is read when none is named.
@@ -28,6 +30,8 @@ pub(crate) struct Files {
     pub(crate) renamed: Used,
     /// What they say of named pools, in order.
     pub(crate) pools: Vec<PoolPart>,
+    /// Their filters, in order.
+    pub(crate) filters: Vec<(FilterConfig, Source)>,
 }
 
 /// Reads the files below `folder`. A `named` file (who named it, and its path) must exist;
@@ -97,6 +101,10 @@ impl Files {
         })?;
         for (key, value) in in_order(table.get_ref()) {
             let at = key.span().start;
+            if key.get_ref() == FILTER {
+                self.filters.extend(filter_table::filters(&reading, value)?);
+                continue;
+            }
             let (definition, renamed) = find(&reading, at, key.get_ref())?;
             self.renamed.add(reading.at(at), renamed);
             if matches!(definition.kind, Kind::Pools) {
@@ -151,7 +159,10 @@ pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b 
 fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
     renamed::find(key, known).ok_or_else(|| {
-        let remedy = suggest(key, |known| known.is_in_file().then(|| known.name.to_owned()));
+        let remedy = match nearest(key, [FILTER]) {
+            Some(_) => "did you mean '[[filter]]'?".to_owned(),
+            None => suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
+        };
         Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
     })
 }

@@ -104,7 +104,7 @@ impl ScopeBuilder {
         dict.set_item(intern!(py, "client"), (text::address(py, peer.ip())?, peer.port()))?;
         let (headers, is_websocket) = self.headers(py, request)?;
         dict.set_item(intern!(py, "headers"), headers)?;
-        dict.set_item(intern!(py, "extensions"), PyDict::new(py))?;
+        dict.set_item(intern!(py, "extensions"), extensions(py, head)?)?;
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
         }
@@ -161,6 +161,18 @@ impl ScopeBuilder {
         }
         Ok((list.finish(), upgrade && asks_for_upgrade(head)))
     }
+}
+
+/// Whom the engine has asked for a password.
+fn extensions<'py>(py: Python<'py>, head: &RequestHead) -> PyResult<Bound<'py, PyDict>> {
+    let extensions = PyDict::new(py);
+    if !head.user().is_empty() {
+        let user = PyDict::new(py);
+        user.set_item(intern!(py, "name"), utf8(py, head.user())?)?;
+        user.set_item(intern!(py, "auth_type"), intern!(py, "Basic"))?;
+        extensions.set_item(intern!(py, "maitred.user"), user)?;
+    }
+    Ok(extensions)
 }
 
 /// RFC 9110 §7.8: without `Connection: upgrade` the field means nothing.

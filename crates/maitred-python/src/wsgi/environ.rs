@@ -84,6 +84,7 @@ impl EnvironBuilder {
             set_peer(&environ, request.endpoint.peer, seen)?;
             self.set_fields(&environ, &request.head, &mut seen.values)
         })?;
+        set_user(&environ, &request.head)?;
         let body = &request.body;
         if let Some(length) = body.length()
             && (!body.is_empty() || request.head.body != BodyLength::Empty)
@@ -216,6 +217,16 @@ fn set_origin(environ: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     environ.set_item(intern!(py, "wsgi.url_scheme"), scheme)
 }
 
+/// Whom the engine has asked for a password (RFC 3875 §4.1.1, §4.1.11); nothing else becomes these keys.
+fn set_user(environ: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
+    let py = environ.py();
+    if head.user().is_empty() {
+        return Ok(());
+    }
+    environ.set_item(intern!(py, "REMOTE_USER"), from_latin1(py, head.user())?)?;
+    environ.set_item(intern!(py, "AUTH_TYPE"), intern!(py, "Basic"))
+}
+
 fn set_request_line(environ: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
     let py = environ.py();
     let method = match &head.method {
@@ -252,8 +263,8 @@ fn path_info<'py>(target: &Bound<'py, PyString>, head: &RequestHead) -> PyResult
         target::percent_decode(path, &mut decoded);
         return from_latin1(py, &decoded);
     }
-    // One object serves both where the target is nothing but the path.
-    if path.len() == head.target().len() { Ok(target.clone()) } else { from_latin1(py, path) }
+    // One object serves both where the target is nothing but the path, and no filter has given it another one.
+    if std::ptr::eq(path, head.target()) { Ok(target.clone()) } else { from_latin1(py, path) }
 }
 
 /// Sets a key that is not there; otherwise changes nothing and returns the value that is.

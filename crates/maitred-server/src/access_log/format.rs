@@ -10,24 +10,25 @@ use maitred_stats::Span;
 const NAMED: &[(&str, &str)] = &[
     (
         "default",
-        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
+        "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
          \"$http_user_agent\" $total$ended_mark",
     ),
-    ("common", "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent"),
+    ("common", "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent"),
     (
         "combined",
-        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"",
+        "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
+         \"$http_user_agent\"",
     ),
     (
         "times",
-        "$remote_addr - - [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
+        "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
          \"$http_user_agent\" id=$request_id pool=$pool listener=$listener route=\"$route\" ended=$ended start=$start \
          accept=$accept queue=$queue gate=$gate filter=$filter run=$run write=$write total=$total",
     ),
     (
         "json",
         "{\"start\":$start,\"time\":\"$start_iso\",\"id\":\"$request_id\",\"remote\":\"$remote_addr\",\
-         \"method\":\"$request_method\",\"target\":\"$request_uri\",\"protocol\":\"$server_protocol\",\
+         \"user\":\"$remote_user\",\"method\":\"$request_method\",\"target\":\"$request_uri\",\"protocol\":\"$server_protocol\",\
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
          \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
@@ -37,6 +38,7 @@ const NAMED: &[(&str, &str)] = &[
 
 const FIELDS: &[(&str, Field)] = &[
     ("remote_addr", Field::RemoteAddress),
+    ("remote_user", Field::RemoteUser),
     ("remote_port", Field::RemotePort),
     ("time_local", Field::LocalTime),
     ("request", Field::Request),
@@ -73,6 +75,7 @@ const HEADER: &str = "http_";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     RemoteAddress,
+    RemoteUser,
     RemotePort,
     LocalTime,
     Request,

@@ -111,6 +111,7 @@ impl Line {
                 let address = outcome.peer.ip();
                 push_address(out, lines.mask.map_or(address, |mask| mask.apply(address)));
             }
+            Field::RemoteUser => push_text(out, Some(head.user()), escape),
             Field::RemotePort => push_decimal(out, outcome.peer.port().into()),
             Field::LocalTime => out.extend_from_slice(self.time.as_bytes()),
             Field::Request => {

@@ -9,6 +9,7 @@ use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
+use super::filter::put_error;
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
 use crate::dispatch::Target;
@@ -37,12 +38,6 @@ impl Connection {
     /// Answers a complete request, or makes a job of it.
     pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
         let group = context.group;
-        // One with a body was asked for when that began.
-        if incoming.facts.is_some_and(|facts| facts.complete)
-            && let Err(seconds) = self.admit(context)
-        {
-            return self.answer_too_many(context, incoming, seconds);
-        }
         let head = &incoming.request.head;
         let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
@@ -146,6 +141,8 @@ impl Connection {
         body: Body,
     ) -> Option<Turn> {
         let date = *context.scratch.date();
+        let changed = incoming.passed.as_ref().and_then(|it| it.response_head(&incoming.request.head, head));
+        let head = changed.as_ref().unwrap_or(head);
         if let Err(error) = sender.send_head(head, Some(length), &date, &mut context.scratch.out) {
             let log = &context.group.site.log;
             log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
@@ -243,6 +240,7 @@ impl Connection {
         let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
         let mut responder = Responder::new(context.group, context.token, sender, origin, buffer);
         responder.set_timed(timed.clone(), context.group.scheduler.interrupts(target.pool));
+        responder.set_passed(incoming.passed.take());
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();
@@ -308,8 +306,8 @@ impl Connection {
     ) -> Turn {
         context.group.site.counters.refused.add(1);
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
-        let date = *context.scratch.date();
-        maitred_h1::error_response(status, &text, &date, &mut context.scratch.out);
+        let met = incoming.passed.as_deref().map(|passed| (passed, &incoming.request.head));
+        put_error(context, met, status, &text);
         let (times, number) = (incoming.times, incoming.request.number);
         self.record(context, (Kept::Incoming(incoming), number), status, text.len() as u64, times, true);
         self.last = true;

@@ -24,6 +24,7 @@ use maitred_io::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
+use super::filter::put_error;
 use super::{Connection, Context, NEVER, Phase, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
@@ -187,9 +188,8 @@ impl Connection {
         site.log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
         let status = Status::GATEWAY_TIMEOUT;
         let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
-        let date = *context.scratch.date();
+        put_error(context, None, status, &text);
         let out = &mut context.scratch.out;
-        maitred_h1::error_response(status, &text, &date, out);
         let mut body_bytes = text.len();
         if head.method == Method::Head {
             out.truncate(out.len() - body_bytes);

@@ -46,7 +46,7 @@ impl Keeping {
     }
 }
 
-/// Takes bytes of a body. False when it is longer than `max-body`, or than what is dropped.
+/// Takes bytes of a body. False when it is longer than its limit, or than what is dropped.
 pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8]) -> bool {
     let site = &context.group.site;
     let before = match &incoming.keeping {
@@ -56,7 +56,7 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
         Keeping::Live(_) => return false,
     };
     let length = before + bytes.len() as u64;
-    let most = if incoming.keeping.is_dropped() { MAX_DROPPED } else { site.max_body };
+    let most = if incoming.keeping.is_dropped() { MAX_DROPPED } else { incoming.max_body(site) };
     if length > most {
         return false;
     }

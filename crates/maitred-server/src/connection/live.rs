@@ -40,6 +40,8 @@ pub(crate) struct Live {
     /// Whose body it is: a reader that outlives its exchange must not read the next one's.
     reader: Arc<Edge>,
     length: BodyLength,
+    /// The most that may be received.
+    max: u64,
     received: u64,
     /// `100 Continue`, until it has been sent.
     interim: Option<Vec<u8>>,
@@ -135,7 +137,7 @@ impl Live {
             match step.event {
                 Event::Data(bytes) => {
                     self.received += bytes.len() as u64;
-                    if self.received > site.max_body {
+                    if self.received > self.max {
                         self.end = Some(TOO_LARGE);
                         break;
                     }
@@ -173,6 +175,7 @@ impl Connection {
         incoming.keeping = Keeping::Live(Live {
             reader: Arc::default(),
             length: incoming.request.head.body,
+            max: incoming.max_body(&context.group.site),
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,

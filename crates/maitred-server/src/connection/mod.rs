@@ -15,6 +15,7 @@ pub(crate) mod answer;
 mod awaited;
 pub(crate) mod body;
 mod deliver;
+mod filter;
 mod linger;
 mod live;
 mod patience;

@@ -2,13 +2,14 @@
 
 use std::io;
 
-use maitred_h1::{Event, HeadFacts, Sender, TargetForm};
+use maitred_h1::{Event, HeadFacts, Sender, Step, TargetForm};
 use maitred_http::{BodyLength, Method, Status};
 use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
 
 use super::answer::leads_to_application;
 use super::body::{Keeping, keep};
+use super::filter::Filtered;
 use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
 use crate::limits::Rule;
 use crate::limits::minimum::Late;
@@ -76,6 +77,11 @@ impl Connection {
     }
 
     fn receive_all(&mut self, context: &mut Context<'_>) -> Turn {
+        if self.waits_for_filter() {
+            // While a password is checked, packets wake threads for nothing.
+            self.note_wake_while_running(context);
+            return Turn::Wait;
+        }
         let mut requests = 0;
         if let Some(turn) = self.advance_spool(context, &mut requests) {
             // While the disk is awaited, packets wake threads for nothing.
@@ -84,7 +90,8 @@ impl Connection {
         }
         self.listen_again(context.group, context.token);
         // A body that paused may have ended there: its end is an event without bytes.
-        let paused = self.incoming.as_ref().is_some_and(|incoming| incoming.keeping.is_spool());
+        let pauses = |incoming: &Incoming| incoming.keeping.is_spool() || incoming.is_filtering();
+        let paused = self.incoming.as_ref().is_some_and(|incoming| pauses(incoming));
         if !self.input.is_empty() || paused {
             let input = std::mem::take(&mut self.input);
             if let Some(turn) = self.consume_kept(context, input, &mut requests) {
@@ -183,8 +190,14 @@ impl Connection {
             }
             let mut incoming =
                 self.incoming.take().unwrap_or_else(|| Incoming::take(context.now, self.received));
+            let filtering = incoming.facts.filter(|_| incoming.is_filtering());
             let head = &mut incoming.request.head;
-            let step = match self.receiver.poll_event(&data[at..], head, &context.group.site.limits) {
+            let polled = match filtering {
+                // It has been read already, and has waited in the filters.
+                Some(facts) => Ok(Step { consumed: 0, event: Event::Head(facts) }),
+                None => self.receiver.poll_event(&data[at..], head, &context.group.site.limits),
+            };
+            let step = match polled {
                 Ok(step) => step,
                 Err(_) if incoming.keeping.is_dropped() => {
                     return Consumed { bytes: data.len(), turn: Some(self.end_dropped(incoming)) };
@@ -206,18 +219,40 @@ impl Connection {
                     return Consumed { bytes: at, turn: None };
                 }
                 Event::Head(facts) => {
-                    if !facts.complete
+                    incoming.facts = Some(facts);
+                    if filtering.is_none()
                         && let Err(seconds) = self.admit(context)
                     {
-                        incoming.facts = Some(facts);
-                        let turn = self.answer_too_many(context, incoming, seconds);
-                        return Consumed { bytes: data.len(), turn };
+                        match self.answer_too_many(context, incoming, seconds) {
+                            None => *requests += 1,
+                            turn => return Consumed { bytes: data.len(), turn },
+                        }
+                        match self.make_room(context) {
+                            None => continue,
+                            turn => return Consumed { bytes: at, turn },
+                        }
+                    }
+                    if context.group.site.filters.is_on() || incoming.passed.is_some() {
+                        incoming = match self.filter(context, incoming) {
+                            Filtered::Pass(incoming) => incoming,
+                            Filtered::Wait(incoming) => {
+                                self.incoming = Some(incoming);
+                                return Consumed { bytes: at, turn: Some(Turn::Wait) };
+                            }
+                            Filtered::Answered(None) => {
+                                *requests += 1;
+                                match self.make_room(context) {
+                                    None => continue,
+                                    turn => return Consumed { bytes: at, turn },
+                                }
+                            }
+                            Filtered::Answered(turn) => return Consumed { bytes: data.len(), turn },
+                        };
                     }
                     if let Some((status, reason)) = objection(context, &incoming) {
                         let turn = self.refuse(context, incoming, status, reason);
                         return Consumed { bytes: data.len(), turn: Some(turn) };
                     }
-                    incoming.facts = Some(facts);
                     if facts.expect_continue && !leads_to_application(context, &incoming) {
                         // The answer does not depend on the body: it is not asked for, and what comes
                         // of it is no request.
@@ -242,7 +277,8 @@ impl Connection {
                 }
                 Event::Data(bytes) => {
                     if !keep(context, &mut incoming, bytes) {
-                        let turn = self.refuse(context, incoming, Status::CONTENT_TOO_LARGE, BODY_TOO_LARGE);
+                        let reason = incoming.too_large();
+                        let turn = self.refuse(context, incoming, Status::CONTENT_TOO_LARGE, reason);
                         return Consumed { bytes: data.len(), turn: Some(turn) };
                     }
                     false
@@ -273,17 +309,26 @@ impl Connection {
             if let Some(turn) = self.answer(context, incoming) {
                 return Consumed { bytes: at, turn: Some(turn) };
             }
-            if context.scratch.out.len() > MAX_GATHERED || self.writer.is_some() {
-                let flushed = self.flush(context);
-                if self.writer.is_some() || !matches!(flushed, Turn::Wait) {
-                    // The reader is slow: the next request waits until the answers have left.
-                    if self.phase == Phase::Receiving {
-                        self.phase = Phase::Sending;
-                    }
-                    return Consumed { bytes: at, turn: Some(flushed) };
-                }
+            if let Some(turn) = self.make_room(context) {
+                return Consumed { bytes: at, turn: Some(turn) };
             }
         }
+    }
+
+    /// Sends the answers so far if they are many. What ends the turn: the reader is slow, and the next request waits until
+    /// they have left.
+    fn make_room(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        if context.scratch.out.len() <= MAX_GATHERED && self.writer.is_none() {
+            return None;
+        }
+        let flushed = self.flush(context);
+        if self.writer.is_none() && matches!(flushed, Turn::Wait) {
+            return None;
+        }
+        if self.phase == Phase::Receiving {
+            self.phase = Phase::Sending;
+        }
+        Some(flushed)
     }
 
     /// The head is accepted and a body follows.
@@ -346,7 +391,9 @@ impl Connection {
     /// The peer is late with what it sends, or the disk with a body.
     pub(super) fn time_out_request(&mut self, context: &mut Context<'_>, late: Late) -> Turn {
         let spooled = self.spool_progress();
-        if matches!(spooled, Some(Progress::Written)) {
+        let is_checked = self.incoming.as_ref().is_some_and(|incoming| incoming.is_filtering())
+            && !self.waits_for_filter();
+        if matches!(spooled, Some(Progress::Written)) || is_checked {
             // In this very moment.
             return self.receive(context);
         }
@@ -356,7 +403,7 @@ impl Connection {
             (_, Late::Silent) => Rule::BodyTimeout,
             (_, Late::Slow) => Rule::MinRateIn,
         };
-        if spooled.is_none() || matches!(spooled, Some(Progress::Open)) {
+        if !incoming.is_filtering() && matches!(spooled, None | Some(Progress::Open)) {
             let site = &context.group.site;
             site.guard.applied.note(rule, self.peer.ip(), &site.log);
         }
@@ -368,6 +415,10 @@ impl Connection {
             Some(Progress::Waiting) => {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "the disk takes too long");
                 self.refuse_unkept(context, incoming, &error)
+            }
+            _ if incoming.is_filtering() => {
+                let reason = "the password could not be checked in time";
+                self.refuse(context, incoming, Status::SERVICE_UNAVAILABLE, reason)
             }
             _ => {
                 let reason = match rule {
@@ -386,14 +437,12 @@ impl Connection {
     }
 }
 
-const BODY_TOO_LARGE: &str = "the request body is larger than the limit (--max-body)";
-
 /// What speaks against a request before its body is asked for.
 fn objection(context: &Context<'_>, incoming: &Incoming) -> Option<(Status, &'static str)> {
     let head = &incoming.request.head;
     match head.body {
-        BodyLength::Fixed(length) if length > context.group.site.max_body => {
-            Some((Status::CONTENT_TOO_LARGE, BODY_TOO_LARGE))
+        BodyLength::Fixed(length) if length > incoming.max_body(&context.group.site) => {
+            Some((Status::CONTENT_TOO_LARGE, incoming.too_large()))
         }
         _ if head.method == Method::Connect => Some((Status::NOT_IMPLEMENTED, "CONNECT is not supported")),
         _ => None,

@@ -19,7 +19,7 @@ use crate::static_files::Now;
 const LOCAL: &str = "127.0.0.1";
 
 pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
-    let head = head(given)?;
+    let mut head = head(given)?;
     let from = given.value("from").unwrap_or(LOCAL);
     let client: IpAddr = from.parse().map_err(|_| {
         Refusal::wrong(format!("'{from}' is no address; write one such as 192.0.2.7 or 2001:db8::7"))
@@ -28,6 +28,20 @@ pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refus
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
+    let explained = site.filters.explain(&mut head, client);
+    if !explained.met.is_empty() {
+        say("filters", explained.met.into());
+        why.extend(explained.why);
+    }
+    if let Some((status, location)) = explained.answer {
+        say("leads_to", "filter".into());
+        say("status", status.into());
+        if let Some(location) = location {
+            say("location", location.into());
+        }
+        say("why", why.into());
+        return Ok(answer.into());
+    }
     if head.path_and_query() == b"*" {
         say("leads_to", "engine".into());
         why.push("'*' means the server itself (RFC 9110 section 9.3.7)".to_owned());

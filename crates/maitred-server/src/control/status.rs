@@ -216,6 +216,10 @@ pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
     })
 }
 
+pub(super) fn filters(asking: &Asking<'_>, _: &Given) -> Answer {
+    Ok(asking.server.first().site.filters.list())
+}
+
 pub(super) fn handlers(asking: &Asking<'_>, _: &Given) -> Answer {
     let site = &asking.server.first().site;
     let engine = [(&site.health_path, "health of the server"), (&site.metrics_path, "figures of the server")];

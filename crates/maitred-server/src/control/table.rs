@@ -90,6 +90,12 @@ const COMMANDS: &[Command] = &[
         "The rules that lead requests to pools, in the order in which they are asked.",
         status::map,
     ),
+    query(
+        "filters",
+        &[],
+        "What requests meet before they are answered, in this order, with how often.",
+        status::filters,
+    ),
     query("handlers", &[], "What answers which paths.", status::handlers),
     query(
         "explain",

@@ -30,6 +30,7 @@ const ROLES: &[(&str, &str)] = &[
     (super::http::THREAD, "control"),
     ("maitred-log", "logger"),
     ("maitred-spool", "spooler"),
+    ("maitred-hash", "password checker"),
     ("maitred-", "watch"),
     ("signals", "signals"),
 ];

@@ -25,7 +25,7 @@ impl Network {
         self.address.is_ipv4() == address.is_ipv4() && first_bits(address, self.prefix) == self.address
     }
 
-    pub(super) fn prefix(&self) -> u8 {
+    pub(crate) fn prefix(&self) -> u8 {
         self.prefix
     }
 }

@@ -1,5 +1,7 @@
 //! The conditions on paths and header fields: parsed once, compared for each request.
 
+mod captures;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,7 +18,7 @@ pub struct BadPattern {
 }
 
 impl BadPattern {
-    pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
 }
@@ -179,7 +181,7 @@ impl HeaderPattern {
         fields.all(&self.name).any(|value| matches_text(self.value.as_bytes(), value))
     }
 
-    pub(super) fn is_literal(&self) -> bool {
+    pub(crate) fn is_literal(&self) -> bool {
         !self.value.contains('*')
     }
 }

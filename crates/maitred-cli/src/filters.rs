@@ -1,0 +1,432 @@
+//! Filters: from the tables `[[filter]]` of the files to the server's settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use maitred_server::PoolRule;
+use maitred_server::filters::{
+    Access, Authentication, BadUsers, BasicAuth, Condition, FieldChanges, FilterRule, Redirect, Rewrite,
+    Side, Users,
+};
+use maitred_server::pool_map::BadPattern;
+
+use crate::config::Config;
+use crate::options::quoted;
+use crate::pools::{CONDITIONS, set_condition};
+use crate::problem::Problem;
+use crate::sources::{Origins, Source};
+use crate::value::{self, BadValue};
+
+/// A filter as it is written. The meaning of the keys is in docs/operations/filters.md.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterConfig {
+    /// All of it but the authentication, whose file is read when the server starts.
+    pub rule: FilterRule,
+    /// Who is asked for a password.
+    pub basic_auth: Option<BasicAuthConfig>,
+}
+
+/// The value of `basic-auth`, with its realm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BasicAuthConfig {
+    /// Nobody, whatever a less specific filter says.
+    Off,
+    /// Everybody.
+    Users {
+        /// Where the users are.
+        file: PathBuf,
+        /// What clients show.
+        realm: String,
+    },
+}
+
+/// What a key of a filter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Text,
+    Texts,
+}
+
+/// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
+pub(crate) const KEYS: [(&str, Takes); 17] = [
+    ("path", Takes::Text),
+    ("method", Takes::Text),
+    ("header", Takes::Text),
+    ("client", Takes::Text),
+    ("access", Takes::Texts),
+    ("redirect", Takes::Text),
+    ("status", Takes::Text),
+    ("max-body", Takes::Text),
+    ("basic-auth", Takes::Text),
+    ("realm", Takes::Text),
+    ("rewrite", Takes::Text),
+    ("remove-request", Takes::Texts),
+    ("set-request", Takes::Texts),
+    ("add-request", Takes::Texts),
+    ("remove-response", Takes::Texts),
+    ("set-response", Takes::Texts),
+    ("add-response", Takes::Texts),
+];
+
+/// What clients show when no realm is given.
+const REALM: &str = "Restricted";
+
+/// Values of a filter as they are written.
+pub(crate) struct Given(pub(crate) Vec<(&'static str, Vec<String>)>);
+
+/// Which key is wrong, if it is one, and how.
+pub(crate) type Wrong = (Option<&'static str>, BadValue);
+
+impl Given {
+    fn texts(&self, key: &str) -> Option<&[String]> {
+        self.0.iter().find(|(given, _)| *given == key).map(|(_, texts)| texts.as_slice())
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.texts(key)?.first().map(String::as_str)
+    }
+
+    /// The filter that they are.
+    pub(crate) fn filter(&self) -> Result<FilterConfig, Wrong> {
+        let mut rule = FilterRule { when: self.condition()?, ..FilterRule::default() };
+        let path = rule.when.path.clone();
+        let path = path.as_ref();
+        rule.access =
+            self.texts("access").map(Access::parse).transpose().map_err(|error| bad("access", error))?;
+        rule.redirect = self.redirect(path)?;
+        rule.max_body =
+            self.text("max-body").map(value::bytes).transpose().map_err(|error| (Some("max-body"), error))?;
+        rule.rewrite = match self.text("rewrite") {
+            Some(to) => Some(Rewrite::new(to, path).map_err(|error| bad("rewrite", error))?),
+            None => None,
+        };
+        rule.request = self.changes(Side::Request, ["remove-request", "set-request", "add-request"])?;
+        rule.response = self.changes(Side::Response, ["remove-response", "set-response", "add-response"])?;
+        let filter = FilterConfig { rule, basic_auth: self.basic_auth()? };
+        self.check(&filter)?;
+        Ok(filter)
+    }
+
+    fn condition(&self) -> Result<Condition, Wrong> {
+        // As those of pools are written.
+        let mut rule = PoolRule::default();
+        for key in CONDITIONS {
+            if let Some(text) = self.text(key) {
+                set_condition(&mut rule, key, text).map_err(|error| (Some(key), error))?;
+            }
+        }
+        let PoolRule { method, path, header, client, .. } = rule;
+        Ok(Condition { path, method, header, client })
+    }
+
+    fn redirect(
+        &self,
+        path: Option<&maitred_server::pool_map::PathPattern>,
+    ) -> Result<Option<Redirect>, Wrong> {
+        let Some(to) = self.text("redirect") else {
+            return match self.text("status") {
+                None => Ok(None),
+                Some(_) => Err(alone("status", "redirect")),
+            };
+        };
+        let status = match self.text("status") {
+            None => Redirect::STATUS.code(),
+            Some(text) => text.parse().map_err(|_| {
+                let what = format!("'{text}' is no status of a redirect");
+                (Some("status"), BadValue::new(what, "write one of 301, 302, 303, 307, 308"))
+            })?,
+        };
+        // The status is looked at first, so that it is not what is wrong with the place.
+        Redirect::new("/", None, status).map_err(|error| bad("status", error))?;
+        Redirect::new(to, path, status).map(Some).map_err(|error| bad("redirect", error))
+    }
+
+    fn basic_auth(&self) -> Result<Option<BasicAuthConfig>, Wrong> {
+        let realm = self.text("realm");
+        match self.text("basic-auth") {
+            None if realm.is_some() => Err(alone("realm", "basic-auth")),
+            None => Ok(None),
+            Some("off") if realm.is_some() => Err(alone("realm", "a file in basic-auth")),
+            Some("off") => Ok(Some(BasicAuthConfig::Off)),
+            Some("") => {
+                let remedy = "write the path of a file that 'maitred passwd' has made, or off";
+                Err((Some("basic-auth"), BadValue::new("the path is empty", remedy)))
+            }
+            Some(file) => Ok(Some(BasicAuthConfig::Users {
+                file: file.into(),
+                realm: realm.unwrap_or(REALM).to_owned(),
+            })),
+        }
+    }
+
+    fn changes(&self, side: Side, [remove, set, add]: [&'static str; 3]) -> Result<FieldChanges, Wrong> {
+        let mut changes = FieldChanges::default();
+        for name in self.texts(remove).unwrap_or_default() {
+            changes.remove(side, name).map_err(|error| bad(remove, error))?;
+        }
+        for field in self.texts(set).unwrap_or_default() {
+            changes.set(side, field).map_err(|error| bad(set, error))?;
+        }
+        for field in self.texts(add).unwrap_or_default() {
+            changes.add(side, field).map_err(|error| bad(add, error))?;
+        }
+        Ok(changes)
+    }
+
+    /// What no key alone can know.
+    fn check(&self, filter: &FilterConfig) -> Result<(), Wrong> {
+        let unconditional = FilterConfig {
+            rule: FilterRule { when: Condition::default(), ..filter.rule.clone() },
+            ..filter.clone()
+        };
+        if unconditional == FilterConfig::default() {
+            let actions: Vec<&str> = KEYS[CONDITIONS.len()..].iter().map(|(key, _)| *key).collect();
+            let remedy = format!("give it one of {}", actions.join(", "));
+            return Err((None, BadValue::new("the filter does nothing", remedy)));
+        }
+        if filter.rule.redirect.is_some() {
+            let never = ["basic-auth", "rewrite"].into_iter().find(|key| self.text(key).is_some());
+            if let Some(key) = never {
+                let what = "the redirect answers before that".to_owned();
+                return Err((Some(key), BadValue::new(what, "leave one of them out")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad(key: &'static str, BadPattern { what, remedy }: BadPattern) -> Wrong {
+    (Some(key), BadValue { what, remedy })
+}
+
+fn alone(key: &'static str, missing: &str) -> Wrong {
+    (Some(key), BadValue::new(format!("it says nothing without {missing}"), "leave it out, or give that too"))
+}
+
+/// The filters for a server; reads the files of users.
+///
+/// # Errors
+/// A file cannot be read, or is not one of users.
+pub(crate) fn rules(config: &Config, origins: &Origins) -> Result<Vec<FilterRule>, Problem> {
+    let mut files: Vec<(PathBuf, Arc<Users>)> = Vec::new();
+    let mut rules = Vec::with_capacity(config.filters.len());
+    for (position, filter) in config.filters.iter().enumerate() {
+        let mut rule = filter.rule.clone();
+        rule.authentication = match &filter.basic_auth {
+            None => None,
+            Some(BasicAuthConfig::Off) => Some(Authentication::Off),
+            Some(BasicAuthConfig::Users { file, realm }) => {
+                let place = |key: &str| origins.of_filter(position).place_in_filter(Some(key));
+                let users = match files.iter().find(|(path, _)| path == file) {
+                    Some((_, users)) => Arc::clone(users),
+                    None => {
+                        let users =
+                            Users::open(file).map_err(|error| not_read(place("basic-auth"), file, &error))?;
+                        files.push((file.clone(), Arc::clone(&users)));
+                        users
+                    }
+                };
+                let basic = BasicAuth::new(users, realm)
+                    .map_err(|BadPattern { what, remedy }| Problem::new(place("realm"), what, remedy))?;
+                Some(Authentication::Basic(basic))
+            }
+        };
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn not_read(place: String, file: &std::path::Path, error: &BadUsers) -> Problem {
+    let shown = file.display();
+    let remedy = match error.line {
+        Some(_) => format!("correct the line, or write it with 'maitred passwd {shown} USER'"),
+        None => format!("'maitred passwd {shown} USER' makes it"),
+    };
+    Problem::new(place, format!("{shown}: {error}"), remedy)
+}
+
+/// A filter as a file would have it, line by line, behind `[[filter]]`.
+pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
+    let FilterRule { when, access, redirect, max_body, authentication: _, rewrite, request, response } =
+        &filter.rule;
+    let mut lines = Vec::new();
+    let mut line = |key: &str, value: String| lines.push(format!("{key:<16} = {value}"));
+    let conditions = [
+        ("path", when.path.as_ref().map(ToString::to_string)),
+        ("method", when.method.as_ref().map(ToString::to_string)),
+        ("header", when.header.as_ref().map(ToString::to_string)),
+        ("client", when.client.as_ref().map(ToString::to_string)),
+    ];
+    for (key, text) in conditions {
+        if let Some(text) = text {
+            line(key, quoted(&text));
+        }
+    }
+    let list = |texts: Vec<String>| {
+        format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
+    };
+    if let Some(access) = access {
+        line("access", list(access.texts().collect()));
+    }
+    if let Some(redirect) = redirect {
+        line("redirect", quoted(redirect.to()));
+        line("status", redirect.status().code().to_string());
+    }
+    if let Some(bytes) = max_body {
+        line("max-body", value::show_bytes(*bytes));
+    }
+    match &filter.basic_auth {
+        None => {}
+        Some(BasicAuthConfig::Off) => line("basic-auth", quoted("off")),
+        Some(BasicAuthConfig::Users { file, realm }) => {
+            line("basic-auth", quoted(&file.display().to_string()));
+            line("realm", quoted(realm));
+        }
+    }
+    if let Some(rewrite) = rewrite {
+        line("rewrite", quoted(rewrite.to()));
+    }
+    for (side, changes) in [("request", request), ("response", response)] {
+        let removed: Vec<String> = changes.removed().map(ToOwned::to_owned).collect();
+        let parts = [
+            ("remove", removed),
+            ("set", changes.set_fields().collect()),
+            ("add", changes.added().collect()),
+        ];
+        for (what, texts) in parts.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+            line(&format!("{what}-{side}"), list(texts));
+        }
+    }
+    lines
+}
+
+/// What may be meant otherwise than it is.
+pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (position, filter) in config.filters.iter().enumerate() {
+        let rule = &filter.rule;
+        for later in &config.filters[position + 1..] {
+            let same = later.rule.when == rule.when;
+            let replaced = [
+                ("access", rule.access.is_some() && later.rule.access.is_some()),
+                ("redirect", rule.redirect.is_some() && later.rule.redirect.is_some()),
+                ("max-body", rule.max_body.is_some() && later.rule.max_body.is_some()),
+                ("basic-auth", filter.basic_auth.is_some() && later.basic_auth.is_some()),
+                ("rewrite", rule.rewrite.is_some() && later.rule.rewrite.is_some()),
+            ];
+            for (key, _) in replaced.into_iter().filter(|(_, replaced)| same && *replaced) {
+                let place = origins.of_filter(position).place_in_filter(Some(key));
+                warnings
+                    .push(format!("{place}: a later filter for the same requests decides; leave one out"));
+            }
+        }
+    }
+    warnings
+}
+
+impl Source {
+    /// How an error names a filter, or one of its keys.
+    pub(crate) fn place_in_filter(&self, key: Option<&str>) -> String {
+        let place = match self {
+            Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: "),
+            _ => String::new(),
+        };
+        match key {
+            Some(key) => format!("{place}filter.{key}"),
+            None => format!("{place}filter"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(values: &[(&'static str, &[&str])]) -> Given {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Given(values.iter().map(|(key, texts)| (*key, owned(texts))).collect())
+    }
+
+    #[test]
+    fn what_is_shown_is_what_was_given() {
+        let filter = given(&[
+            ("path", &["/old/*"]),
+            ("method", &["POST"]),
+            ("header", &["X-Kind: a*"]),
+            ("client", &["10.0.0.0/8"]),
+            ("access", &["allow 10.1.0.0/16", "deny all"]),
+            ("max-body", &["1m"]),
+            ("basic-auth", &["users.txt"]),
+            ("realm", &["Staff \"only\""]),
+            ("rewrite", &["/new/*"]),
+            ("remove-request", &["X-A"]),
+            ("set-response", &["X-B: 1", "X-C: 2"]),
+            ("add-response", &["X-D: 3"]),
+        ]);
+        assert_eq!(
+            show(&filter.filter().expect("valid")),
+            [
+                "path             = \"/old/*\"",
+                "method           = \"POST\"",
+                "header           = \"X-Kind: a*\"",
+                "client           = \"10.0.0.0/8\"",
+                "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
+                "max-body         = \"1m\"",
+                "basic-auth       = \"users.txt\"",
+                "realm            = 'Staff \"only\"'",
+                "rewrite          = \"/new/*\"",
+                "remove-request   = [\"X-A\"]",
+                "set-response     = [\"X-B: 1\", \"X-C: 2\"]",
+                "add-response     = [\"X-D: 3\"]",
+            ]
+        );
+        let redirect = given(&[("redirect", &["/new"]), ("status", &["303"])]).filter().expect("valid");
+        assert_eq!(show(&redirect), ["redirect         = \"/new\"", "status           = 303"]);
+        assert_eq!(redirect.rule.redirect.expect("one").status().code(), 303);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_key() {
+        for (values, key, part) in [
+            (
+                &[("path", &["/a"][..])][..],
+                None,
+                "does nothing; give it one of access, redirect, status, max-body",
+            ),
+            (&[("status", &["301"])], Some("status"), "says nothing without redirect"),
+            (&[("realm", &["a"])], Some("realm"), "says nothing without basic-auth"),
+            (&[("basic-auth", &["off"]), ("realm", &["a"])], Some("realm"), "without a file in basic-auth"),
+            (&[("basic-auth", &[""])], Some("basic-auth"), "the path is empty"),
+            (
+                &[("redirect", &["/a"]), ("status", &["200"])],
+                Some("status"),
+                "200 is no status of a redirect",
+            ),
+            (&[("redirect", &["/a"]), ("status", &["x"])], Some("status"), "'x' is no status of a redirect"),
+            (
+                &[("redirect", &["/a"]), ("rewrite", &["/b"])],
+                Some("rewrite"),
+                "the redirect answers before that",
+            ),
+            (&[("redirect", &["/*"])], Some("redirect"), "'/*' has 1 '*', and the path 0"),
+            (&[("path", &["a"]), ("rewrite", &["/b"])], Some("path"), "did you mean '/a'?"),
+            (&[("access", &["deny"])], Some("access"), "the client '' is no address"),
+            (&[("max-body", &["many"])], Some("max-body"), "many"),
+            (&[("set-response", &["Connection: close"])], Some("set-response"), "is the engine's own"),
+        ] {
+            let (found, BadValue { what, remedy }) = given(values).filter().expect_err("wrong");
+            assert_eq!(found, key);
+            let text = format!("{what}; {remedy}");
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_page_has_every_key() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/filters.md");
+        let page = std::fs::read_to_string(page).expect("docs/operations/filters.md");
+        for (key, _) in KEYS {
+            assert!(page.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The tables `[[filter]]` of a file.
+
+use toml::de::{DeTable, DeValue};
+
+use super::Source;
+use super::file::{Reading, Value, in_order};
+use crate::filters::{FilterConfig, Given, KEYS, Takes};
+use crate::options::{self, Definition};
+use crate::problem::{Problem, nearest};
+
+/// The key of the tables.
+pub(super) const FILTER: &str = "filter";
+
+/// What these tables say.
+///
+/// # Errors
+/// They are no tables, or a key or a value in one is wrong.
+pub(super) fn filters(
+    reading: &Reading<'_>,
+    value: &Value<'_>,
+) -> Result<Vec<(FilterConfig, Source)>, Problem> {
+    let wrong = |value: &Value<'_>| {
+        let place = format!("{}: {FILTER}", reading.at(value.span().start));
+        let what = format!("the value is of the type {}", value.get_ref().type_str());
+        Problem::new(place, what, "begin each filter with [[filter]]")
+    };
+    let DeValue::Array(tables) = value.get_ref() else { return Err(wrong(value)) };
+    let each = tables.iter().map(|value| match value.get_ref() {
+        DeValue::Table(table) => {
+            let at = first(table).unwrap_or(value.span().start);
+            Ok((filter(reading, at, table)?, reading.source(at)))
+        }
+        _ => Err(wrong(value)),
+    });
+    each.collect()
+}
+
+/// Where the first key stands: the span of a table of a list is not that of its head.
+fn first(table: &DeTable<'_>) -> Option<usize> {
+    in_order(table).first().map(|(key, _)| key.span().start)
+}
+
+fn filter(reading: &Reading<'_>, at: usize, table: &DeTable<'_>) -> Result<FilterConfig, Problem> {
+    let mut given = Vec::new();
+    let mut places = Vec::new();
+    for (key, value) in in_order(table) {
+        let at = key.span().start;
+        let key = key.get_ref().as_ref();
+        let Some((key, takes)) = KEYS.into_iter().find(|(known, _)| *known == key) else {
+            let what = format!("unknown key '{key}' in [[filter]]");
+            return Err(Problem::new(reading.at(at), what, remedy(key)));
+        };
+        let texts = texts(takes, value).map_err(|(at, what, remedy)| {
+            Problem::new(format!("{}: filter.{key}", reading.at(at)), what, remedy)
+        })?;
+        given.push((key, texts));
+        places.push((key, at));
+    }
+    Given(given).filter().map_err(|(key, bad)| {
+        let at = places.iter().find(|(known, _)| Some(*known) == key).map_or(at, |(_, at)| *at);
+        let place = reading.source(at).place_in_filter(key);
+        Problem::new(place, bad.what, bad.remedy)
+    })
+}
+
+/// The remedy for a key that no filter has.
+fn remedy(key: &str) -> String {
+    if options::find(key).is_some_and(Definition::is_in_file) {
+        return "write it above the first table: behind [[filter]] it belongs to the filter".to_owned();
+    }
+    let keys = KEYS.iter().map(|(key, _)| *key);
+    match nearest(key, keys.clone()) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("a filter has {}", keys.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Where in the file, what is wrong, and the remedy.
+type Wrong = (usize, String, String);
+
+fn texts(takes: Takes, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
+    match value.get_ref() {
+        DeValue::Array(values) if takes == Takes::Texts => {
+            values.iter().map(|value| text(takes, value)).collect()
+        }
+        _ => Ok(vec![text(takes, value)?]),
+    }
+}
+
+fn text(takes: Takes, value: &Value<'_>) -> Result<String, Wrong> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+        other => {
+            let expected = if takes == Takes::Texts { "text, or a list of texts" } else { "text" };
+            let what = format!("the value is of the type {}", other.type_str());
+            Err((value.span().start, what, format!("expected: {expected}")))
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A request in the filters: from its head until it goes on or is answered.
+//!
+//! ```text
+//! head ──► decide ──► pass: body, routes
+//!            │  `───► answer at once; what follows of the body is dropped, or ends the connection
+//!            `──────► wait: a password is checked. Nothing is read until the hasher wakes the connection,
+//!                     and what is pipelined behind waits in its buffers
+//! ```
+//! Leaves out: what filters decide (`filters/`).
+
+use std::sync::Arc;
+
+use maitred_h1::Sender;
+use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
+use maitred_runtime::Content;
+
+use super::body::Keeping;
+use super::live::MAX_DROPPED;
+use super::{Connection, Context, Turn};
+use crate::filters::{Answer, At, Decision, Passed, decoded_path};
+use crate::scratch::Incoming;
+use crate::static_files::Body;
+
+/// What becomes of a request whose head is there.
+pub(super) enum Filtered {
+    /// It goes on.
+    Pass(Box<Incoming>),
+    /// A password is being checked: the connection is woken.
+    Wait(Box<Incoming>),
+    /// It has been answered; the rest is what a turn has to know, none when the next request can come.
+    Answered(Option<Turn>),
+}
+
+impl Connection {
+    /// Leads a request through the filters, or on where it has waited.
+    pub(super) fn filter(&mut self, context: &mut Context<'_>, mut incoming: Box<Incoming>) -> Filtered {
+        let group = context.group;
+        let site = &group.site;
+        let mut path = std::mem::take(&mut context.scratch.path);
+        let head = &mut incoming.request.head;
+        let passed = match incoming.passed.take() {
+            Some(passed) => {
+                decoded_path(head, &mut path);
+                Some(passed)
+            }
+            None => {
+                incoming.times.filtering = site.later(context.now);
+                site.filters.meet(head, &mut path, self.peer.ip())
+            }
+        };
+        let Some(mut passed) = passed else {
+            context.scratch.path = path;
+            incoming.times.filtering = 0;
+            return Filtered::Pass(incoming);
+        };
+        let token = context.token;
+        let wake = || -> Box<dyn Fn() + Send + Sync> {
+            let group = Arc::clone(group);
+            Box::new(move || group.resume(token))
+        };
+        let (now, hasher) = (context.now, site.filters.hasher());
+        let decision = passed.decide(head, &At { path: &path, peer: self.peer, now, hasher, wake: &wake });
+        context.scratch.path = path;
+        incoming.passed = Some(passed);
+        match decision {
+            Decision::Wait => return Filtered::Wait(incoming),
+            Decision::Pass => {
+                incoming.times.filtered = site.later(context.now);
+                Filtered::Pass(incoming)
+            }
+            Decision::Answer(answer) => {
+                incoming.times.filtered = site.later(context.now);
+                Filtered::Answered(self.answer_filtered(context, incoming, answer))
+            }
+        }
+    }
+
+    /// Whether a password is being checked, so that there is nothing to do.
+    pub(super) fn waits_for_filter(&self) -> bool {
+        let passed = self.incoming.as_ref().and_then(|incoming| incoming.passed.as_ref());
+        passed.is_some_and(|passed| passed.is_waiting())
+    }
+
+    /// Answers before the body has come.
+    fn answer_filtered(
+        &mut self,
+        context: &mut Context<'_>,
+        mut incoming: Box<Incoming>,
+        Answer { head, body }: Answer,
+    ) -> Option<Turn> {
+        let facts = incoming.facts.unwrap_or_default();
+        let request = &incoming.request.head;
+        let is_short = match request.body {
+            BodyLength::Fixed(length) => length <= MAX_DROPPED,
+            _ => true,
+        };
+        // Who waits for 100 may or may not send the body when it has the answer.
+        let keeps = facts.complete || is_short && !facts.expect_continue;
+        let keep_alive = facts.keep_alive && keeps && !context.group.is_draining();
+        let sender = Sender::new(request.version, request.method == Method::Head, keep_alive);
+        incoming.times.complete = self.received;
+        let (length, content) = (body.len() as u64, Content::Bytes(body.into_owned()));
+        let body = if length > 0 { Body::One(content) } else { Body::Empty };
+        let turn = self.answer_now(context, sender, incoming, &head, length, body);
+        if turn.is_none() && !facts.complete {
+            let mut rest = Incoming::take(context.now, self.received);
+            (rest.facts, rest.keeping) = (Some(facts), Keeping::Dropped(0));
+            self.incoming = Some(rest);
+        }
+        turn
+    }
+}
+
+/// Appends an answer of the engine's own that ends the connection, with the fields that filters give it: those that its
+/// request has met, else those without a condition.
+pub(super) fn put_error(
+    context: &mut Context<'_>,
+    met: Option<(&Passed, &RequestHead)>,
+    status: Status,
+    text: &str,
+) {
+    let date = *context.scratch.date();
+    let out = &mut context.scratch.out;
+    let filters = &context.group.site.filters;
+    if met.is_some() || filters.is_on() {
+        let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+        let changed = match met {
+            Some((passed, request)) => passed.response_head(request, &head),
+            None => filters.change_refused(&head),
+        };
+        let mut sender = Sender::new(Version::Http11, false, false);
+        if let Some(head) = changed
+            && sender.send_head(&head, Some(text.len() as u64), &date, out).is_ok()
+        {
+            out.extend_from_slice(text.as_bytes());
+            return;
+        }
+    }
+    maitred_h1::error_response(status, text, &date, out);
+}

@@ -1,0 +1,408 @@
+//! The configured filters of a server, and what becomes of one request in them.
+//!
+//! ```text
+//! head ─► access ─► redirect ─► own ─► user? ──────────► rewrite ─► fields ─► own ─► body, routes ... ─► response's fields
+//!           403       30x              401  `─ checking ─┘                                               of all of them
+//! ```
+//! Of each kind, the most specific filter that a request meets decides, as with the rules of pools; fields are changed by all
+//! that it meets, by the most specific one last.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_stats::Counters;
+
+use super::basic::hasher::{Hasher, Ticket};
+use super::basic::{Asked, Authentication};
+use super::native::{Filter, FilterRequest, Place, Step};
+use super::rule::FilterRule;
+
+/// What a filter does. In the order in which a request comes to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Access,
+    Redirect,
+    MaxBody,
+    Authentication,
+    Rewrite,
+    Request,
+    Response,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Access,
+        Self::Redirect,
+        Self::MaxBody,
+        Self::Authentication,
+        Self::Rewrite,
+        Self::Request,
+        Self::Response,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Access => "access",
+            Self::Redirect => "redirect",
+            Self::MaxBody => "max-body",
+            Self::Authentication => "basic-auth",
+            Self::Rewrite => "rewrite",
+            Self::Request => "request fields",
+            Self::Response => "response fields",
+        }
+    }
+
+    pub(super) fn place(self) -> Place {
+        match self {
+            Self::Access | Self::Redirect | Self::MaxBody => Place::BeforeAuthentication,
+            Self::Authentication => Place::Authentication,
+            Self::Rewrite | Self::Request => Place::AfterAuthentication,
+            Self::Response => Place::Response,
+        }
+    }
+
+    /// What a rule does of this kind, if it does something.
+    pub(super) fn of(self, rule: &FilterRule) -> Option<String> {
+        match self {
+            Self::Access => rule.access.as_ref().map(ToString::to_string),
+            Self::Redirect => rule.redirect.as_ref().map(ToString::to_string),
+            Self::MaxBody => rule.max_body.map(|bytes| format!("at most {bytes} bytes")),
+            Self::Authentication => rule.authentication.as_ref().map(|authentication| match authentication {
+                Authentication::Off => "nobody is asked".to_owned(),
+                Authentication::Basic(basic) => {
+                    format!("users of {}, realm {}", basic.users().path().display(), basic.realm())
+                }
+            }),
+            Self::Rewrite => rule.rewrite.as_ref().map(|rewrite| format!("to {rewrite}")),
+            Self::Request => Some(&rule.request).filter(|it| !it.is_empty()).map(ToString::to_string),
+            Self::Response => Some(&rule.response).filter(|it| !it.is_empty()).map(ToString::to_string),
+        }
+    }
+
+    /// Whether of several rules only the most specific one counts.
+    pub(super) fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Request | Self::Response)
+    }
+}
+
+/// What is counted of each rule and kind.
+const HITS: usize = 0;
+const ANSWERED: usize = 1;
+
+/// The rules. Immutable: whoever holds it exchanges it for another one.
+#[derive(Default)]
+pub(super) struct Chain {
+    /// The most specific one first.
+    pub(super) rules: Box<[Entry]>,
+    /// Some rule looks at the path.
+    pub(super) has_paths: bool,
+}
+
+pub(super) struct Entry {
+    pub(super) rule: FilterRule,
+    /// By kind, where it does something of that.
+    counts: [Option<Box<Counters<2>>>; Kind::ALL.len()],
+}
+
+impl Entry {
+    fn new(rule: FilterRule) -> Self {
+        let counts = Kind::ALL.map(|kind| kind.of(&rule).map(|_| Box::default()));
+        Self { rule, counts }
+    }
+
+    fn count(&self, kind: Kind, answered: bool) {
+        if let Some(counts) = &self.counts[kind as usize] {
+            counts.add(HITS, 1);
+            if answered {
+                counts.add(ANSWERED, 1);
+            }
+        }
+    }
+
+    /// Requests on which it has decided, and those of them that it has answered.
+    pub(super) fn counts(&self, kind: Kind) -> [u64; 2] {
+        self.counts[kind as usize].as_ref().map_or([0; 2], |counts| counts.snapshot())
+    }
+}
+
+impl Chain {
+    pub(super) fn new(rules: Vec<FilterRule>) -> Self {
+        let has_paths = rules.iter().any(|rule| rule.when.path.is_some());
+        let mut entries: Vec<Entry> = rules.into_iter().map(Entry::new).collect();
+        // The sort is stable: the later one of two equal rules has to stand first before it.
+        entries.reverse();
+        entries.sort_by_cached_key(|entry| Reverse(entry.rule.when.specificity()));
+        Self { rules: entries.into(), has_paths }
+    }
+
+    /// The positions of the rules that a request meets.
+    pub(super) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u16> {
+        let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, client));
+        met.map(|(position, _)| position).collect()
+    }
+
+    /// The first of the rules at these positions that does something of this kind.
+    pub(super) fn first(&self, met: &[u16], kind: Kind) -> Option<&Entry> {
+        let mut entries = met.iter().filter_map(|position| self.rules.get(usize::from(*position)));
+        entries.find(|entry| entry.counts[kind as usize].is_some())
+    }
+}
+
+/// The filters of the program itself, by place.
+#[derive(Default)]
+pub(super) struct Own {
+    pub(super) all: Vec<Arc<dyn Filter>>,
+    pub(super) before: Vec<Arc<dyn Filter>>,
+    pub(super) after: Vec<Arc<dyn Filter>>,
+    pub(super) response: Vec<Arc<dyn Filter>>,
+    pub(super) trace: Vec<Arc<dyn Filter>>,
+}
+
+impl Own {
+    pub(super) fn new(all: Vec<Arc<dyn Filter>>) -> Self {
+        let at = |place| all.iter().filter(|filter| filter.places().contains(&place)).cloned().collect();
+        Self {
+            before: at(Place::BeforeAuthentication),
+            after: at(Place::AfterAuthentication),
+            response: at(Place::Response),
+            trace: at(Place::Trace),
+            all,
+        }
+    }
+
+    /// Whether requests have to come here.
+    pub(super) fn is_asked(&self) -> bool {
+        !(self.before.is_empty() && self.after.is_empty() && self.response.is_empty())
+    }
+}
+
+/// A request in the filters, and behind them.
+pub(crate) struct Passed {
+    chain: Arc<Chain>,
+    own: Arc<Own>,
+    /// The positions of the rules that it meets, the most specific one first.
+    met: Vec<u16>,
+    stage: Stage,
+}
+
+enum Stage {
+    Before,
+    Authentication,
+    Checking(Ticket),
+    After,
+    Done,
+}
+
+/// What becomes of a request.
+pub(crate) enum Decision {
+    /// It goes on.
+    Pass,
+    /// A password is being checked.
+    Wait,
+    /// This is its answer.
+    Answer(Answer),
+}
+
+/// An answer of a filter.
+pub(crate) struct Answer {
+    pub(crate) head: ResponseHead,
+    pub(crate) body: Cow<'static, [u8]>,
+}
+
+impl Answer {
+    /// With the status as its text.
+    fn plain(head: ResponseHead) -> Self {
+        let text = format!("{} {}\n", head.status.code(), head.status.reason());
+        let head = head.with("Content-Type", "text/plain; charset=utf-8");
+        Self { head, body: Cow::Owned(text.into_bytes()) }
+    }
+}
+
+/// What a decision needs besides the request.
+pub(crate) struct At<'a> {
+    /// The decoded path of the request as it was sent.
+    pub(crate) path: &'a [u8],
+    pub(crate) peer: SocketAddr,
+    /// In monotonic nanoseconds.
+    pub(crate) now: u64,
+    pub(crate) hasher: Option<&'a Hasher>,
+    /// Makes what is called when a password has been checked.
+    pub(crate) wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,
+}
+
+impl Passed {
+    pub(super) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u16>) -> Self {
+        let this = Self { chain, own, met, stage: Stage::Before };
+        if let Some(entry) = this.chain.first(&this.met, Kind::MaxBody) {
+            entry.count(Kind::MaxBody, false);
+        }
+        this
+    }
+
+    /// Whether a password is being checked, or has been and nobody has looked.
+    pub(crate) fn is_checking(&self) -> bool {
+        matches!(self.stage, Stage::Checking(_))
+    }
+
+    /// Whether there is nothing to do yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(&self.stage, Stage::Checking(ticket) if !ticket.is_ready())
+    }
+
+    /// The longest body, where a filter says so.
+    pub(crate) fn max_body(&self) -> Option<u64> {
+        self.chain.first(&self.met, Kind::MaxBody)?.rule.max_body
+    }
+
+    /// Leads a request on. After [`Decision::Wait`], call again when it is not [waiting](Self::is_waiting).
+    pub(crate) fn decide(&mut self, head: &mut RequestHead, at: &At<'_>) -> Decision {
+        loop {
+            let found = match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Before => {
+                    if let Some(answer) = self.before(head, at) {
+                        return Decision::Answer(answer);
+                    }
+                    self.stage = Stage::Authentication;
+                    continue;
+                }
+                Stage::Authentication => match self.ask(head, at) {
+                    None => {
+                        self.stage = Stage::After;
+                        continue;
+                    }
+                    Some(Asked::Known(found)) => found,
+                    Some(Asked::Checking(ticket)) => {
+                        self.stage = Stage::Checking(ticket);
+                        return Decision::Wait;
+                    }
+                    Some(Asked::Busy) => return Decision::Answer(busy()),
+                },
+                Stage::Checking(ticket) => match ticket.result() {
+                    Some(found) => found,
+                    None => {
+                        self.stage = Stage::Checking(ticket);
+                        return Decision::Wait;
+                    }
+                },
+                Stage::After => return self.after(head, at).map_or(Decision::Pass, Decision::Answer),
+                Stage::Done => return Decision::Pass,
+            };
+            let Some(user) = found else { return Decision::Answer(self.challenge()) };
+            if let Some(entry) = self.chain.first(&self.met, Kind::Authentication) {
+                entry.count(Kind::Authentication, false);
+            }
+            // Only four gigabytes of fields leave no room.
+            head.user = head.fields.adopt(user.as_bytes()).unwrap_or_default();
+            self.stage = Stage::After;
+        }
+    }
+
+    fn before(&self, head: &mut RequestHead, at: &At<'_>) -> Option<Answer> {
+        if let Some(entry) = self.chain.first(&self.met, Kind::Access) {
+            let client = at.peer.ip().to_canonical();
+            let allowed = entry.rule.access.as_ref().is_none_or(|access| access.allows(client));
+            entry.count(Kind::Access, !allowed);
+            if !allowed {
+                return Some(Answer::plain(ResponseHead::new(Status::FORBIDDEN)));
+            }
+        }
+        if let Some(entry) = self.chain.first(&self.met, Kind::Redirect)
+            && let Some(redirect) = &entry.rule.redirect
+            && let Some(location) = redirect.location(entry.rule.when.path.as_ref(), at.path, head.query())
+        {
+            entry.count(Kind::Redirect, true);
+            let head = ResponseHead::new(redirect.status()).with("Location", location);
+            return Some(Answer::plain(head));
+        }
+        let mut request = FilterRequest { head, peer: at.peer };
+        call(&self.own.before, |filter| filter.before_authentication(&mut request))
+    }
+
+    fn ask(&self, head: &RequestHead, at: &At<'_>) -> Option<Asked> {
+        let entry = self.chain.first(&self.met, Kind::Authentication)?;
+        match &entry.rule.authentication {
+            Some(Authentication::Basic(basic)) => Some(basic.ask(head, at.now, at.hasher, at.wake)),
+            _ => {
+                entry.count(Kind::Authentication, false);
+                None
+            }
+        }
+    }
+
+    fn challenge(&self) -> Answer {
+        let entry = self.chain.first(&self.met, Kind::Authentication);
+        if let Some(entry) = entry {
+            entry.count(Kind::Authentication, true);
+        }
+        Answer::plain(match entry.and_then(|entry| entry.rule.authentication.as_ref()) {
+            Some(Authentication::Basic(basic)) => basic.challenge(),
+            _ => ResponseHead::new(Status::UNAUTHORIZED),
+        })
+    }
+
+    fn after(&self, head: &mut RequestHead, at: &At<'_>) -> Option<Answer> {
+        if let Some(entry) = self.chain.first(&self.met, Kind::Rewrite)
+            && head.path().starts_with(b"/")
+            && let Some(rewrite) = &entry.rule.rewrite
+            && let Some(target) = rewrite.target(entry.rule.when.path.as_ref(), at.path, head.query())
+        {
+            entry.count(Kind::Rewrite, false);
+            if let Some(span) = head.fields.adopt(&target) {
+                head.path_and_query = span;
+            }
+        }
+        for entry in self.all(Kind::Request) {
+            entry.count(Kind::Request, false);
+            entry.rule.request.apply(&mut head.fields);
+        }
+        let mut request = FilterRequest { head, peer: at.peer };
+        call(&self.own.after, |filter| filter.after_authentication(&mut request))
+    }
+
+    /// The rules it meets that do something of this kind, the most specific one last.
+    fn all(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        let entries =
+            self.met.iter().rev().filter_map(|position| self.chain.rules.get(usize::from(*position)));
+        entries.filter(move |entry| entry.counts[kind as usize].is_some())
+    }
+
+    /// The head of a response with what filters change in it; none if that is nothing.
+    pub(crate) fn response_head(&self, request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
+        let mut changed: Option<ResponseHead> = None;
+        for entry in self.all(Kind::Response) {
+            entry.count(Kind::Response, false);
+            entry.rule.response.apply(&mut changed.get_or_insert_with(|| head.clone()).fields);
+        }
+        for filter in &self.own.response {
+            filter.response(request, changed.get_or_insert_with(|| head.clone()));
+        }
+        changed
+    }
+
+    /// The body was longer than [`max_body`](Self::max_body).
+    pub(crate) fn note_too_long(&self) {
+        if let Some(counts) = self
+            .chain
+            .first(&self.met, Kind::MaxBody)
+            .and_then(|entry| entry.counts[Kind::MaxBody as usize].as_ref())
+        {
+            counts.add(ANSWERED, 1);
+        }
+    }
+}
+
+/// The answer of the first filter that has one.
+fn call(filters: &[Arc<dyn Filter>], mut ask: impl FnMut(&dyn Filter) -> Step) -> Option<Answer> {
+    filters.iter().find_map(|filter| match ask(&**filter) {
+        Step::Pass => None,
+        Step::Answer(head, body) => Some(Answer { head, body: Cow::Owned(body) }),
+    })
+}
+
+/// Too many passwords wait to be checked.
+fn busy() -> Answer {
+    Answer::plain(ResponseHead::new(Status::SERVICE_UNAVAILABLE).with("Retry-After", "1"))
+}

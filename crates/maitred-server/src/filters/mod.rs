@@ -1,0 +1,174 @@
+//! Filters: what happens to requests before routes, and to the fields of their responses.
+//!
+//! ```text
+//! rule.rs      a filter as it is configured       chain.rs    all of them, and one request in them
+//! access.rs, template.rs (redirect, rewrite), fields.rs, basic/     what they do
+//! native.rs    filters of the program's own       list.rs     shown and explained
+//! ```
+//! Promises: they see the head of a request before its body is asked for, so that who is not let in costs no upload; nothing
+//! here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request costs one load.
+//!
+//! Leaves out: when a request comes here, and what its connection does meanwhile (`connection/filter.rs`); how filters are
+//! written (maitred-cli).
+
+mod access;
+pub(crate) mod basic;
+mod chain;
+mod fields;
+mod list;
+mod native;
+mod rule;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use maitred_http::{RequestHead, ResponseHead, target};
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
+
+use crate::log::Log;
+use crate::outcome::{End, Outcome};
+use basic::hasher::{self, Hasher};
+use chain::{Chain, Own};
+
+pub use access::Access;
+pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name, user_line};
+pub(crate) use chain::{Answer, At, Decision, Passed};
+pub use fields::{FieldChanges, Side};
+pub use native::{Filter, FilterRequest, Place, Step, Traced};
+pub use rule::{Condition, FilterRule};
+pub use template::{Redirect, Rewrite};
+
+/// The filters of a server.
+pub(crate) struct Filters {
+    /// Whether requests have to come here.
+    on: AtomicBool,
+    /// The configured ones. Exchanged at run time.
+    chain: RwLock<Arc<Chain>>,
+    own: Arc<Own>,
+    /// From the first filter on that asks for passwords.
+    hasher: OnceLock<Hasher>,
+    log: Arc<Log>,
+}
+
+impl Filters {
+    /// # Errors
+    /// The system has no thread for those who check passwords.
+    pub(crate) fn new(rules: Vec<FilterRule>, own: Vec<Arc<dyn Filter>>, log: &Arc<Log>) -> io::Result<Self> {
+        let filters = Self {
+            on: false.into(),
+            chain: RwLock::default(),
+            own: Arc::new(Own::new(own)),
+            hasher: OnceLock::new(),
+            log: Arc::clone(log),
+        };
+        filters.set_rules(rules)?;
+        Ok(filters)
+    }
+
+    /// Exchanges the configured filters. Requests that have met earlier ones keep those; counts begin anew.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); nothing has changed.
+    pub(crate) fn set_rules(&self, rules: Vec<FilterRule>) -> io::Result<()> {
+        let asks = rules.iter().any(|rule| matches!(rule.authentication, Some(Authentication::Basic(_))));
+        if asks && self.hasher.get().is_none() {
+            let hasher = Hasher::start(Arc::clone(&self.log))?;
+            // Who is second ends the threads it has made.
+            let _ = self.hasher.set(hasher);
+        }
+        let on = !rules.is_empty() || self.own.is_asked();
+        *self.chain.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Chain::new(rules));
+        self.on.store(on, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether there is a filter that a request could meet. One load.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    fn chain(&self) -> Arc<Chain> {
+        Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.
+    pub(crate) fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, client: IpAddr) -> Option<Box<Passed>> {
+        let chain = self.chain();
+        if chain.has_paths {
+            decoded_path(head, path);
+        }
+        let met = chain.met(head, path, client.to_canonical());
+        let any = !met.is_empty() || self.own.is_asked();
+        any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met)))
+    }
+
+    /// Who checks passwords.
+    pub(crate) fn hasher(&self) -> Option<&Hasher> {
+        self.hasher.get()
+    }
+
+    /// The head of an answer to a request that has met no filter, because it was refused before: with the fields that
+    /// filters without a condition give it. None if there are none.
+    pub(crate) fn change_refused(&self, head: &ResponseHead) -> Option<ResponseHead> {
+        if !self.is_on() {
+            return None;
+        }
+        let chain = self.chain();
+        let mut changed = None;
+        // All of them are as specific: the later one is first.
+        let unconditional = chain.rules.iter().rev().map(|entry| &entry.rule);
+        for rule in unconditional.filter(|rule| rule.when.is_unconditional() && !rule.response.is_empty()) {
+            rule.response.apply(&mut changed.get_or_insert_with(|| head.clone()).fields);
+        }
+        changed
+    }
+
+    /// Shows an exchange that has ended to the program's own filters.
+    pub(crate) fn trace(&self, outcome: &Outcome<'_>) {
+        if self.own.trace.is_empty() {
+            return;
+        }
+        let traced = Traced {
+            head: outcome.head,
+            peer: outcome.peer,
+            status: outcome.status,
+            body_bytes: outcome.body_bytes,
+            complete: outcome.end == End::Complete,
+            times: outcome.times,
+        };
+        for filter in &self.own.trace {
+            if catch_unwind(AssertUnwindSafe(|| filter.trace(&traced))).is_err() {
+                self.log.error(format_args!("the filter {} panicked in trace", filter.name()));
+            }
+        }
+    }
+
+    /// Looks at all files of users, and tells in the log which of them have changed.
+    pub(crate) fn look_at_users(&self) {
+        for entry in &self.chain().rules {
+            if let Some(Authentication::Basic(basic)) = &entry.rule.authentication {
+                hasher::tell(basic.users(), &basic.users().look(), &self.log);
+            }
+        }
+    }
+
+    /// Ends the threads that check passwords.
+    pub(crate) fn end(&self) {
+        if let Some(hasher) = self.hasher.get() {
+            hasher.end();
+        }
+    }
+}
+
+/// The path of a request as filters compare it: normalised, or decoded where it has no normal form.
+pub(crate) fn decoded_path(head: &RequestHead, path: &mut Vec<u8>) {
+    if target::normalise(head.path(), path).is_err() {
+        // As the application reads it: an escape more does not lead past a filter.
+        target::percent_decode(head.path(), path);
+    }
+}

@@ -1,0 +1,70 @@
+//! A filter as it is configured: which requests it is for, and what it does with them.
+
+use std::net::IpAddr;
+
+use maitred_http::{Method, RequestHead};
+
+use super::access::Access;
+use super::basic::Authentication;
+use super::fields::FieldChanges;
+use super::template::{Redirect, Rewrite};
+use crate::pool_map::{HeaderPattern, Network, PathPattern};
+
+/// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterRule {
+    /// Which requests.
+    pub when: Condition,
+    /// Which clients may ask.
+    pub access: Option<Access>,
+    /// Where they are sent instead.
+    pub redirect: Option<Redirect>,
+    /// The longest body in bytes, in the place of [`Settings::max_body`](crate::Settings::max_body).
+    pub max_body: Option<u64>,
+    /// Who may ask.
+    pub authentication: Option<Authentication>,
+    /// The path that everything behind the filters sees.
+    pub rewrite: Option<Rewrite>,
+    /// Changes of the request's fields.
+    pub request: FieldChanges,
+    /// Changes of the response's fields.
+    pub response: FieldChanges,
+}
+
+/// Which requests a filter is for: those that meet all conditions it has, looked at as they were sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// The path.
+    pub path: Option<PathPattern>,
+    /// The method. HEAD is not GET.
+    pub method: Option<Method>,
+    /// A header field.
+    pub header: Option<HeaderPattern>,
+    /// Where the peer's address is, as the connection has it.
+    pub client: Option<Network>,
+}
+
+impl Condition {
+    /// Whether there is no condition, so that every request meets it.
+    pub fn is_unconditional(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The path is normalised, or decoded where it has no normal form; the client canonical.
+    pub(super) fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
+        self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+            && self.method.as_ref().is_none_or(|method| *method == head.method)
+            && self.client.as_ref().is_none_or(|network| network.contains(client))
+            && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
+    }
+
+    /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
+    pub(super) fn specificity(&self) -> impl Ord + use<> {
+        (
+            self.path.as_ref().map(PathPattern::specificity),
+            self.method.is_some(),
+            self.header.as_ref().map(HeaderPattern::is_literal),
+            self.client.as_ref().map(Network::prefix),
+        )
+    }
+}

@@ -1,0 +1,125 @@
+//! What the `*` of a path's pattern stand for in a path.
+
+use super::{Form, PathPattern};
+
+/// What a `*` stands for. None for that of `/report/*` in `/report`: there is nothing behind the slash, and no slash.
+type Capture<'a> = Option<&'a [u8]>;
+
+impl PathPattern {
+    /// The number of `*` in it.
+    pub fn stars(&self) -> usize {
+        self.text.matches('*').count()
+    }
+
+    /// What the `*` stand for in this path, in their order; none if the pattern does not [match](Self::matches) it. The
+    /// path is decoded. A `*` stands for as little as it can, the last one for the rest.
+    pub fn captures<'a>(&self, path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
+        let text = self.text.as_bytes();
+        match self.form {
+            Form::Literal => (path == text).then(Vec::new),
+            Form::Suffix => path.strip_suffix(text.get(1..)?).map(|start| vec![Some(start)]),
+            Form::Segments => of_segments(text, path),
+        }
+    }
+}
+
+fn of_segments<'a>(pattern: &[u8], path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
+    let is_open = pattern.ends_with(b"*");
+    let mut found = Vec::new();
+    let mut wanted = pattern.split(|byte| *byte == b'/').peekable();
+    let mut rest = Some(path);
+    while let Some(pattern) = wanted.next() {
+        let is_last = wanted.peek().is_none();
+        let Some(left) = rest else {
+            found.push(None);
+            return (is_last && pattern == b"*").then_some(found);
+        };
+        let end = left.iter().position(|byte| *byte == b'/');
+        let segment = &left[..end.unwrap_or(left.len())];
+        of_text(pattern, segment, &mut found)?;
+        if is_last && is_open {
+            // The last one stands for whatever follows, too.
+            let start = segment.len() - found.pop()??.len();
+            found.push(Some(&left[start..]));
+            return Some(found);
+        }
+        rest = end.map(|end| &left[end + 1..]);
+    }
+    rest.is_none().then_some(found)
+}
+
+/// As `matches_text`, with what is between the parts.
+fn of_text<'a>(pattern: &[u8], text: &'a [u8], found: &mut Vec<Capture<'a>>) -> Option<()> {
+    let mut parts = pattern.split(|byte| *byte == b'*');
+    let mut rest = text.strip_prefix(parts.next()?)?;
+    let Some(last) = parts.next_back() else { return rest.is_empty().then_some(()) };
+    for part in parts.filter(|part| !part.is_empty()) {
+        let at = rest.windows(part.len()).position(|window| window == part)?;
+        found.push(Some(&rest[..at]));
+        rest = &rest[at + part.len()..];
+    }
+    found.push(Some(rest.strip_suffix(last)?));
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn captures<'a>(pattern: &str, path: &'a str) -> Option<Vec<Option<&'a str>>> {
+        let pattern: PathPattern = pattern.parse().expect(pattern);
+        let found = pattern.captures(path.as_bytes())?;
+        Some(found.into_iter().map(|part| part.map(|part| std::str::from_utf8(part).expect(path))).collect())
+    }
+
+    #[test]
+    fn stars_stand_for_what_is_in_their_place() {
+        for (pattern, path, expected) in [
+            ("/a", "/a", Some(&[][..])),
+            ("/a", "/b", None),
+            ("/old/*", "/old/x/y", Some(&[Some("x/y")])),
+            ("/old/*", "/old/", Some(&[Some("")])),
+            ("/old/*", "/old", Some(&[None])),
+            ("/old/*", "/older", None),
+            ("/old*", "/older/x", Some(&[Some("er/x")])),
+            ("*.pdf", "/a/b.pdf", Some(&[Some("/a/b")])),
+            ("/*", "/", Some(&[Some("")])),
+            ("/*", "/a/b", Some(&[Some("a/b")])),
+            ("/user/*/export", "/user/7/export", Some(&[Some("7")])),
+            ("/user/*/export", "/user/7/8/export", None),
+            ("/user/*/files/*", "/user/7/files/a/b", Some(&[Some("7"), Some("a/b")])),
+            ("/a*b*", "/axbyb/c", Some(&[Some("x"), Some("yb/c")])),
+        ] {
+            assert_eq!(captures(pattern, path).as_deref(), expected, "{pattern} {path}");
+        }
+    }
+
+    proptest! {
+        /// Put in the place of the stars, what they stand for is the path again; and what matches has captures.
+        #[test]
+        fn captures_put_in_their_place_are_the_path(
+            pattern in "(/[ab*]{1,3}){1,3}|\\*[ab.]{0,3}",
+            path in "(/[ab.]{0,4}){0,5}",
+        ) {
+            let Ok(pattern) = pattern.parse::<PathPattern>() else { return Ok(()) };
+            let found = pattern.captures(path.as_bytes());
+            prop_assert_eq!(found.is_some(), pattern.matches(path.as_bytes()), "{} {}", pattern, path);
+            let Some(found) = found else { return Ok(()) };
+            prop_assert_eq!(found.len(), pattern.stars());
+            let mut found = found.into_iter();
+            let mut again = String::new();
+            for (position, part) in pattern.to_string().split('*').enumerate() {
+                if position > 0 {
+                    match found.next().expect("one for each") {
+                        Some(part) => again += std::str::from_utf8(part).expect("ASCII"),
+                        None => drop(again.pop()),
+                    }
+                }
+                again += part;
+            }
+            prop_assert_eq!(again, path);
+        }
+    }
+}
