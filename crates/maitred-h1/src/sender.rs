@@ -17,8 +17,9 @@ use crate::write;
 const SERVER: &[u8] = b"Server: maitred\r\n";
 
 /// The sending half of one exchange. Body bytes do not pass through it: it says how many may be
-/// sent and writes what stands around them.
-#[derive(Debug)]
+/// sent and writes what stands around them. A copy stands where the original stood: it serves to try whether a head can be
+/// sent.
+#[derive(Clone, Debug)]
 pub struct Sender {
     state: State,
     version: Version,

@@ -62,8 +62,12 @@ pub fn evaluate(method: &Method, fields: &FieldSet, validators: &Validators) -> 
     } else if reads && modified_since(fields, "if-modified-since", validators) == Some(false) {
         return Verdict::NotModified;
     }
-    let ranges = *method == Method::Get && only(fields, "range").is_some() && if_range(fields, validators);
-    Verdict::Proceed { ranges }
+    Verdict::Proceed { ranges: *method == Method::Get && ranges_count(fields, validators) }
+}
+
+/// Whether the `Range` field of a GET counts, as far as `If-Range` is concerned: the last step of [`evaluate`] alone.
+pub fn ranges_count(fields: &FieldSet, validators: &Validators) -> bool {
+    only(fields, "range").is_some() && if_range(fields, validators)
 }
 
 /// The value of a field that stands on one line only.

@@ -4,6 +4,7 @@
 //! Leaves out: framing (the protocol crates) and sending (the server).
 
 pub mod body;
+pub mod coding;
 pub mod conditional;
 pub mod date;
 pub mod fields;

@@ -28,6 +28,7 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 pub mod access_log;
+pub mod compress;
 mod connection;
 pub mod control;
 mod dispatch;
@@ -41,6 +42,7 @@ mod listener;
 pub mod log;
 mod outcome;
 mod outer;
+mod partial;
 pub mod pool_map;
 mod record;
 mod responder;
@@ -55,6 +57,7 @@ pub mod static_files;
 mod writer;
 
 pub use access_log::strftime as local_strftime;
+pub use compress::CompressionSettings;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use limits::Limits;
 pub use log::{AccessLogSettings, Level, Log};

@@ -1,5 +1,7 @@
 //! How a handler's answer reaches its connection, from whatever thread it comes.
 
+mod reshaped;
+
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -22,6 +24,8 @@ use crate::outcome::End;
 use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
 use crate::scratch::{recycle_buffer, with_date};
+
+use reshaped::{Reshaped, Reshaping};
 
 /// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
 /// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
@@ -61,6 +65,8 @@ pub(crate) struct Responder {
     /// Whether the time of the request is over, where there is a limit.
     timed: Option<Timed>,
     interrupts: bool,
+    /// What becomes of the body before it is sent, if anything does.
+    reshaping: Option<Box<Reshaping>>,
 }
 
 /// Where a request comes from, and goes to.
@@ -95,6 +101,7 @@ impl Responder {
             live: false,
             timed: None,
             interrupts: false,
+            reshaping: None,
         }
     }
 
@@ -245,6 +252,9 @@ impl Respond for Responder {
             head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);
+        let reshaped = reshaped::of(site, request, head, length);
+        let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
+        let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.sender.clone());
         let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
         let log = &self.group.site.log;
         let on = On(self.origin.peer, request);
@@ -261,6 +271,12 @@ impl Respond for Responder {
                         "{on}: the application declared a Content-Length of {declared}, its body has {length} bytes; \
                          {length} was sent"
                     ));
+                }
+                if let (Some(sender), Some(Reshaped::Held(held))) = (before, reshaped) {
+                    // It can be sent, but what is sent depends on the body.
+                    self.sender = sender;
+                    self.buffer.clear();
+                    self.reshaping = Some(Box::new(Reshaping::Held(held)));
                 }
                 Ok(())
             }
@@ -285,6 +301,9 @@ impl Respond for Responder {
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
+        if self.reshaping.is_some() {
+            return self.send_reshaped(request, content);
+        }
         let plan = self.sender.send_data(content.len(), &mut self.buffer);
         self.body_bytes += plan.allowed;
         let flow = if plan.allowed > 0 {
@@ -296,6 +315,11 @@ impl Respond for Responder {
     }
 
     fn finish(mut self: Box<Self>, request: Box<Request>) {
+        if let Some(reshaping) = self.reshaping.take() {
+            // A peer that is gone has been noted.
+            let _ = self.finish_reshaped(*reshaping, request, Last::NOTHING);
+            return;
+        }
         let finish = self.sender.finish(None, &mut self.buffer);
         let end = self.end_of(&request, finish);
         // A peer that is gone has been noted.
@@ -303,6 +327,9 @@ impl Respond for Responder {
     }
 
     fn finish_with(mut self: Box<Self>, request: Box<Request>, last: Last<'_>) -> Result<(), SendError> {
+        if let Some(reshaping) = self.reshaping.take() {
+            return self.finish_reshaped(*reshaping, request, last);
+        }
         let length = last.len();
         let (plan, finish) = self.sender.send_last(length, &mut self.buffer);
         self.body_bytes += plan.allowed;
@@ -317,7 +344,8 @@ impl Respond for Responder {
         surplus.map_or(sent, Err)
     }
 
-    fn abort(self: Box<Self>, request: Box<Request>, reason: &str) {
+    fn abort(mut self: Box<Self>, request: Box<Request>, reason: &str) {
+        self.begin_parts();
         let on = On(self.origin.peer, &request);
         let log = &self.group.site.log;
         if self.is_dead() {
@@ -332,6 +360,7 @@ impl Respond for Responder {
     }
 
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {
+        self.begin_parts();
         if !self.buffer.is_empty() {
             self.deliver(Content::Static(b""), b"")?;
         }

@@ -12,6 +12,7 @@ use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
 use crate::access_log;
+use crate::compress::Compression;
 use crate::control::roster::Role;
 use crate::dispatch::{Scheduler, run_driver};
 use crate::filters::{FilterRule, Filters};
@@ -142,6 +143,7 @@ impl Server {
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             spooler,
+            compression: settings.compression.map(Compression::new),
             log: settings.log,
             counters: Counters::default(),
             measures: Measures::new(settings.insight),

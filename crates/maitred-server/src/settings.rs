@@ -9,6 +9,7 @@ use std::time::Duration;
 use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
+use crate::compress::CompressionSettings;
 use crate::filters::{Filter, FilterRule};
 use crate::limits::Limits;
 use crate::log::Log;
@@ -53,6 +54,9 @@ pub struct Settings {
     pub metrics_path: Option<String>,
     /// What is measured of each request.
     pub insight: Insight,
+    /// Which responses of the application are compressed, if any. Files have settings of their own
+    /// ([`StaticSettings`](crate::static_files::StaticSettings)).
+    pub compression: Option<CompressionSettings>,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -101,6 +105,7 @@ impl Settings {
             health_path: None,
             metrics_path: None,
             insight: Insight::default(),
+            compression: None,
             log,
         }
     }

@@ -6,6 +6,7 @@ use maitred_h1::Limits;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
+use crate::compress::Compression;
 use crate::filters::Filters;
 use crate::insight::Insight as Figures;
 use crate::limits::Guard;
@@ -32,6 +33,8 @@ pub(crate) struct Site {
     pub(crate) body_memory: u64,
     /// None without an application: nobody reads bodies then.
     pub(crate) spooler: Option<Spooler>,
+    /// None where it is off.
+    pub(crate) compression: Option<Compression>,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
     /// What is measured of each exchange.

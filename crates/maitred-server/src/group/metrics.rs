@@ -67,6 +67,9 @@ impl Group {
         exposition::write(&metrics, format, &mut out);
         self.write_listeners(format, &mut out);
         insight::write_cache(&self.site.routes.cache_statistics(), format, &mut out);
+        if let Some(compression) = &self.site.compression {
+            compression.write_metrics(format, &mut out);
+        }
         insight::write_process(&process::Figures::read(), format, &mut out);
         insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);

@@ -5,7 +5,7 @@
 
 pub(crate) mod claim;
 mod jobs;
-mod metrics;
+pub(crate) mod metrics;
 pub(crate) mod slots;
 pub(crate) mod slowness;
 

@@ -16,7 +16,6 @@
 
 mod cache;
 mod listing;
-mod negotiate;
 mod path;
 mod refusal;
 mod reply;

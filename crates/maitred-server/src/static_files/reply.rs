@@ -1,24 +1,24 @@
 //! The answer to one request for a resource: which form, under which conditions, which ranges.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
+use maitred_http::coding::{Accepted, Coding};
 use maitred_http::conditional::{self, Validators, Verdict};
 use maitred_http::multipart::{self, Parts};
 use maitred_http::range::{self, ByteRange, Ranges};
 use maitred_http::{FieldSet, Method, RequestHead, ResponseHead, Status};
 use maitred_runtime::Content;
 
-use super::negotiate::{self, Coding};
 use super::resource::{Resource, Variant};
 use super::{Answer, Body, refusal};
+use crate::partial;
 
 /// The answer to a GET or HEAD.
 pub(super) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
     let asked = Asked::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
-        let codings = request.fields.all("accept-encoding");
-        resource.variant(negotiate::choose(codings, |coding| resource.has(coding)))
+        let accepted = Accepted::of(request.fields.all("accept-encoding"));
+        resource.variant(accepted.choose(Coding::COMPRESSED, |coding| resource.has(coding)))
     } else {
         resource.variant(Coding::Identity)
     };
@@ -94,7 +94,7 @@ fn single(variant: &Variant, range: ByteRange) -> Answer {
 }
 
 fn several(variant: &Variant, ranges: &[ByteRange]) -> Answer {
-    let parts = Parts::new(Some(variant.media_type), variant.length, ranges, boundary());
+    let parts = Parts::new(Some(variant.media_type), variant.length, ranges, partial::boundary());
     let mut head = ResponseHead::clone(&variant.full);
     head.status = Status::PARTIAL_CONTENT;
     head.fields.remove("Content-Type");
@@ -106,11 +106,4 @@ fn several(variant: &Variant, ranges: &[ByteRange]) -> Answer {
     }
     body.push(Content::Bytes(parts.closing().to_vec()));
     Answer { head: Arc::new(head), length: parts.content_length(), body: Body::Many(body), note: None }
-}
-
-/// 128 bits that cannot be foretold: SipHash of nothing under keys that the standard library takes
-/// from the system's random source once per thread and changes for every state.
-fn boundary() -> u128 {
-    let word = || u128::from(RandomState::new().build_hasher().finish());
-    word() << 64 | word()
 }

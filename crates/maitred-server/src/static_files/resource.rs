@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use maitred_http::coding::Coding;
 use maitred_http::{ResponseHead, Status, date, media_type};
 use maitred_runtime::{Content, FileRange};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::negotiate::Coding;
 use super::root::{Found, Root};
 use super::stamp::Stamp;
 use super::{Now, StaticSettings};
@@ -50,8 +50,15 @@ impl Plan {
     }
 }
 
+/// The name of the form in this coding.
 fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
-    [name, coding.suffix().as_bytes()].concat()
+    let suffix = match coding {
+        Coding::Identity => "",
+        Coding::Gzip => ".gz",
+        Coding::Zstd => ".zst",
+        Coding::Brotli => ".br",
+    };
+    [name, suffix.as_bytes()].concat()
 }
 
 /// A file with its siblings, ready to be sent.

@@ -3,9 +3,8 @@
 //! Promises: two loads with equal stamps of a settled file saw the same bytes. Leaves out: reading
 //! clocks; the time is an argument.
 
+use maitred_http::coding::Coding;
 use rustix::fs::Stat;
-
-use super::negotiate::Coding;
 
 /// How long after its last change a file may still change again without a new stamp, in seconds.
 ///

@@ -1,0 +1,37 @@
+//! The figures of compression as text for Prometheus and its kin.
+
+use maitred_http::coding::Coding;
+use maitred_stats::exposition::{self, Format, Metric, Value};
+
+use super::{Compression, Figures, Ordering};
+use crate::group::metrics::gauge;
+
+/// A figure of a coding: name, sentence, value.
+type Figure = (&'static str, &'static str, fn(&Figures) -> u64);
+
+const OF_CODINGS: &[Figure] = &[
+    ("maitred_compressed_responses_total", "Responses of the application that were compressed.", |of| {
+        of.responses.total()
+    }),
+    ("maitred_compressed_input_bytes_total", "Bytes of their bodies before.", |of| of.taken.total()),
+    ("maitred_compressed_output_bytes_total", "Bytes of their bodies behind.", |of| of.made.total()),
+];
+
+impl Compression {
+    pub(crate) fn write_metrics(&self, format: Format, out: &mut String) {
+        let names = [Coding::Gzip, Coding::Zstd, Coding::Brotli].map(|coding| [("coding", coding.name())]);
+        let mut metrics = Vec::new();
+        for (name, help, value) in OF_CODINGS {
+            for (figures, labels) in self.figures.iter().zip(&names) {
+                metrics.push(Metric { name, help, labels, value: Value::Counter(value(figures)) });
+            }
+        }
+        metrics.push(Metric {
+            name: "maitred_compressing_bytes",
+            help: "Memory of the compressors of unfinished responses.",
+            labels: &[],
+            value: gauge(self.used.load(Ordering::Relaxed)),
+        });
+        exposition::write(&metrics, format, out);
+    }
+}

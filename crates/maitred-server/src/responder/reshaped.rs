@@ -1,0 +1,339 @@
+//! Responses whose form depends on their body: those that are compressed, and ranges of complete ones.
+//!
+//! ```text
+//! Held --a part--> (as it is) | Parts --end--> complete, or cut where the application was too short
+//!   `--all of it--> one response with its length: compressed, or the ranges that were asked for, or as it is
+//! ```
+//! A head that was found good is held until then. Whoever wants it to leave before the body has
+//! [`begin_parts`](Responder::begin_parts) called.
+
+use std::os::unix::fs::FileExt;
+
+use maitred_h1::Finish;
+use maitred_http::ResponseHead;
+use maitred_http::coding::Coding;
+use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
+
+use super::{Responder, cut};
+use crate::compress::{self, Compressing, Compression, Opinion};
+use crate::outcome::End;
+use crate::partial;
+use crate::scratch::with_date;
+use crate::site::Site;
+use crate::writer::{bytes_of, last_bytes};
+
+/// A file that is part of a compressed stream is read in pieces of this size.
+const PIECE: usize = 64 * 1024;
+
+/// What becomes of a head.
+pub(super) enum Reshaped {
+    /// It is another one. With the length of the body.
+    Head(ResponseHead, Option<u64>),
+    /// It waits for the body.
+    Held(Held),
+}
+
+/// What becomes of a body.
+pub(super) enum Reshaping {
+    Held(Held),
+    Parts(Parts),
+}
+
+/// A head that waits for its body.
+pub(super) struct Held {
+    /// As it is sent where nothing is done with the body.
+    head: ResponseHead,
+    length: Option<u64>,
+    wish: Wish,
+}
+
+enum Wish {
+    Compress(Coding),
+    Ranges,
+}
+
+/// A body that is compressed part by part.
+pub(super) struct Parts {
+    compressing: Compressing,
+    /// What is missing of the length that the application declared.
+    left: Option<u64>,
+    /// Bytes that came in and went out.
+    taken: u64,
+    made: u64,
+}
+
+/// What becomes of a response with this head; `None` for nearly all of them.
+pub(super) fn of(
+    site: &Site,
+    request: &Request,
+    head: &ResponseHead,
+    length: Option<u64>,
+) -> Option<Reshaped> {
+    let known = || length.or_else(|| compress::decimal(head.fields.first("content-length")?));
+    let ranges = |head| Held { head, length: known(), wish: Wish::Ranges };
+    match site.compression.as_ref().map_or(Opinion::None, |own| own.consider(&request.head, head, length)) {
+        Opinion::Coded { plain, coding } => {
+            Some(Reshaped::Held(Held { head: plain, length: known(), wish: Wish::Compress(coding) }))
+        }
+        Opinion::Unmade(head) => Some(Reshaped::Head(head, None)),
+        Opinion::Plain(head) if partial::is_wanted(&request.head, &head) => {
+            Some(Reshaped::Held(ranges(head)))
+        }
+        Opinion::Plain(head) => Some(Reshaped::Head(head, length)),
+        Opinion::None => {
+            partial::is_wanted(&request.head, head).then(|| Reshaped::Held(ranges(head.clone())))
+        }
+    }
+}
+
+impl Reshaped {
+    /// What is to be tried as a head.
+    pub(super) fn head(&self) -> (&ResponseHead, Option<u64>) {
+        match self {
+            Self::Head(head, length) | Self::Held(Held { head, length, .. }) => (head, *length),
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Self::Held(_))
+    }
+}
+
+impl Responder {
+    fn compression(&self) -> Option<&Compression> {
+        self.group.site.compression.as_ref()
+    }
+
+    /// Calls `act`, which compresses so many bytes. An event loop keeps the interpreter: it has nothing else to do
+    /// meanwhile, and would have to wait for a thread that has taken it.
+    fn compress(&self, bytes: usize, act: &mut dyn FnMut()) {
+        if bytes >= compress::RELEASED_FROM && !self.group.scheduler.is_looped() {
+            self.group.host.without_interpreter(act);
+        } else {
+            act();
+        }
+    }
+
+    /// Writes a head that was found good.
+    fn write_head(&mut self, head: &ResponseHead, length: Option<u64>) {
+        let written = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
+        debug_assert!(written.is_ok(), "it was tried");
+        self.status = head.status;
+    }
+
+    /// The head does not wait for all of the body any more.
+    pub(super) fn begin_parts(&mut self) {
+        let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
+        let Some(Reshaping::Held(Held { head, length, wish })) = held.map(|held| *held) else { return };
+        let compressed = self.compression().and_then(|compression| match wish {
+            Wish::Compress(coding) => {
+                Some((compression.head(&head, coding)?, compression.for_stream(coding)?))
+            }
+            Wish::Ranges => None,
+        });
+        let Some((head, compressing)) = compressed else { return self.write_head(&head, length) };
+        self.write_head(&head, None);
+        let parts = Parts { compressing, left: length, taken: 0, made: 0 };
+        self.reshaping = Some(Box::new(Reshaping::Parts(parts)));
+    }
+
+    /// `send_data` for a response that is reshaped.
+    pub(super) fn send_reshaped(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
+        self.begin_parts();
+        let Some(mut reshaping) = self.reshaping.take() else { return self.send_data(request, content) };
+        let Reshaping::Parts(parts) = &mut *reshaping else { return Err(SendError::Closed) };
+        let (content, surplus) = parts.admit(content);
+        let sent = self.send_part(request, parts, &content);
+        let declared = parts.taken;
+        self.reshaping = Some(reshaping);
+        if surplus > 0 && sent.is_ok() {
+            self.report_surplus(request, surplus);
+            return Err(SendError::TooLong { declared });
+        }
+        sent
+    }
+
+    /// Compresses a part and sends what comes out.
+    fn send_part(
+        &mut self,
+        request: &Request,
+        parts: &mut Parts,
+        content: &Content,
+    ) -> Result<Flow, SendError> {
+        let Content::File(range) = content else {
+            return self.send_block(request, parts, bytes_of(content).unwrap_or_default());
+        };
+        let (mut flow, mut done) = (Flow::Ready, 0);
+        let mut piece = vec![0; PIECE];
+        while done < range.length {
+            let want = (range.length - done).min(PIECE as u64) as usize;
+            if let Err(error) = range.file.read_exact_at(&mut piece[..want], range.offset + done) {
+                self.group
+                    .site
+                    .log
+                    .error(format_args!("{}: reading: {error}", super::On(self.origin.peer, request)));
+                return Err(SendError::Closed);
+            }
+            flow = self.send_block(request, parts, &piece[..want])?;
+            done += want as u64;
+        }
+        Ok(flow)
+    }
+
+    fn send_block(&mut self, request: &Request, parts: &mut Parts, block: &[u8]) -> Result<Flow, SendError> {
+        let made = self.make(request, parts, block)?;
+        let plan = self.sender.send_data(made.len() as u64, &mut self.buffer);
+        self.body_bytes += plan.allowed;
+        if plan.allowed == 0 { Ok(Flow::Ready) } else { self.deliver(made.into(), plan.suffix) }
+    }
+
+    /// What a block becomes.
+    fn make(&self, request: &Request, parts: &mut Parts, block: &[u8]) -> Result<Vec<u8>, SendError> {
+        let mut made = Vec::new();
+        let mut done = Ok(());
+        self.compress(block.len(), &mut || done = parts.compressing.encoder.block(block, &mut made));
+        if done.is_err() {
+            return Err(self.report_failed(request));
+        }
+        parts.made += made.len() as u64;
+        Ok(made)
+    }
+
+    fn report_failed(&self, request: &Request) -> SendError {
+        let on = super::On(self.origin.peer, request);
+        self.group.site.log.error(format_args!("{on}: there is no memory to compress the response with"));
+        SendError::Closed
+    }
+
+    /// `finish_with` for a response that is reshaped.
+    pub(super) fn finish_reshaped(
+        mut self: Box<Self>,
+        reshaping: Reshaping,
+        request: Box<Request>,
+        last: Last<'_>,
+    ) -> Result<(), SendError> {
+        let held = match reshaping {
+            Reshaping::Parts(parts) => return self.finish_parts(parts, request, last),
+            Reshaping::Held(held) => held,
+        };
+        if held.length.is_some_and(|length| length != last.len()) {
+            // Not what was declared: it is found out as with any other.
+            self.reshaping = Some(Box::new(Reshaping::Held(held)));
+            self.begin_parts();
+            return self.finish_with(request, last);
+        }
+        match held.wish {
+            Wish::Compress(coding) => {
+                let compressed = self.compress_all(&held.head, coding, &last);
+                if let Some((head, body)) = compressed {
+                    self.write_head(&head, Some(body.len() as u64));
+                    return self.finish_with(request, Last::Given(body.into()));
+                }
+                self.write_head(&held.head, Some(last.len()));
+                self.finish_with(request, last)
+            }
+            Wish::Ranges => self.finish_ranges(&held.head, request, last.keep()),
+        }
+    }
+
+    /// A complete body, compressed, with its head. `None`: it is sent as it is. That holds for files, which leave without being
+    /// read, and for what would not become smaller.
+    fn compress_all(
+        &self,
+        head: &ResponseHead,
+        coding: Coding,
+        last: &Last<'_>,
+    ) -> Option<(ResponseHead, Vec<u8>)> {
+        let compression = self.compression()?;
+        let body = last_bytes(last).filter(|body| body.len() as u64 >= compression.min_length())?;
+        let encoder = compression.for_whole(coding, body.len() as u64)?;
+        let (mut encoder, mut made) = (Some(encoder), Vec::with_capacity(body.len() / 3));
+        let mut done = Ok(());
+        self.compress(body.len(), &mut || {
+            done = encoder.take().map_or(Ok(()), |encoder| encoder.last(body, &mut made));
+        });
+        if done.is_err() || made.len() >= body.len() {
+            return None;
+        }
+        compression.note(coding, 1, body.len() as u64, made.len() as u64);
+        Some((compression.head(head, coding)?, made))
+    }
+
+    /// Sends of a complete body what the client asks for.
+    fn finish_ranges(
+        mut self: Box<Self>,
+        head: &ResponseHead,
+        request: Box<Request>,
+        body: Content,
+    ) -> Result<(), SendError> {
+        let mut wanted = match partial::parts(&request.head, head, body) {
+            Ok(wanted) => wanted,
+            Err(body) => {
+                self.write_head(head, Some(body.len()));
+                return self.finish_with(request, Last::Given(body));
+            }
+        };
+        self.write_head(&wanted.head, Some(wanted.length));
+        let last = wanted.parts.pop().unwrap_or(Content::Static(b""));
+        for part in wanted.parts {
+            // A peer that is gone is noted at the end.
+            let _ = self.send_data(&request, part);
+        }
+        self.finish_with(request, Last::Given(last))
+    }
+
+    /// The last part of a body that is compressed part by part.
+    fn finish_parts(
+        mut self: Box<Self>,
+        mut parts: Parts,
+        request: Box<Request>,
+        last: Last<'_>,
+    ) -> Result<(), SendError> {
+        let (content, surplus) = parts.admit(last.keep());
+        let short_by = parts.left.unwrap_or(0);
+        // Together with its end, unless there is none or it has to be read first.
+        let block = if short_by > 0 { None } else { bytes_of(&content) };
+        if block.is_none()
+            && let Err(error) = self.send_part(&request, &mut parts, &content)
+        {
+            // What it would be decoded to has no end.
+            let _ = (*self).end(request, false, End::Cut, Last::NOTHING, b"");
+            return Err(error);
+        }
+        if short_by > 0 {
+            let end = self.end_of(&request, Finish { reusable: false, short_by });
+            return (*self).end(request, false, end, Last::NOTHING, b"");
+        }
+        let surplus = (surplus > 0).then(|| {
+            self.report_surplus(&request, surplus);
+            SendError::TooLong { declared: parts.taken }
+        });
+        let Parts { compressing: Compressing { encoder, coding, .. }, taken, made, .. } = parts;
+        let (mut encoder, mut tail, mut done) = (Some(encoder), Vec::new(), Ok(()));
+        let block = block.unwrap_or_default();
+        self.compress(block.len(), &mut || {
+            done = encoder.take().map_or(Ok(()), |encoder| encoder.last(block, &mut tail));
+        });
+        if done.is_err() {
+            let error = self.report_failed(&request);
+            let _ = (*self).end(request, false, End::Cut, Last::NOTHING, b"");
+            return Err(error);
+        }
+        if let Some(compression) = self.compression() {
+            compression.note(coding, 1, taken, made + tail.len() as u64);
+        }
+        let sent = self.finish_with(request, Last::Given(tail.into()));
+        surplus.map_or(sent, Err)
+    }
+}
+
+impl Parts {
+    /// The part of `content` that belongs to the body, and how many bytes do not.
+    fn admit(&mut self, content: Content) -> (Content, u64) {
+        let length = content.len();
+        let allowed = self.left.map_or(length, |left| left.min(length));
+        self.left = self.left.map(|left| left - allowed);
+        self.taken += allowed;
+        (cut(content, allowed), length - allowed)
+    }
+}
