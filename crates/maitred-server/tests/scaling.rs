@@ -287,9 +287,9 @@ fn the_marks_are_those_of_the_limits_as_they_are_now() {
     limits.queue = 10;
     assert!(running.server.set_limits("reports", &limits));
     // Five wait, then four, then three; at two no more is made, but by a thread that begins before the one before it has
-    // taken its request.
+    // taken its request, of which there may be several in a row.
     door.wait_for(4);
-    assert!((1..=2).contains(&running.figure("reports", "queued")));
+    assert!(running.figure("reports", "queued") <= 2);
     door.open();
     all_answered(&mut clients, "/report");
 }
