@@ -63,7 +63,7 @@ impl Connection {
         context.scratch.path = path;
         incoming.passed = Some(passed);
         match decision {
-            Decision::Wait => return Filtered::Wait(incoming),
+            Decision::Wait => Filtered::Wait(incoming),
             Decision::Pass => {
                 incoming.times.filtered = site.later(context.now);
                 Filtered::Pass(incoming)

@@ -123,8 +123,8 @@ fn checked_name(side: Side, name: &str, field: &str) -> Result<String, BadPatter
         return Err(BadPattern::new(what, "write letters, digits and '-', such as X-Kind"));
     }
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
-    let of_request = side == Side::Request && ACTED_ON.iter().any(|known| is(&known));
-    if OF_THE_ENGINE.iter().any(|known| is(&known)) || of_request {
+    let of_request = side == Side::Request && ACTED_ON.iter().any(is);
+    if OF_THE_ENGINE.iter().any(is) || of_request {
         let what = format!("the field {name} is the engine's own");
         return Err(BadPattern::new(what, "leave it out"));
     }
