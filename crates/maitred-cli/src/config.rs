@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use maitred_server::access_log::{Format, Mask};
-use maitred_server::{Period, PoolRule};
+use maitred_server::{CompressionSettings, Period, PoolRule};
 
 use crate::env_file;
 use crate::filters::{self, FilterConfig};
@@ -82,6 +82,10 @@ pub struct Config {
     pub spool: PathBuf,
     /// How slow peers may be, and how much they may ask for.
     pub limits: LimitConfig,
+    /// Whether responses are compressed.
+    pub compress: bool,
+    /// How.
+    pub compression: CompressionSettings,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
@@ -148,6 +152,8 @@ impl Default for Config {
             body_memory: 0,
             spool: PathBuf::new(),
             limits: LimitConfig::EMPTY,
+            compress: false,
+            compression: CompressionSettings::default(),
             drain_timeout: Duration::ZERO,
             access_log: LogPlace::default(),
             access_log_format: Format::default(),

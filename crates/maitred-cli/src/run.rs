@@ -237,8 +237,10 @@ fn settings(
     log: &Arc<Log>,
 ) -> Result<Settings, Problem> {
     let mut routes = Routes::new();
+    let compression = config.compress.then(|| Arc::new(config.compression.clone()));
     for mount in &checked.mounts {
-        let settings = StaticSettings { listing: config.listing, ..StaticSettings::default() };
+        let (listing, compression) = (config.listing, compression.clone());
+        let settings = StaticSettings { listing, compression, ..StaticSettings::default() };
         let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
             let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
             Problem::new(origins.describe("static"), what, "allow it or leave it out")
@@ -258,6 +260,7 @@ fn settings(
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
     settings.insight = insight(config);
+    settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
     settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.max_body;

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use maitred_server::pool_map::BadPattern;
+
 use crate::problem::nearest;
 
 /// What is wrong with a value, and the remedy.
@@ -299,6 +301,11 @@ pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
             "give a whole number with k, m or g (units of 1024) or nothing behind it, for example 16m",
         )
     })
+}
+
+/// What maitred-server reads by itself.
+pub(crate) fn pattern<T: FromStr<Err = BadPattern>>(text: &str) -> Result<T, BadValue> {
+    text.parse().map_err(|BadPattern { what, remedy }| BadValue { what, remedy })
 }
 
 pub(crate) fn folder(text: &str) -> Result<PathBuf, BadValue> {

@@ -7,6 +7,7 @@
 
 mod asgi;
 mod block;
+mod codings;
 mod declared;
 mod deprecated;
 mod host;

@@ -2,6 +2,7 @@
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
 mod application;
+mod compression;
 mod control;
 mod insight;
 mod limits;
@@ -16,8 +17,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use maitred_server::access_log::{Format, Mask};
+use maitred_server::compress::{CodingLevel, TypePattern};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::pool_map::Network;
+use maitred_server::pool_map::PathPattern;
 use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;
@@ -84,6 +87,9 @@ pub(crate) enum Kind {
     Networks(Field<Vec<Network>>),
     Routes(Field<Vec<RouteBandwidth>>),
     Folder(Field<PathBuf>),
+    Codings(Field<Vec<CodingLevel>>),
+    Types(Field<Vec<TypePattern>>),
+    Paths(Field<Vec<PathPattern>>),
     AccessLog(Field<LogPlace>),
     ErrorLog(Field<LogPlace>),
     LogFormat(Field<Format>),
@@ -149,7 +155,7 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 11] = [
+const TABLES: [&[Definition]; 12] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
@@ -157,6 +163,7 @@ const TABLES: [&[Definition]; 11] = [
     application::OPTIONS,
     requests::OPTIONS,
     limits::OPTIONS,
+    compression::OPTIONS,
     insight::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
@@ -214,10 +221,10 @@ impl Definition {
     }
 
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Addresses(_) | Kind::Mounts(_) | Kind::Pools | Kind::Networks(_) | Kind::Routes(_)
-        )
+        use Kind::{Addresses, Codings, Mounts, Networks, Paths, Pools, Routes, Types};
+        let kind = &self.kind;
+        matches!(kind, Addresses(_) | Mounts(_) | Networks(_) | Routes(_) | Pools)
+            || matches!(kind, Codings(_) | Types(_) | Paths(_))
     }
 
     /// Whether it can stand on the command line without a value.
@@ -257,6 +264,9 @@ impl Definition {
             Kind::Networks(field) => *field(config) = limit_values::networks(texts)?,
             Kind::Routes(field) => *field(config) = limit_values::routes(texts)?,
             Kind::Folder(field) => *field(config) = value::folder(text)?,
+            Kind::Codings(field) => *field(config) = each(texts, value::pattern)?,
+            Kind::Types(field) => *field(config) = each(texts, value::pattern)?,
+            Kind::Paths(field) => *field(config) = each(texts, value::pattern)?,
             Kind::AccessLog(field) => *field(config) = log_values::access_place(text)?,
             Kind::ErrorLog(field) => *field(config) = log_values::error_place(text)?,
             Kind::LogFormat(field) => *field(config) = log_values::format(text)?,
@@ -297,6 +307,9 @@ impl Definition {
                 list(&field(config).iter().map(limit_values::show_route).collect::<Vec<_>>())
             }
             Kind::Folder(field) => quoted(&field(config).display().to_string()),
+            Kind::Codings(field) => list(field(config)),
+            Kind::Types(field) => list(field(config)),
+            Kind::Paths(field) => list(field(config)),
             Kind::AccessLog(field) | Kind::ErrorLog(field) => quoted(&field(config).to_string()),
             Kind::LogFormat(field) => quoted(&field(config).to_string()),
             Kind::Mask(field) => quoted(&log_values::show_mask(*field(config))),
@@ -326,7 +339,9 @@ impl Definition {
     pub(crate) fn takes(&self) -> String {
         match &self.kind {
             Kind::Application(_) | Kind::File => "text".to_owned(),
-            Kind::Addresses(_) | Kind::Mounts(_) => "text, or a list of texts".to_owned(),
+            Kind::Addresses(_) | Kind::Mounts(_) | Kind::Codings(_) | Kind::Types(_) | Kind::Paths(_) => {
+                "text, or a list of texts".to_owned()
+            }
             Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => {
                 format!("whole number from {min} to {max}")
             }

@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::names::{Meaning, Names};
+use crate::codings;
 use crate::text;
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
@@ -104,7 +105,11 @@ impl ScopeBuilder {
         dict.set_item(intern!(py, "client"), (text::address(py, peer.ip())?, peer.port()))?;
         let (headers, is_websocket) = self.headers(py, request)?;
         dict.set_item(intern!(py, "headers"), headers)?;
-        dict.set_item(intern!(py, "extensions"), extensions(py, head)?)?;
+        let extensions = extensions(py, head)?;
+        if request.compresses {
+            extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
+        }
+        dict.set_item(intern!(py, "extensions"), extensions)?;
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
         }

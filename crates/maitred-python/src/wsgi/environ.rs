@@ -17,6 +17,7 @@ use super::errors::ErrorStream;
 use super::fields::{FieldNames, Key, LastValues, Meaning};
 use super::file::FileWrapper;
 use super::input::Input;
+use crate::codings;
 use crate::text::{self, from_latin1};
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
@@ -85,6 +86,9 @@ impl EnvironBuilder {
             self.set_fields(&environ, &request.head, &mut seen.values)
         })?;
         set_user(&environ, &request.head)?;
+        if request.compresses {
+            environ.set_item(intern!(py, codings::KEY), codings::accepted(py, &request.head.fields)?)?;
+        }
         let body = &request.body;
         if let Some(length) = body.length()
             && (!body.is_empty() || request.head.body != BodyLength::Empty)

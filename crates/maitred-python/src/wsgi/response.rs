@@ -180,9 +180,11 @@ impl Response {
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
                 if length.is_none_or(|length| length == body.len()) =>
             {
+                // A body that is compressed is compressed with the interpreter released, and then the lock must not be held.
+                drop(phase);
                 let answered = exchange.respond_with(&head, body);
                 Declared::recycle(head);
-                *phase = Phase::Over { peer_gone: answered == Err(SendError::Closed) };
+                *self.phase() = Phase::Over { peer_gone: answered == Err(SendError::Closed) };
                 answered.map_err(Unsent::Refused)
             }
             unchanged => {

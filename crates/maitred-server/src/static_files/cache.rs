@@ -199,6 +199,13 @@ impl ResourceCache {
         }
     }
 
+    /// Puts a resource with a further form into the place of the one it was made of, if that is still there.
+    pub(super) fn replace(&self, path: &[u8], resource: &Arc<Resource>) {
+        if let Some(entries) = self.entries.as_ref().filter(|entries| entries.contains_key(path)) {
+            entries.insert(path.into(), Arc::clone(resource));
+        }
+    }
+
     /// Closes every descriptor that only the cache holds. Returns whether there were any.
     pub(super) fn release_descriptors(&self) -> bool {
         self.retain(|resource| resource.descriptors == 0)

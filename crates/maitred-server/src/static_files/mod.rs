@@ -5,7 +5,8 @@
 //!   ever opened, so no call here waits for anybody but the disk. Hidden names (a leading dot) do
 //!   not exist, `.well-known` (RFC 8615) excepted.
 //! - Conditional and range requests by RFC 9110 §13 and §14; precompressed siblings `name.br`,
-//!   `name.zst`, `name.gz` by `Accept-Encoding` (§12.5.3), each with an entity tag of its own.
+//!   `name.zst`, `name.gz` by `Accept-Encoding` (§12.5.3), each with an entity tag of its own; with
+//!   [`StaticSettings::compression`] small files without siblings are compressed once.
 //! - Small files come from memory and larger ones from descriptors that stay open, bounded and
 //!   looked at again at most once per [`StaticSettings::validate_after`]. A file that changed within
 //!   the last two seconds is never cached: its times may not show the next change. It has a weak
@@ -15,6 +16,7 @@
 //! operator should know of carries a note for the error log.
 
 mod cache;
+mod compressed;
 mod listing;
 mod path;
 mod refusal;
@@ -38,6 +40,8 @@ pub use cache::CacheStatistics;
 use cache::{LookUp, ResourceCache};
 use resource::{Plan, Resource};
 use root::{CurrentRoot, Found, Root};
+
+use crate::compress::{self, CompressionSettings};
 
 /// The part of the process's descriptor limit that cached files of one root may take: one eighth,
 /// the rest is for connections.
@@ -66,6 +70,9 @@ pub struct StaticSettings {
     /// The most descriptors of larger files kept open, at most an eighth of the process's limit.
     /// Default: 512.
     pub max_descriptors: u64,
+    /// How files are compressed that have no siblings: those of up to 1 MiB, once, when a client asks for it first. They are kept
+    /// in memory beside the file. Default: not at all.
+    pub compression: Option<Arc<CompressionSettings>>,
     /// How long a cached file is believed before its times are looked at again. Default: 1 s.
     pub validate_after: Duration,
 }
@@ -81,6 +88,7 @@ impl Default for StaticSettings {
             max_cache_bytes: 64 * 1024 * 1024,
             max_cache_entries: 16 * 1024,
             max_descriptors: 512,
+            compression: None,
             validate_after: Duration::from_secs(1),
         }
     }
@@ -162,7 +170,7 @@ impl StaticFiles {
             return redirect(request);
         }
         match self.cache.look_up(path, now) {
-            LookUp::Fresh(resource) => reply::answer(&resource, request),
+            LookUp::Fresh(resource) => self.reply(&resource, request, path),
             LookUp::Due(resource) => self.check(request, path, now, &resource),
             LookUp::Absent => self.load(request, path, now),
         }
@@ -200,7 +208,7 @@ impl StaticFiles {
         };
         if unchanged {
             self.cache.note_revalidated();
-            return reply::answer(cached, request);
+            return self.reply(cached, request, path);
         }
         self.cache.invalidate(path, cached);
         self.load(request, path, now)
@@ -214,14 +222,14 @@ impl StaticFiles {
         self.cache.sweep(now);
         let started = Instant::now();
         let root = self.root.at(now);
-        let mut loaded = self.try_load(&root, path, now);
+        let mut loaded = self.try_load(&root, request, path, now);
         if matches!(loaded, Err(Errno::MFILE)) && self.cache.release_descriptors() {
-            loaded = self.try_load(&root, path, now);
+            loaded = self.try_load(&root, request, path, now);
         }
         match loaded {
             Ok(Loaded::Resource(resource)) => {
                 self.cache.insert(path, &resource, started.elapsed());
-                reply::answer(&resource, request)
+                self.reply(&resource, request, path)
             }
             Ok(Loaded::Folder) if self.settings.listing => list(&root, request, path),
             Ok(Loaded::Folder) => refusal::not_found(&request.method),
@@ -230,10 +238,24 @@ impl StaticFiles {
         }
     }
 
-    fn try_load(&self, root: &Root, path: &[u8], now: Now) -> Result<Loaded, Errno> {
+    /// The answer from a resource, in a form that is made for it if there may be one.
+    fn reply(&self, resource: &Arc<Resource>, request: &RequestHead, path: &[u8]) -> Answer {
+        let Some(settings) = self.settings.compression.as_ref().filter(|_| resource.is_compressible) else {
+            return reply::answer(resource, request);
+        };
+        let coding = compress::chosen(settings, request);
+        if resource.has(coding) {
+            return reply::answer_in(resource, coding, request);
+        }
+        let made = Arc::new(resource.with_made(compressed::make(settings, resource, coding)));
+        self.cache.replace(path, &made);
+        reply::answer_in(&made, coding, request)
+    }
+
+    fn try_load(&self, root: &Root, request: &RequestHead, path: &[u8], now: Now) -> Result<Loaded, Errno> {
         Ok(match self.find(root, path)? {
             Target::File(plan) => {
-                Loaded::Resource(Arc::new(Resource::load(root, *plan, &self.settings, now)?))
+                Loaded::Resource(Arc::new(Resource::load(root, *plan, &self.settings, request, now)?))
             }
             Target::Folder => Loaded::Folder,
             Target::FolderWithoutSlash => Loaded::FolderWithoutSlash,

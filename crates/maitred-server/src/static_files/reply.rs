@@ -20,8 +20,17 @@ pub(super) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
         let accepted = Accepted::of(request.fields.all("accept-encoding"));
         resource.variant(accepted.choose(Coding::COMPRESSED, |coding| resource.has(coding)))
     } else {
-        resource.variant(Coding::Identity)
+        resource.original()
     };
+    answer_with(variant, &asked, request)
+}
+
+/// The same where it is known in which form.
+pub(super) fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
+    answer_with(resource.variant(coding), &Asked::of(&request.fields), request)
+}
+
+fn answer_with(variant: &Variant, asked: &Asked, request: &RequestHead) -> Answer {
     if !asked.conditions {
         return whole(variant, &request.method);
     }
@@ -31,8 +40,8 @@ pub(super) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
             Answer { head: Arc::clone(&variant.not_modified), length: 0, body: Body::Empty, note: None }
         }
         Verdict::PreconditionFailed => refusal::precondition_failed(&request.method),
-        Verdict::Proceed { ranges: false } => whole(variant, &request.method),
-        Verdict::Proceed { ranges: true } => ranged(variant, request),
+        Verdict::Proceed { ranges: true } if variant.has_ranges => ranged(variant, request),
+        Verdict::Proceed { .. } => whole(variant, &request.method),
     }
 }
 

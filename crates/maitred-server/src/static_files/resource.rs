@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use maitred_http::coding::Coding;
-use maitred_http::{ResponseHead, Status, date, media_type};
+use maitred_http::{RequestHead, ResponseHead, Status, date, media_type};
 use maitred_runtime::{Content, FileRange};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::root::{Found, Root};
 use super::stamp::Stamp;
-use super::{Now, StaticSettings};
+use super::{Now, StaticSettings, compressed};
 
 /// The media type of a file whose name says nothing (RFC 9110 §8.3).
 const UNKNOWN_TYPE: &str = "application/octet-stream";
@@ -26,7 +26,7 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 pub(super) type Stamps = [Option<Stamp>; 4];
 
 /// A file that was found, before it is opened.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The path below the root, the name of an index file included.
     pub(super) name: Vec<u8>,
@@ -67,6 +67,8 @@ pub(super) struct Resource {
     plan: Plan,
     original: Variant,
     siblings: Vec<(Coding, Variant)>,
+    /// Whether further siblings may be made by compressing it.
+    pub(super) is_compressible: bool,
     /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
     checked_at: AtomicU64,
     /// Whether the file may change without a new stamp; then the resource must not be kept.
@@ -77,8 +79,8 @@ pub(super) struct Resource {
     pub(super) descriptors: u64,
 }
 
-/// One stored form of a file.
-#[derive(Debug)]
+/// One form of a file.
+#[derive(Clone, Debug)]
 pub(super) struct Variant {
     /// The prepared 200 answer.
     pub(super) full: Arc<ResponseHead>,
@@ -89,6 +91,8 @@ pub(super) struct Variant {
     pub(super) media_type: &'static str,
     /// The size in bytes of this form.
     pub(super) length: u64,
+    /// Whether parts of it are sent.
+    pub(super) has_ranges: bool,
     payload: Payload,
 }
 
@@ -114,6 +118,7 @@ impl Resource {
         root: &Root,
         mut plan: Plan,
         settings: &StaticSettings,
+        request: &RequestHead,
         now: Now,
     ) -> Result<Self, Errno> {
         // All of them in memory, or none: a large file's siblings do not count as small ones.
@@ -133,13 +138,17 @@ impl Resource {
                 _ => plan.stamps[coding as usize] = None,
             }
         }
-        Ok(Self::prepare(plan, original, siblings, settings, now))
+        let is_compressible = siblings.is_empty()
+            && !original.is_young(now)
+            && compressed::may_be(settings, request, media_type_of(&plan.name), original.length);
+        Ok(Self::prepare(plan, original, siblings, is_compressible, settings, now))
     }
 
     fn prepare(
         plan: Plan,
         original: Opened,
         siblings: Vec<(Coding, Opened)>,
+        is_compressible: bool,
         settings: &StaticSettings,
         now: Now,
     ) -> Self {
@@ -153,7 +162,7 @@ impl Resource {
         }
         let common = Common {
             media_type: media_type_of(&plan.name),
-            varies: !siblings.is_empty(),
+            varies: is_compressible || !siblings.is_empty(),
             cache_control: settings.cache_control.as_deref(),
             now,
         };
@@ -164,6 +173,7 @@ impl Resource {
                 .map(|(coding, sibling)| (coding, Variant::new(sibling, &common)))
                 .collect(),
             plan,
+            is_compressible,
             checked_at: AtomicU64::new(now.monotonic_ns),
             is_unsettled,
             bytes,
@@ -173,7 +183,40 @@ impl Resource {
 
     /// Whether there is more than one form to choose from.
     pub(super) fn varies(&self) -> bool {
-        !self.siblings.is_empty()
+        self.is_compressible || !self.siblings.is_empty()
+    }
+
+    /// The file itself.
+    pub(super) fn original(&self) -> &Variant {
+        &self.original
+    }
+
+    /// The same file with one form more; without one it is not tried again to make any.
+    pub(super) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
+        let mut siblings = self.siblings.clone();
+        let is_compressible = made.is_some();
+        let bytes = self.bytes + made.as_ref().map_or(0, |(_, variant)| variant.length);
+        siblings.extend(made);
+        let checked_at = AtomicU64::new(self.checked_at.load(Ordering::Relaxed));
+        let (plan, original) = (self.plan.clone(), self.original.clone());
+        Self { plan, original, siblings, is_compressible, checked_at, bytes, ..*self }
+    }
+
+    /// The stamp of the file itself.
+    fn stamp(&self) -> Option<Stamp> {
+        self.plan.stamps[Coding::Identity as usize]
+    }
+
+    /// The content of the file itself, if it is still what it was when it was opened.
+    pub(super) fn content(&self) -> Option<Arc<[u8]>> {
+        match &self.original.payload {
+            Payload::Memory(bytes) => Some(Arc::clone(bytes)),
+            Payload::File(file) => {
+                let bytes = read(file, self.original.length).ok()?;
+                let after = Stamp::of(&fstat(file).ok()?);
+                (Some(after) == self.stamp() && bytes.len() as u64 == self.original.length).then_some(bytes)
+            }
+        }
     }
 
     /// Whether there is a form in this coding.
@@ -263,7 +306,32 @@ impl Variant {
             last_modified,
             media_type: common.media_type,
             length: opened.length,
+            has_ranges: true,
             payload: opened.payload,
+        }
+    }
+
+    /// The form that compressing this one has given. Another version of the compressor would give other bytes, so its
+    /// entity tag is weak and no parts of it are sent.
+    pub(super) fn compressed(&self, coding: Coding, bytes: Vec<u8>) -> Self {
+        let opaque = self.entity_tag.trim_start_matches("W/").trim_matches('"');
+        let entity_tag: Box<str> = format!("W/\"{opaque}-{}\"", coding.name()).into();
+        let with_tag = |head: &ResponseHead| {
+            let mut head = head.clone();
+            head.fields.set("ETag", entity_tag.as_bytes());
+            head
+        };
+        let mut full = with_tag(&self.full);
+        full.fields.remove("Accept-Ranges");
+        full.fields.push("Content-Encoding", coding.name());
+        Self {
+            full: Arc::new(full),
+            not_modified: Arc::new(with_tag(&self.not_modified)),
+            entity_tag,
+            length: bytes.len() as u64,
+            has_ranges: false,
+            payload: Payload::Memory(bytes.into()),
+            ..*self
         }
     }
 

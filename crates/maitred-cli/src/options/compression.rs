@@ -1,0 +1,74 @@
+//! What is compressed.
+
+use maitred_server::compress::{CODINGS, TYPES};
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "compress",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.compress),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Compress responses of the application, and static files up to 1 MiB that have no compressed \
+                  siblings, for clients that accept it (Accept-Encoding). Blocks of a stream are compressed one by \
+                  one, so that an event leaves at once. The application keeps a response as it is with \
+                  `Content-Encoding: identity` or `Cache-Control: no-transform`.",
+        cost: "processor time: about a millisecond for 100 KiB",
+        worst: "a page that repeats what the client has sent beside a secret can be made to give the secret away \
+                (BREACH): see docs/operations/compression.md",
+    },
+    Definition {
+        name: "compress-encodings",
+        placeholder: "gzip|br|zstd[:LEVEL]",
+        kind: Kind::Codings(|config| &mut config.compression.codings),
+        default: CODINGS,
+        reach: Reach::Everywhere,
+        summary: "A coding to compress with, and how hard to try; the first one that a client accepts is taken, unless \
+                  it prefers another. Levels are 1 to 9, of br 1 to 6.",
+        cost: "from gzip:1 to gzip:9 about eight times the time for a tenth fewer bytes",
+        worst: "high levels: the processor is what responses wait for",
+    },
+    Definition {
+        name: "compress-types",
+        placeholder: "TYPE",
+        kind: Kind::Types(|config| &mut config.compression.types),
+        default: TYPES,
+        reach: Reach::Everywhere,
+        summary: "A type of content that is compressed: text/html, text/* or *+json. Those named replace the default.",
+        cost: "none for other types",
+        worst: "images, videos and archives are compressed already: time for nothing",
+    },
+    Definition {
+        name: "compress-min",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.compression.min_length),
+        default: &["1k"],
+        reach: Reach::Everywhere,
+        summary: "The shortest response that is compressed. One whose length is not known is always compressed.",
+        cost: "a hundred microseconds or less for each response between the two values",
+        worst: "below some hundred bytes nothing is gained: it fits a packet anyway",
+    },
+    Definition {
+        name: "compress-except",
+        placeholder: "/PATH",
+        kind: Kind::Paths(|config| &mut config.compression.except),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A path whose responses are not compressed, as in the rules of pools: /login, /stream/*, *.bin.",
+        cost: "some ten nanoseconds each for responses that could be compressed",
+        worst: "none",
+    },
+    Definition {
+        name: "compress-memory",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.compression.memory),
+        default: &["64m"],
+        reach: Reach::Everywhere,
+        summary: "What the compressors of all unfinished streams may take together; a stream that begins beyond it is \
+                  not compressed. One takes 320 KiB with gzip, 1.5 MiB with zstd, 1.5 to 3 MiB with br.",
+        cost: "this much memory at most",
+        worst: "too little: of many event streams only the first are compressed",
+    },
+];
