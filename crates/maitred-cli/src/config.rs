@@ -78,7 +78,7 @@ pub struct Config {
     pub max_body: u64,
     /// Bytes of a request body that are kept in memory.
     pub body_memory: u64,
-    /// Where longer bodies are kept.
+    /// Where longer bodies are kept, and what waits for slow readers.
     pub spool: PathBuf,
     /// How slow peers may be, and how much they may ask for.
     pub limits: LimitConfig,
@@ -86,6 +86,12 @@ pub struct Config {
     pub compress: bool,
     /// How.
     pub compression: CompressionSettings,
+    /// Bytes of a streamed response that wait in memory.
+    pub response_memory: u64,
+    /// Bytes of one response that wait in files; zero for none.
+    pub response_file: u64,
+    /// Bytes of complete bodies that wait in memory.
+    pub response_budget: u64,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
@@ -154,6 +160,9 @@ impl Default for Config {
             limits: LimitConfig::EMPTY,
             compress: false,
             compression: CompressionSettings::default(),
+            response_memory: 0,
+            response_file: 0,
+            response_budget: 0,
             drain_timeout: Duration::ZERO,
             access_log: LogPlace::default(),
             access_log_format: Format::default(),

@@ -166,7 +166,8 @@ pub(crate) fn start_up_lines(
     );
     for (address, listen) in addresses.iter().zip(&config.listen) {
         let live = if listen.reads_ahead() { "" } else { ", without read-ahead" };
-        lines.push(format!("http://{address}  HTTP/1.1{live}"));
+        let direct = if listen.has_writer() { "" } else { ", without a writer" };
+        lines.push(format!("http://{address}  HTTP/1.1{live}{direct}"));
     }
     lines
 }

@@ -1,11 +1,12 @@
 //! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
 //!
-//! Limits of pools, rules, filters and limits on peers hold at once, and so does what is measured of requests. Everything else is looked at as well, so that an error is found and a
+//! Limits of pools, rules, filters and limits on peers hold at once, and so do what is measured of requests and what waits for slow
+//! readers. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
 use maitred_server::filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
-use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server};
+use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
 
 use crate::config::{self, Config};
 use crate::filters;
@@ -43,6 +44,8 @@ struct Plan {
     insight: Option<(Insight, bool)>,
     /// What limits peers.
     peers: Option<Limits>,
+    /// What waits for slow readers.
+    writer: Option<WriterSettings>,
     /// What has changed and needs a restart.
     restart: Vec<String>,
 }
@@ -150,6 +153,8 @@ impl Reload {
             debug_assert!(read.is_ok(), "{}", option.name);
             if options::of_peers().any(|of_peers| of_peers.name == option.name) {
                 plan.peers = Some(next.limits.settings());
+            } else if options::is_of_responses(option) {
+                plan.writer = Some(run::writer(&next));
             } else {
                 plan.insight = Some((run::insight(&next), next.dispatch_trace));
             }
@@ -194,6 +199,9 @@ impl Plan {
             && let Err(error) = server.set_filters(filters.clone())
         {
             server.log().error(format_args!("the filters have not changed: {error}"));
+        }
+        if let Some(writer) = self.writer {
+            server.set_writer(writer);
         }
         self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
     }

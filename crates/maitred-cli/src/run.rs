@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
-use maitred_server::{Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Timeouts};
+use maitred_server::{
+    Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Timeouts, WriterSettings,
+};
 
 use crate::config::{self, Checked, Config, Target};
 use crate::control;
@@ -255,7 +257,11 @@ fn settings(
     };
     let listeners = checked.addresses.iter().zip(&config.listen);
     settings.listeners = listeners
-        .map(|(address, listen)| ListenerSettings { address: *address, read_ahead: listen.reads_ahead() })
+        .map(|(address, listen)| ListenerSettings {
+            address: *address,
+            read_ahead: listen.reads_ahead(),
+            writer: listen.has_writer(),
+        })
         .collect();
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
@@ -267,6 +273,7 @@ fn settings(
     settings.body_memory = config.body_memory;
     settings.spool = config.spool.clone();
     settings.limits = config.limits.settings();
+    settings.writer = writer(config);
     settings.timeouts = Timeouts {
         head: config.head_timeout,
         body: config.body_timeout,
@@ -300,6 +307,15 @@ fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Probl
         _ => (format!("{address} cannot be listened on: {error}"), "listen on another address".to_owned()),
     };
     Problem::new(place, what, remedy)
+}
+
+/// What waits for slow readers.
+pub(crate) fn writer(config: &Config) -> WriterSettings {
+    WriterSettings {
+        memory: config.response_memory,
+        file: config.response_file,
+        budget: config.response_budget,
+    }
 }
 
 /// What is measured of each request.

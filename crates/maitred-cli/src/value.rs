@@ -32,6 +32,7 @@ pub struct ListenAddress {
     host: ListenHost,
     port: u16,
     read_ahead: bool,
+    writer: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,11 @@ impl ListenAddress {
     /// Whether requests are received completely before the application gets them.
     pub fn reads_ahead(&self) -> bool {
         self.read_ahead
+    }
+
+    /// Whether the server sends on what a slow reader has not taken yet, while the application's thread is free.
+    pub fn has_writer(&self) -> bool {
+        self.writer
     }
 
     /// The socket address. A name is looked up; its first IPv4 address is taken, else its first
@@ -79,7 +85,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// The text is not `host:port`, `:port` or `[v6]:port`, with `,read-ahead=on` or `,read-ahead=off` behind it or nothing.
+/// The text is not `host:port`, `:port` or `[v6]:port`, with nothing behind it or `,read-ahead=` or `,writer=` and `on` or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadListenAddress;
 
@@ -89,6 +95,7 @@ fn parse_listen(text: &str) -> Option<ListenAddress> {
     for part in parts {
         match part.trim().split_once('=')? {
             ("read-ahead", value) => listen.read_ahead = switch(value).ok()?,
+            ("writer", value) => listen.writer = switch(value).ok()?,
             _ => return None,
         }
     }
@@ -112,7 +119,7 @@ fn parse_address(text: &str) -> Option<ListenAddress> {
     } else {
         return None;
     };
-    Some(ListenAddress { host, port, read_ahead: true })
+    Some(ListenAddress { host, port, read_ahead: true, writer: true })
 }
 
 /// RFC 1123 §2.1: letters, digits, hyphens, dots. A last label of digits only is a mistyped
@@ -135,7 +142,12 @@ impl fmt::Display for ListenAddress {
             ListenHost::All => write!(f, ":{}", self.port),
             ListenHost::Name(name) => write!(f, "{name}:{}", self.port),
         }?;
-        if self.read_ahead { Ok(()) } else { f.write_str(",read-ahead=off") }
+        for (name, on) in [("read-ahead", self.read_ahead), ("writer", self.writer)] {
+            if !on {
+                write!(f, ",{name}=off")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -146,7 +158,7 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
     {
         return Err(BadValue::new(
             format!("'{parameters}' is no parameter of a listener"),
-            format!("write {address},read-ahead=off or leave it out"),
+            format!("write {address},read-ahead=off or {address},writer=off, or leave it out"),
         ));
     }
     text.parse().map_err(|BadListenAddress| {
@@ -410,12 +422,15 @@ mod tests {
         assert!(listen(":80,read-ahead=on").expect("as usual").reads_ahead());
         let off = listen("[::1]:80, read-ahead=off").expect("with a space");
         assert_eq!((off.reads_ahead(), off.to_string().as_str()), (false, "[::1]:80,read-ahead=off"));
+        let both = listen(":80,writer=off,read-ahead=off").expect("in any order");
+        assert_eq!((both.has_writer(), both.to_string().as_str()), (false, ":80,read-ahead=off,writer=off"));
+        assert!(off.has_writer());
         for text in [":80,", ":80,read-ahead", ":80,read-ahead=maybe", ":80,backlog=3", ",read-ahead=off"] {
             assert!(listen(text).is_err(), "{text}");
         }
         let bad = listen(":80,readahead=off").expect_err("a wrong name");
         assert_eq!(bad.what, "'readahead=off' is no parameter of a listener");
-        assert_eq!(bad.remedy, "write :80,read-ahead=off or leave it out");
+        assert_eq!(bad.remedy, "write :80,read-ahead=off or :80,writer=off, or leave it out");
     }
 
     #[test]

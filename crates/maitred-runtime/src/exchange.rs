@@ -22,7 +22,8 @@ use crate::request::Request;
 /// What the server offers to an exchange. Not called by handlers.
 ///
 /// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of
-/// `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer except [`wait`](Self::wait).
+/// `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer or for a disk except
+/// [`wait`](Self::wait) and [`relieve`](Self::relieve).
 pub trait Respond: Send {
     /// Starts the response. `length` is the body's length where it is known.
     ///
@@ -65,11 +66,28 @@ pub trait Respond: Send {
     /// Ends the response in the middle: the connection closes so that the peer can see it.
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str);
 
-    /// Waits until less than the stream limit is queued, or the peer is gone, or `limit` is over.
+    /// Waits until less than the stream limit is queued in memory, or the peer is gone, or `limit` is over. The server may use
+    /// the thread to write what is queued to a file.
     ///
     /// # Errors
     /// The peer is gone.
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError>;
+
+    /// Whether a thread that may wait shall call [`relieve`](Self::relieve) when it has sent a part of this length. A few
+    /// loads.
+    fn is_tight(&self, length: u64) -> bool {
+        let _ = length;
+        false
+    }
+
+    /// Between the last `send_data` and the end: writes what is queued to a file, because all responses together hold too much
+    /// in memory; or waits until the peer has taken it, where the server is told to leave that to its handlers.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn relieve(&mut self) -> Result<(), SendError> {
+        Ok(())
+    }
 
     /// Whether the peer is known to be gone.
     fn is_closed(&self) -> bool;
@@ -200,6 +218,11 @@ impl Exchange {
         self.responder.as_ref().is_some_and(|responder| responder.interrupts())
     }
 
+    /// See [`Respond::is_tight`].
+    pub fn is_tight(&self, length: u64) -> bool {
+        self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
+    }
+
     /// Has `observer` told of changes; see [`Respond::observe`]. It stays with the [`Stream`].
     pub fn observe(&mut self, observer: Arc<dyn Observe>) {
         self.responder.as_mut().expect("present until answered").observe(observer);
@@ -289,7 +312,21 @@ impl Stream {
         self.responder.as_mut().expect("present until finished").send_data(request, content.into())
     }
 
-    /// Waits until there is room for more, at most for `limit`.
+    /// See [`Respond::is_tight`].
+    pub fn is_tight(&self, length: u64) -> bool {
+        self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
+    }
+
+    /// See [`Respond::relieve`].
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub fn relieve(&mut self) -> Result<(), SendError> {
+        self.responder.as_mut().expect("present until finished").relieve()
+    }
+
+    /// Waits until there is room for more, at most for `limit`. The server makes room by writing what is queued to a file, on
+    /// this thread, as long as the response may take more of the disk.
     ///
     /// # Errors
     /// The peer is gone.

@@ -46,12 +46,14 @@ mod partial;
 pub mod pool_map;
 mod record;
 mod responder;
+mod room;
 pub mod route;
 mod scratch;
 mod server;
 mod settings;
 mod shape;
 mod site;
+mod spill;
 mod spool;
 pub mod static_files;
 mod writer;
@@ -67,5 +69,5 @@ pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
     DEFAULT_POOL, Insight, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings,
-    Strategy, Timeouts,
+    Strategy, Timeouts, WriterSettings,
 };

@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::group::Group;
 use crate::group::claim::Signals;
 use crate::group::slots::Token;
+use crate::settings::ListenerSettings;
 
 /// Connections accepted in one turn before others get theirs: accept and registration cost about
 /// 10 µs each, so a turn stays below 1 ms.
@@ -31,20 +32,27 @@ pub(crate) struct Listening {
     listener: RwLock<Option<Listener>>,
     address: SocketAddr,
     read_ahead: bool,
+    writer: bool,
     reported: AtomicU64,
 }
 
 impl Listening {
-    pub(crate) fn bind(address: SocketAddr, read_ahead: bool) -> io::Result<Self> {
+    pub(crate) fn bind(settings: ListenerSettings) -> io::Result<Self> {
+        let ListenerSettings { address, read_ahead, writer } = settings;
         let listener = Listener::bind(address)?;
         let address = listener.address();
         let reported = AtomicU64::new(0);
-        Ok(Self { listener: RwLock::new(Some(listener)), address, read_ahead, reported })
+        Ok(Self { listener: RwLock::new(Some(listener)), address, read_ahead, writer, reported })
     }
 
     /// Whether its requests are received completely before a handler runs.
     pub(crate) fn reads_ahead(&self) -> bool {
         self.read_ahead
+    }
+
+    /// Whether the engine sends on what its peers do not take at once.
+    pub(crate) fn has_writer(&self) -> bool {
+        self.writer
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

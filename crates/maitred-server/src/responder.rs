@@ -4,8 +4,8 @@ mod reshaped;
 
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use maitred_h1::{Finish, HeadError, Sender};
 use maitred_http::{ResponseHead, Status};
@@ -23,27 +23,12 @@ use crate::ids::RequestId;
 use crate::outcome::End;
 use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
+use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
 
 use reshaped::{Reshaped, Reshaping};
 
-/// Bytes of one streamed response that may wait in memory before its handler waits. Source: twice
-/// the largest default send buffer step of Linux, so that a fast reader never sees a gap.
-pub(crate) const MAX_HELD: u64 = 256 * 1024;
-
-/// Where a handler waits for its reader.
-#[derive(Default)]
-pub(crate) struct Room {
-    made: Mutex<bool>,
-    wake: Condvar,
-}
-
-impl Observe for Room {
-    fn changed(&self) {
-        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.notify_all();
-    }
-}
+use crate::spill::{MIN_COUNTED, Which, spill};
 
 /// The responder of one exchange.
 pub(crate) struct Responder {
@@ -67,7 +52,12 @@ pub(crate) struct Responder {
     interrupts: bool,
     /// What becomes of the body before it is sent, if anything does.
     reshaping: Option<Box<Reshaping>>,
+    /// The thread of the handler waits until the kernel has taken everything.
+    direct: bool,
 }
+
+/// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Where a request comes from, and goes to.
 pub(crate) struct Origin {
@@ -102,7 +92,13 @@ impl Responder {
             timed: None,
             interrupts: false,
             reshaping: None,
+            direct: false,
         }
+    }
+
+    /// The thread of the handler waits until the kernel has taken everything.
+    pub(crate) fn set_direct(&mut self, direct: bool) {
+        self.direct = direct;
     }
 
     /// The response has to begin in time.
@@ -135,14 +131,8 @@ impl Responder {
         sent.unwrap_or(Err(SendError::Closed))
     }
 
-    /// Calls `act` with the connection, if it is still there. Slot and generation are looked at under
-    /// the lock, where the connection is taken out too.
     fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
-        let slot = self.group.slots.find(self.token.slot)?;
-        let mut place = slot.lock();
-        let own =
-            |place: &&mut Connection| slot.generation() == self.token.generation && !place.is_abandoned();
-        place.as_mut().filter(own).map(act)
+        self.group.with_connection(self.token, act)
     }
 
     /// Ends the exchange on its connection, with the last part of the response and what stands behind it, and
@@ -311,6 +301,10 @@ impl Respond for Responder {
         } else {
             Flow::Ready
         };
+        if flow == Flow::Full && self.group.scheduler.is_looped() {
+            // The loop's thread waits neither for the reader nor for the disk.
+            self.with_connection(|connection| connection.spill_later(&self.group, self.token, Which::All));
+        }
         if plan.surplus > 0 { Err(self.report_surplus(request, plan.surplus)) } else { Ok(flow) }
     }
 
@@ -364,32 +358,20 @@ impl Respond for Responder {
         if !self.buffer.is_empty() {
             self.deliver(Content::Static(b""), b"")?;
         }
-        let until = Instant::now() + limit;
-        let room = Arc::new(Room::default());
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let full = self.with_connection(|connection| {
-                if connection.is_dead() {
-                    return Err(SendError::Closed);
-                }
-                // Who does not wait leaves whoever observes.
-                if connection.is_full() && !left.is_zero() {
-                    connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
-                }
-                Ok(connection.is_full())
-            });
-            if !full.ok_or(SendError::Closed)?? {
-                return Ok(Flow::Ready);
-            }
-            if left.is_zero() {
-                return Ok(Flow::Full);
-            }
-            let mut made = room.made.lock().unwrap_or_else(PoisonError::into_inner);
-            if !*made {
-                made = room.wake.wait_timeout(made, left).unwrap_or_else(PoisonError::into_inner).0;
-            }
-            *made = false;
+        room::wait(&self.group, self.token, limit)
+    }
+
+    fn is_tight(&self, length: u64) -> bool {
+        self.direct || length > MIN_COUNTED && self.group.site.spilling.is_over()
+    }
+
+    fn relieve(&mut self) -> Result<(), SendError> {
+        if self.direct {
+            while self.wait(LOOK)? == Flow::Full {}
+        } else {
+            spill(&self.group, self.token, Which::Referenced);
         }
+        Ok(())
     }
 
     fn observe(&mut self, observer: Arc<dyn Observe>) {
@@ -401,7 +383,7 @@ impl Respond for Responder {
     }
 
     fn is_full(&self) -> bool {
-        self.with_connection(|connection| connection.is_full()).unwrap_or(false)
+        self.with_connection(|connection| connection.is_full(&self.group.site)).unwrap_or(false)
     }
 
     fn is_dead(&self) -> bool {

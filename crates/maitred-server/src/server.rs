@@ -24,8 +24,11 @@ use crate::listener::Listening;
 use crate::log::Log;
 use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use crate::settings::{
+    DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy, WriterSettings,
+};
 use crate::site::{Measures, Site};
+use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
@@ -112,7 +115,7 @@ impl Server {
         machine::raise_descriptor_limit();
         let mut listeners = Vec::new();
         for listener in &settings.listeners {
-            let bound = Listening::bind(listener.address, listener.read_ahead);
+            let bound = Listening::bind(*listener);
             listeners.push(bound.map_err(|error| StartError::Listen(listener.address, error))?);
         }
         let names = Names {
@@ -144,6 +147,7 @@ impl Server {
             body_memory: settings.body_memory,
             spooler,
             compression: settings.compression.map(Compression::new),
+            spilling: Spilling::new(settings.writer),
             log: settings.log,
             counters: Counters::default(),
             measures: Measures::new(settings.insight),
@@ -218,6 +222,16 @@ impl Server {
         for listening in &self.shared().listeners {
             listening.set_receipts(insight.receipt);
         }
+    }
+
+    /// Changes what may wait for slow readers in memory and in files. What is in a file stays there.
+    pub fn set_writer(&self, settings: WriterSettings) {
+        self.first().site.spilling.set(settings);
+    }
+
+    /// What may wait for slow readers in memory and in files.
+    pub fn writer(&self) -> WriterSettings {
+        self.first().site.spilling.get()
     }
 
     /// What is measured of each request.

@@ -46,8 +46,10 @@ pub struct Settings {
     pub max_body: u64,
     /// Bytes of a request body that are kept in memory; a longer one goes to a file without a name.
     pub body_memory: u64,
-    /// The folder of these files.
+    /// The folder of these files, and of those with what waits for slow readers.
     pub spool: PathBuf,
+    /// What of responses waits in memory for slow readers, and what in files.
+    pub writer: WriterSettings,
     /// The path for which the engine itself says that it serves, if any.
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
@@ -102,12 +104,34 @@ impl Settings {
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
+            writer: WriterSettings::default(),
             health_path: None,
             metrics_path: None,
             insight: Insight::default(),
             compression: None,
             log,
         }
+    }
+}
+
+/// What waits for slow readers, and where. May be changed while the server works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterSettings {
+    /// Bytes of a streamed response that wait in memory. Default: 256 KiB, twice the largest step in which Linux makes a
+    /// send buffer larger, so that a fast reader never sees a gap.
+    pub memory: u64,
+    /// Bytes of one response that wait in files without a name. Beyond that, and if it is 0, a handler that streams waits
+    /// for its reader. Default: 1 GiB.
+    pub file: u64,
+    /// Bytes of complete bodies in memory that all responses together refer to while they wait; what comes on top goes to
+    /// files, up to `file`. An object that several responses refer to counts once, bodies up to 16 KiB do not count.
+    /// Default: 64 MiB.
+    pub budget: u64,
+}
+
+impl Default for WriterSettings {
+    fn default() -> Self {
+        Self { memory: 256 * 1024, file: 1024 * 1024 * 1024, budget: 64 * 1024 * 1024 }
     }
 }
 
@@ -242,11 +266,15 @@ pub struct ListenerSettings {
     /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
     /// comes, so that a slow peer keeps its thread.
     pub read_ahead: bool,
+    /// Whether the engine sends what a handler has given it while that goes on. Without it, a handler that can wait
+    /// waits until the kernel has taken everything, so that a slow reader keeps its thread. Handlers on an event loop
+    /// cannot.
+    pub writer: bool,
 }
 
 impl From<SocketAddr> for ListenerSettings {
     fn from(address: SocketAddr) -> Self {
-        Self { address, read_ahead: true }
+        Self { address, read_ahead: true, writer: true }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::outcome::{Counters, End};
 use crate::record::Record;
 use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
+use crate::spill::Spilling;
 use crate::spool::Spooler;
 
 /// Read-only after the start, but for the counters.
@@ -35,6 +36,7 @@ pub(crate) struct Site {
     pub(crate) spooler: Option<Spooler>,
     /// None where it is off.
     pub(crate) compression: Option<Compression>,
+    pub(crate) spilling: Spilling,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
     /// What is measured of each exchange.

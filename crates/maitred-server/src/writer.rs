@@ -6,15 +6,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
 use maitred_io::socket::{Moved, Socket};
-use maitred_runtime::{Content, Last};
+use maitred_runtime::{Content, FileRange, Last, Owner};
 
 use crate::connection::shown::Delivery;
 use crate::limits::minimum::Patience;
 use crate::record::Record;
 use crate::scratch::recycle_buffer;
+use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).
@@ -52,6 +55,14 @@ pub(crate) struct Writer {
     segments: VecDeque<Segment>,
     /// Bytes in memory among them.
     held: u64,
+    /// Bytes among them that were in memory, and are in files now.
+    filed: u64,
+    /// Among them is content that [`count`](Self::count) has not looked at.
+    uncounted: bool,
+    /// The spooler has been asked to write what is in memory to a file.
+    pub(crate) asked: bool,
+    /// It cannot be written: it stays in memory.
+    keeps: bool,
     /// Bytes that have left.
     sent: u64,
     /// When its use began, in nanoseconds of the coarse monotonic clock.
@@ -68,12 +79,31 @@ struct Segment {
     content: Content,
     /// Bytes of it that have left.
     done: u64,
+    /// The file whose range the content is, if it was in memory before. Behind the content, so that it is dropped later.
+    spilled: Option<Arc<Spilled>>,
+    counted: Option<Counted>,
+    /// Whoever writes it to a file names it so; 0 while nobody does.
+    ticket: u64,
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Bytes in memory.
+    pub(crate) memory: u64,
+    /// Bytes in files that were in memory before.
+    pub(crate) file: u64,
 }
 
 impl Writer {
     /// Bytes in memory that wait.
     pub(crate) fn held(&self) -> u64 {
         self.held
+    }
+
+    /// The same, and what was in memory before.
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { memory: self.held, file: self.filed }
     }
 
     /// Bytes that have left since its use began.
@@ -112,7 +142,8 @@ impl Writer {
     /// Empties it for the next use. False when it has too much memory to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.segments.clear();
-        (self.held, self.sent, self.stuck, self.patience) = (0, 0, false, None);
+        (self.held, self.filed, self.sent, self.patience) = (0, 0, 0, None);
+        (self.stuck, self.uncounted, self.asked, self.keeps) = (false, false, false, false);
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 
@@ -122,8 +153,9 @@ impl Writer {
         if done < content.len() {
             if !matches!(content, Content::File(_)) {
                 self.held += content.len() - done;
+                self.uncounted |= content.len() > MIN_COUNTED;
             }
-            self.segments.push_back(Segment { content, done });
+            self.segments.push_back(Segment { content, done, spilled: None, counted: None, ticket: 0 });
         }
     }
 
@@ -207,14 +239,16 @@ impl Writer {
         }
     }
 
-    fn advance(&mut self, mut count: u64) {
+    pub(crate) fn advance(&mut self, mut count: u64) {
         self.stuck = false;
         self.sent += count;
         while let Some(first) = self.segments.front_mut() {
             let left = first.content.len() - first.done;
             let here = left.min(count);
-            if !matches!(first.content, Content::File(_)) {
-                self.held -= here;
+            match (&first.content, &first.spilled) {
+                (Content::File(_), Some(_)) => self.filed -= here,
+                (Content::File(_), None) => {}
+                _ => self.held -= here,
             }
             if here < left {
                 first.done += here;
@@ -231,7 +265,107 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Counts what has to wait.
+    pub(crate) fn count(&mut self, spilling: &Spilling) {
+        if !std::mem::take(&mut self.uncounted) {
+            return;
+        }
+        for segment in &mut self.segments {
+            if segment.counted.is_none() {
+                segment.counted = spilling.count(&segment.content);
+            }
+        }
+    }
+
+    /// Whether something of it is counted.
+    pub(crate) fn has_counted(&self) -> bool {
+        self.segments.iter().any(|segment| segment.counted.is_some())
+    }
+
+    /// Hands out what is in memory and nobody writes to a file yet, as long as no more than `most` bytes are in files then.
+    pub(crate) fn lend(&mut self, which: Which, most: u64) -> Option<Lot> {
+        static NEXT_TICKET: AtomicU64 = AtomicU64::new(1);
+        let mut room = if self.keeps { 0 } else { most.saturating_sub(self.filed) };
+        let mut parts = Vec::new();
+        for segment in self.segments.iter_mut().filter(|segment| segment.is_wanted(which)) {
+            let left = segment.content.len() - segment.done;
+            if left > room {
+                break;
+            }
+            room -= left;
+            segment.ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+            let content = segment.share();
+            parts.push(Part { ticket: segment.ticket, content, done: segment.done });
+        }
+        let file = self.segments.iter().rev().find_map(|segment| segment.spilled.clone());
+        (!parts.is_empty()).then_some(Lot { parts, file })
+    }
+
+    /// What was lent is in a file.
+    pub(crate) fn exchange(&mut self, written: &Written) {
+        let Some(file) = written.file.file() else { return };
+        let mut kept: VecDeque<Segment> = VecDeque::with_capacity(self.segments.len());
+        for mut segment in self.segments.drain(..) {
+            // Tickets rise within a lot. What has left meanwhile is missing here.
+            if let Ok(place) = written.places.binary_search_by_key(&segment.ticket, |(ticket, ..)| *ticket) {
+                let (_, offset, before) = written.places[place];
+                let left = segment.content.len() - segment.done;
+                self.held -= left;
+                self.filed += left;
+                let (offset, length) = (offset + segment.done - before, left);
+                if let Some(Segment { content: Content::File(range), spilled: Some(last), .. }) =
+                    kept.back_mut()
+                    && Arc::ptr_eq(last, &written.file)
+                    && range.offset + range.length == offset
+                {
+                    range.length += length;
+                    continue;
+                }
+                let content = Content::File(FileRange { file: Arc::clone(&file), offset, length });
+                let spilled = Some(Arc::clone(&written.file));
+                segment = Segment { content, done: 0, spilled, counted: None, ticket: 0 };
+            }
+            kept.push_back(segment);
+        }
+        self.segments = kept;
+    }
+
+    /// What was lent could not be written, and neither will what follows.
+    pub(crate) fn take_back(&mut self, parts: &[Part]) {
+        for segment in &mut self.segments {
+            if parts.iter().any(|part| part.ticket == segment.ticket) {
+                segment.ticket = 0;
+                self.keeps = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Writer {
+    /// What waits, with the bytes of each that have left.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (&Content, u64)> {
+        self.segments.iter().map(|segment| (&segment.content, segment.done))
+    }
+}
+
 impl Segment {
+    /// Whether it is among these, and nobody writes it to a file yet.
+    fn is_wanted(&self, which: Which) -> bool {
+        self.ticket == 0
+            && !matches!(self.content, Content::File(_))
+            && (which == Which::All || self.counted.as_ref().is_some_and(Counted::is_only))
+    }
+
+    /// The content for somebody else too, without a copy.
+    fn share(&mut self) -> Content {
+        if let Content::Bytes(bytes) = &mut self.content {
+            self.content = Content::Owned(Owner::new(std::mem::take(bytes)));
+        }
+        self.content.clone()
+    }
+
     /// The bytes that have not left; `None` for a file.
     fn rest(&self) -> Option<&[u8]> {
         bytes_of(&self.content).map(|bytes| &bytes[self.done as usize..])

@@ -10,6 +10,7 @@ mod logs;
 mod process;
 pub(crate) mod renamed;
 mod requests;
+mod responses;
 mod serving;
 mod threads;
 
@@ -155,13 +156,14 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 12] = [
+const TABLES: [&[Definition]; 13] = [
     serving::OPTIONS,
     threads::POOL,
     threads::NAMED,
     threads::GROUPS,
     application::OPTIONS,
     requests::OPTIONS,
+    responses::OPTIONS,
     limits::OPTIONS,
     compression::OPTIONS,
     insight::OPTIONS,
@@ -178,12 +180,17 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Definition> {
 /// The options beside those of pools that hold at once when they are changed while the server runs.
 pub(crate) fn live() -> impl Iterator<Item = &'static Definition> {
     let insight = insight::OPTIONS.iter().chain(all().filter(|option| option.name == logs::DISPATCH_TRACE));
-    insight.chain(of_peers())
+    insight.chain(responses::OPTIONS).chain(of_peers())
 }
 
 /// Those of them that limit peers.
 pub(crate) fn of_peers() -> impl Iterator<Item = &'static Definition> {
     limits::OPTIONS.iter().filter(|option| option.name != limits::IPV6_PREFIX)
+}
+
+/// Whether this is one of those that say what waits for slow readers.
+pub(crate) fn is_of_responses(option: &Definition) -> bool {
+    responses::OPTIONS.iter().any(|own| own.name == option.name)
 }
 
 /// The options that are also the keys of a named pool.

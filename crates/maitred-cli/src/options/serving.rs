@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "listen",
-        placeholder: "ADDR[,read-ahead=off]",
+        placeholder: "ADDR[,read-ahead=off][,writer=off]",
         kind: Kind::Addresses(|config| &mut config.listen),
         default: &["127.0.0.1:8000"],
         reach: Reach::Everywhere,
@@ -24,10 +24,12 @@ pub(super) const OPTIONS: &[Definition] = &[
                   [ipv6]:port. Port 0 takes a free one. A name stands for its first IPv4 address, else \
                   its first IPv6 address. With `,read-ahead=off` behind it a WSGI application gets a request \
                   after its head, and wsgi.input reads the body from the connection as it comes, for \
-                  applications that work on uploads while they arrive; without it, when it is complete.",
+                  applications that work on uploads while they arrive; without it, when it is complete. With \
+                  `,writer=off` a thread of the application waits until the kernel has taken its response, for \
+                  comparison; without it, the server sends on what a slow reader has not taken.",
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
-                upload keeps a thread",
+                upload keeps a thread; writer=off: each slow reader does",
     },
     Definition {
         name: "static",

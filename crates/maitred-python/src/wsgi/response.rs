@@ -31,6 +31,10 @@ use crate::report::type_name;
 /// limits end the wait for a reader that stands still; this is only a granularity.
 const WAIT_SLICE: Duration = Duration::from_secs(10);
 
+/// A body from this size on is given to the engine as a block before the end of the response, so that this thread can write what the
+/// reader does not take to a file, if there is too much of that. Below, the engine's own thread does it.
+const LARGE: u64 = 128 * 1024;
+
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 enum Phase {
@@ -117,16 +121,22 @@ impl Response {
 
     /// Sends one block at once; `whole` is the length of the whole body if that is known.
     ///
-    /// While the engine holds as much as it may of this response, a block of a body that is still
-    /// being made waits first, with the interpreter released. So the last block waits for nobody, and
-    /// neither does any block of a body that is complete: it needs no less memory here.
+    /// While the engine holds as much as it may of this response in memory, a block of a body that is still
+    /// being made waits first, with the interpreter released, until that is in a file. So the last block waits for
+    /// nobody, and neither does any block of a body that is complete, unless all responses together hold too much.
     pub(super) fn send(&self, py: Python<'_>, block: Content, whole: Option<u64>) -> Result<(), Unsent> {
         let (mut stream, full) = self.open_stream(whole)?;
         let room = match full && whole.is_none() {
             true => py.detach(|| wait_for_room(&mut stream)),
             false => Ok(()),
         };
-        let sent = room.and_then(|()| stream.send(block));
+        let length = block.len();
+        let sent = room.and_then(|()| stream.send(block)).and_then(|flow| {
+            if stream.is_tight(length) {
+                py.detach(|| stream.relieve())?;
+            }
+            Ok(flow)
+        });
         if sent == Err(SendError::Closed) {
             *self.phase() = Phase::Over { peer_gone: true };
             stream.abort("the peer closed the connection");
@@ -178,7 +188,9 @@ impl Response {
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Busy) {
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
-                if length.is_none_or(|length| length == body.len()) =>
+                if length.is_none_or(|length| length == body.len())
+                    && body.len() < LARGE
+                    && !exchange.is_tight(body.len()) =>
             {
                 // A body that is compressed is compressed with the interpreter released, and then the lock must not be held.
                 drop(phase);

@@ -240,6 +240,7 @@ impl Connection {
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
         let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
         let mut responder = Responder::new(context.group, context.token, sender, origin, buffer);
+        responder.set_direct(self.is_direct());
         responder.set_timed(timed.clone(), context.group.scheduler.interrupts(target.pool));
         responder.set_passed(incoming.passed.take());
         if let Some((reader, length)) = Self::live_reader(context, &incoming) {

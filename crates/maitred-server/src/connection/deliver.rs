@@ -9,14 +9,14 @@ use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Flow, Last, SendError};
 
-use super::{Connection, DRAIN_GRACE, Phase, has_made_room, nanos};
+use super::spilling::has_made_room;
+use super::{Connection, DRAIN_GRACE, Phase, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::outcome::End;
 use crate::record::Record;
-use crate::responder::MAX_HELD;
 use crate::scratch;
-use crate::writer::{Sent, Writer, last_bytes};
+use crate::writer::{Sent, last_bytes};
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
 /// 10 KiB by some per cent of the whole request.
@@ -77,7 +77,7 @@ impl Connection {
                 writer.push(Content::Static(behind), left(before_length + length));
                 if done == 0 {
                     self.put_off(group, token);
-                    return Ok(self.flow());
+                    return Ok(self.flow(group));
                 }
             }
             _ => self.queue(before, content, behind),
@@ -139,8 +139,8 @@ impl Connection {
         }
     }
 
-    fn flow(&self) -> Flow {
-        if self.is_full() { Flow::Full } else { Flow::Ready }
+    fn flow(&self, group: &Group) -> Flow {
+        if self.is_full(&group.site) { Flow::Full } else { Flow::Ready }
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
@@ -164,7 +164,7 @@ impl Connection {
             Moved::Blocked => {
                 self.writer_push(bytes);
                 self.put_off(group, token);
-                Ok(Flow::Ready)
+                Ok(self.flow(group))
             }
             Moved::End | Moved::Failed(_) => self.fail_sending(group, token),
         }
@@ -172,11 +172,11 @@ impl Connection {
 
     fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         let Some(writer) = &self.writer else { return Ok(Flow::Ready) };
-        let before = writer.held();
+        let before = writer.marks();
         let sent = self.send_writer(group);
-        let now = self.writer.as_ref().map_or(0, |writer| writer.held());
-        if has_made_room(before, now) {
-            self.tell();
+        let now = self.writer.as_ref().map_or(before, |writer| writer.marks());
+        if has_made_room(&group.site, before, now) {
+            self.tell_room(group, token);
         }
         match sent {
             Sent::All => {
@@ -185,16 +185,16 @@ impl Connection {
             }
             Sent::Held => {
                 self.hold(group, token);
-                Ok(self.flow())
+                Ok(self.flow(group))
             }
             Sent::Blocked => {
                 self.put_off(group, token);
-                Ok(self.flow())
+                Ok(self.flow(group))
             }
             Sent::Budget => {
                 self.put_off(group, token);
                 group.resume(token);
-                Ok(self.flow())
+                Ok(self.flow(group))
             }
             Sent::Broken(error) => {
                 self.note_broken(group, &error);
@@ -213,6 +213,7 @@ impl Connection {
 
     /// The send timeout counts from the last byte that has left.
     fn put_off(&mut self, group: &Group, token: Token) {
+        self.note_waiting(group, token);
         self.await_reader(group, token, None);
     }
 
@@ -224,11 +225,6 @@ impl Connection {
         }
         self.tell();
         Err(SendError::Closed)
-    }
-
-    /// Whether more than the stream limit waits for the peer.
-    pub(crate) fn is_full(&self) -> bool {
-        self.writer.as_deref().is_some_and(|writer: &Writer| writer.held() > MAX_HELD)
     }
 
     /// Whether nothing can be sent any more.
@@ -252,6 +248,7 @@ impl Connection {
         if self.writer.is_none() {
             self.listen_on(group, token, now);
         }
+        self.relieve_later(group, token);
         // Else the next edge, the deadline, or `send_last` goes on.
     }
 

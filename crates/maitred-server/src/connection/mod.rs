@@ -22,6 +22,7 @@ mod patience;
 mod receive;
 mod shaped;
 pub(crate) mod shown;
+mod spilling;
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,13 +40,13 @@ use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
 use crate::limits::Shaper;
 use crate::outcome::End;
-use crate::responder::MAX_HELD;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 use awaited::Awaited;
 
 pub(crate) use awaited::Timed;
 use shown::Asked;
+use spilling::has_made_room;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -93,6 +94,8 @@ pub(crate) struct Connection {
     unread: bool,
     /// The peer has ended its sending side.
     read_closed: bool,
+    /// Its handlers wait until the kernel has taken all that they send.
+    direct: bool,
     /// Close when everything has left.
     last: bool,
     /// How often the time to linger has been granted, and whether anything has come in it.
@@ -177,6 +180,7 @@ impl Connection {
             useless_wakes: 0,
             unread: false,
             read_closed: false,
+            direct: group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer()),
             last: false,
             lingers: 0,
             lingering: false,
@@ -399,9 +403,10 @@ impl Connection {
             return Turn::Wait;
         };
         writer.records.append(&mut context.scratch.records);
-        let before = writer.held();
+        let before = writer.marks();
         let sent = self.send_writer(context.group);
-        let room = has_made_room(before, self.writer.as_ref().map_or(0, |writer| writer.held()));
+        let now = self.writer.as_ref().map_or(before, |writer| writer.marks());
+        let room = has_made_room(site, before, now) || self.direct && matches!(sent, Sent::All);
         match sent {
             Sent::All => self.drop_writer(context.group),
             Sent::Held => self.hold(context.group, context.token),
@@ -413,17 +418,14 @@ impl Connection {
                 return self.peer_gone(context);
             }
         }
+        if matches!(sent, Sent::Blocked | Sent::Budget) {
+            self.note_waiting(context.group, context.token);
+        }
         if room {
-            self.tell();
+            self.tell_room(context.group, context.token);
         }
         if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
     }
-}
-
-/// Whether a writer that held `before` bytes and holds `now` has passed the mark at which a handler that waits for
-/// room is told: half of what makes it wait, so that it is not told for every byte.
-fn has_made_room(before: u64, now: u64) -> bool {
-    before > MAX_HELD / 2 && now <= MAX_HELD / 2
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {

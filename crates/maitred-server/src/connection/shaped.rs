@@ -45,6 +45,7 @@ impl Connection {
         if let Some(writer) = &mut self.writer {
             writer.patience = None;
         }
+        self.note_waiting(group, token);
         self.deadline = NEVER;
         self.arm(group, token);
     }

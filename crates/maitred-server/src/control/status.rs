@@ -27,6 +27,7 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
             json!({
                 "address": listening.address().to_string(),
                 "read_ahead": listening.reads_ahead(),
+                "writer": listening.has_writer(),
                 "accepts": !listening.is_closed(),
             })
         })

@@ -245,7 +245,7 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
         let running = serve_with(Live(tell), |settings| {
             settings.body_memory = 10_000;
             let address = settings.listeners[0].address;
-            settings.listeners[0] = ListenerSettings { address, read_ahead };
+            settings.listeners[0] = ListenerSettings { read_ahead, ..address.into() };
         });
         let mut stream = connect(running.address);
         let mut sending = stream.try_clone().expect("a descriptor");

@@ -20,7 +20,7 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_io::timers::Timers;
 use maitred_runtime::ThreadHost;
 
-use crate::connection::{Context, Turn};
+use crate::connection::{Connection, Context, Turn};
 use crate::dispatch::{Scheduler, panic_text};
 use crate::groups::Groups;
 use crate::listener::Listening;
@@ -181,6 +181,19 @@ impl Group {
     /// Goes on with a connection whose exchange has ended, from whatever thread ended it.
     pub(crate) fn resume(&self, token: Token) {
         self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
+    }
+
+    /// Calls `act` with a connection, if it is still there. Slot and generation are looked at under the lock, where the
+    /// connection is taken out too.
+    pub(crate) fn with_connection<T>(
+        &self,
+        token: Token,
+        act: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let slot = self.slots.find(token.slot)?;
+        let mut place = slot.lock();
+        let own = |place: &&mut Connection| slot.generation() == token.generation && !place.is_abandoned();
+        place.as_mut().filter(own).map(act)
     }
 
     /// The pool that `find` finds in the map.

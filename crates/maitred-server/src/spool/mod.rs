@@ -32,13 +32,14 @@ pub(crate) const CHUNK: usize = 128 * 1024;
 /// longer than uploads wait for it.
 const MAX_WAITING: usize = 16 * 1024;
 
-/// Makes the file of one body.
+/// Makes a file.
 pub(crate) type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
 
 /// The thread that writes, and its queue.
 pub(crate) struct Spooler {
     queue: Arc<Queue>,
     close: CloseFile,
+    open: Arc<Mutex<Open>>,
 }
 
 struct Queue {
@@ -55,6 +56,7 @@ struct Jobs {
 enum Job {
     Write(Arc<Upload>),
     Close(File),
+    Other(Box<dyn FnOnce() + Send>),
 }
 
 /// What a connection and the spooler share of one body.
@@ -82,13 +84,29 @@ impl Spooler {
     /// Starts the thread. It does not survive a fork(2).
     pub(crate) fn start(open: Open) -> io::Result<Self> {
         let queue = Arc::new(Queue { jobs: Mutex::default(), work: Condvar::new() });
-        let own = Arc::clone(&queue);
-        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || own.work(open))?;
+        let open = Arc::new(Mutex::new(open));
+        let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
+        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || own.work(&make))?;
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
             own.push(Job::Close(file));
         });
-        Ok(Self { queue, close })
+        Ok(Self { queue, close, open })
+    }
+
+    /// Makes a file, on a thread that may wait for the disk.
+    pub(crate) fn open_file(&self) -> io::Result<File> {
+        open_with(&self.open)
+    }
+
+    /// What closes a file of the folder on the spooler's thread.
+    pub(crate) fn closer(&self) -> CloseFile {
+        Arc::clone(&self.close)
+    }
+
+    /// Has the spooler's thread do something. False when it cannot: too much waits, or the server ends.
+    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
+        self.queue.push(Job::Other(Box::new(work)))
     }
 
     /// A body of which `bytes` have come so far. `wake` is called, on the spooler's thread, whenever
@@ -139,7 +157,7 @@ impl Queue {
         true
     }
 
-    fn work(&self, mut open: Open) {
+    fn work(&self, open: &Mutex<Open>) {
         loop {
             let mut jobs = self.lock();
             let job = loop {
@@ -153,11 +171,16 @@ impl Queue {
             };
             drop(jobs);
             match job {
-                Job::Write(upload) => upload.write(&mut open),
+                Job::Write(upload) => upload.write(open),
                 Job::Close(file) => drop(file),
+                Job::Other(work) => work(),
             }
         }
     }
+}
+
+fn open_with(open: &Mutex<Open>) -> io::Result<File> {
+    (open.lock().unwrap_or_else(PoisonError::into_inner))()
 }
 
 impl Upload {
@@ -166,7 +189,7 @@ impl Upload {
     }
 
     /// Writes the chunk, on the spooler's thread.
-    fn write(&self, open: &mut Open) {
+    fn write(&self, open: &Mutex<Open>) {
         let mut state = self.lock();
         if state.abandoned {
             return;
@@ -174,7 +197,9 @@ impl Upload {
         let mut chunk = std::mem::take(&mut state.chunk);
         let file = state.file.take();
         drop(state);
-        let written = file.map_or_else(open, Ok).and_then(|mut file| file.write_all(&chunk).map(|()| file));
+        let written = file
+            .map_or_else(|| open_with(open), Ok)
+            .and_then(|mut file| file.write_all(&chunk).map(|()| file));
         let mut state = self.lock();
         state.busy = false;
         match written {

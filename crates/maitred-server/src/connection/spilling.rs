@@ -1,0 +1,89 @@
+//! When a connection gives away what waits in memory for a slow reader; how that is done says `spill.rs`.
+
+use super::{Connection, Phase};
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::site::Site;
+use crate::spill::{Lot, Part, Which, Written, spill};
+use crate::writer::Marks;
+
+impl Connection {
+    /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything
+    /// where writing is left to the handler's thread.
+    pub(crate) fn is_full(&self, site: &Site) -> bool {
+        let Some(writer) = &self.writer else { return false };
+        self.direct || writer.held() > site.spilling.memory()
+    }
+
+    /// Whether its handlers wait until the kernel has taken everything.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Hands out what is in memory, so that it is written to a file; none if it cannot be, or not now.
+    pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
+        let most = group.site.spilling.file();
+        let writer = self.writer.as_mut().filter(|_| !self.dead && !self.direct)?;
+        writer.asked = false;
+        group.site.spooler.as_ref().and_then(|_| writer.lend(which, most))
+    }
+
+    /// What was lent is in a file now.
+    pub(crate) fn exchange(&mut self, written: &Written) {
+        if let Some(writer) = &mut self.writer {
+            writer.exchange(written);
+        }
+        self.tell();
+    }
+
+    /// What was lent stays in memory, and so does the rest of the response.
+    pub(crate) fn take_back(&mut self, parts: &[Part]) {
+        if let Some(writer) = &mut self.writer {
+            writer.take_back(parts);
+        }
+        self.tell();
+    }
+
+    /// The peer takes no more now. What is left is counted; if that makes all responses together hold too much, and no
+    /// handler is there to do something about it, the spooler does.
+    pub(super) fn note_waiting(&mut self, group: &Group, token: Token) {
+        let Some(writer) = &mut self.writer else { return };
+        writer.count(&group.site.spilling);
+        if self.phase != Phase::Running {
+            self.relieve_later(group, token);
+        }
+    }
+
+    /// All that a handler had to send is here.
+    pub(super) fn relieve_later(&mut self, group: &Group, token: Token) {
+        if self.writer.as_ref().is_some_and(|writer| writer.has_counted()) && group.site.spilling.is_over() {
+            self.spill_later(group, token, Which::Referenced);
+        }
+    }
+
+    /// Has the spooler write to a file what waits in memory.
+    pub(crate) fn spill_later(&mut self, group: &Group, token: Token, which: Which) {
+        let Some(writer) = self.writer.as_mut().filter(|writer| !writer.asked) else { return };
+        let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
+            return;
+        };
+        writer.asked = spooler.run(move || {
+            spill(&group, token, which);
+        });
+    }
+
+    /// There is room: for the handler, or for the spooler to make some.
+    pub(super) fn tell_room(&mut self, group: &Group, token: Token) {
+        self.tell();
+        if self.phase == Phase::Running && group.scheduler.is_looped() && self.is_full(&group.site) {
+            self.spill_later(group, token, Which::All);
+        }
+    }
+}
+
+/// Whether a writer that held `before` and holds `now` has passed the mark at which a handler that waits for room is told:
+/// half of what makes it wait, so that it is not told for every byte.
+pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
+    let (memory, file) = (site.spilling.memory() / 2, site.spilling.file() / 2);
+    before.memory > memory && now.memory <= memory || before.file > file && now.file <= file
+}

@@ -1,0 +1,78 @@
+//! Where the thread of a handler waits until there is room for more of its response, and makes some.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use maitred_runtime::{Flow, Observe, SendError};
+
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::spill::{self, Lot, Which};
+
+/// Is told of changes.
+#[derive(Default)]
+struct Room {
+    made: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Observe for Room {
+    fn changed(&self) {
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+}
+
+/// What to do about a response.
+enum Step {
+    /// There is room.
+    Go,
+    /// This can be written to a file, which makes room.
+    Write(Lot),
+    Wait,
+}
+
+/// Waits until the response of the connection is not full any more: as long as the disk takes to get what is in memory, or
+/// the reader. Looks only, if the limit is 0.
+///
+/// # Errors
+/// The peer is gone.
+pub(crate) fn wait(group: &Group, token: Token, limit: Duration) -> Result<Flow, SendError> {
+    let until = Instant::now() + limit;
+    let room = Arc::new(Room::default());
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let step = group.with_connection(token, |connection| {
+            if connection.is_dead() {
+                return Err(SendError::Closed);
+            }
+            if !connection.is_full(&group.site) {
+                return Ok(Step::Go);
+            }
+            if left.is_zero() {
+                // Who does not wait leaves whoever observes.
+                return Ok(Step::Wait);
+            }
+            if let Some(lot) = connection.lend(group, Which::All) {
+                return Ok(Step::Write(lot));
+            }
+            connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
+            Ok(Step::Wait)
+        });
+        match step.ok_or(SendError::Closed)?? {
+            Step::Go => return Ok(Flow::Ready),
+            // If it fails, nothing more is lent.
+            Step::Write(lot) => {
+                spill::write(group, token, lot);
+            }
+            Step::Wait if left.is_zero() => return Ok(Flow::Full),
+            Step::Wait => {
+                let mut made = room.made.lock().unwrap_or_else(PoisonError::into_inner);
+                if !*made {
+                    made = room.wake.wait_timeout(made, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                *made = false;
+            }
+        }
+    }
+}
