@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! thread: sample, sample, ... 64  --full, or the thread ends--> table <--whoever reads has all rings emptied first
+//!                                  `--full, table in use--> left behind --the next one that has it--> table
 //! ```
-//! Promises: 63 times out of 64 no lock on the way of a request; a stated bound of memory. What was counted before a
-//! reading began is in it.
+//! Promises: 63 times out of 64 no lock on the way of a request, and no wait for one that a thread without a processor
+//! holds; a stated bound of memory. What was counted before a reading began is in it.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -35,8 +36,11 @@ const SHARDS_BYTES: usize = MAX_BYTES / 16;
 /// Of that, for names and numbers of [`Routes`](crate::Routes).
 const ROUTES_BYTES: usize = MAX_BYTES / 32;
 
+/// Of that, for what threads leave behind that find the table in use: 32 full rings. Who finds no place there waits.
+const LEFT_BYTES: usize = MAX_BYTES / 64;
+
 /// The rest.
-const TABLE_BYTES: usize = MAX_BYTES - SHARDS_BYTES - ROUTES_BYTES;
+const TABLE_BYTES: usize = MAX_BYTES - SHARDS_BYTES - ROUTES_BYTES - LEFT_BYTES;
 
 /// Leaves that are read at a time: the table is locked meanwhile, for some ten microseconds.
 const BATCH: usize = 16;
@@ -48,6 +52,11 @@ const BATCH: usize = 16;
 /// of a timing:    packed TimingKey | IS_TIMING, nanoseconds
 /// ```
 type Sample<T> = [T; 2 + Span::ALL.len()];
+
+/// What was in a ring.
+type Lot = Box<[Sample<u64>]>;
+
+const LOT_BYTES: usize = SAMPLES * size_of::<Sample<u64>>();
 
 /// Neither a class of status nor the number of a name has this bit.
 const IS_TIMING: u64 = 0x80;
@@ -76,13 +85,16 @@ fn count([key, value, a, b, c, d, e, f]: Sample<u64>, table: &mut Table) {
 pub struct Recorder {
     on: AtomicBool,
     table: NamedLock<Table>,
+    /// What waits for the one that has the table next; locked for some nanoseconds.
+    left: Mutex<Vec<Lot>>,
     shards: Mutex<Vec<Arc<Shard>>>,
     shard_bytes: AtomicUsize,
     names: Names,
 }
 
-/// The ring of one thread. Only that thread writes samples and `head`; only who holds the table writes `tail`.
+/// The ring of one thread. Only that thread writes samples and `head`; only who holds `emptied` writes `tail`.
 struct Shard {
+    emptied: Mutex<()>,
     samples: [Sample<AtomicU64>; SAMPLES],
     /// Samples ever written.
     head: AtomicUsize,
@@ -93,7 +105,7 @@ struct Shard {
 impl Shard {
     fn new() -> Self {
         let samples = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
-        Self { samples, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) }
+        Self { emptied: Mutex::new(()), samples, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) }
     }
 
     /// By its own thread, when it is not full; whether it is now.
@@ -109,13 +121,33 @@ impl Shard {
     }
 
     fn fold(&self, table: &mut Table) {
-        let head = self.head.load(Acquire);
-        let mut tail = self.tail.load(Relaxed);
-        while tail != head {
-            count(self.samples[tail % SAMPLES].each_ref().map(|word| word.load(Relaxed)), table);
-            tail = tail.wrapping_add(1);
+        let _emptied = lock(&self.emptied);
+        let (tail, head) = self.all();
+        self.read(tail, head).for_each(|sample| count(sample, table));
+        self.tail.store(head, Release);
+    }
+
+    /// By its own thread: leaves all it has behind. Whether there was room, and nobody else empties it now.
+    fn leave(&self, left: &Mutex<Vec<Lot>>) -> bool {
+        let Ok(_emptied) = self.emptied.try_lock() else { return false };
+        let (tail, head) = self.all();
+        let lot = self.read(tail, head).collect();
+        let mut left = lock(left);
+        let has_room = (left.len() + 1) * LOT_BYTES <= LEFT_BYTES;
+        if has_room {
+            left.push(lot);
+            self.tail.store(head, Release);
         }
-        self.tail.store(tail, Release);
+        has_room
+    }
+
+    fn all(&self) -> (usize, usize) {
+        (self.tail.load(Relaxed), self.head.load(Acquire))
+    }
+
+    fn read(&self, tail: usize, head: usize) -> impl Iterator<Item = Sample<u64>> {
+        let sample = move |at: usize| &self.samples[tail.wrapping_add(at) % SAMPLES];
+        (0..head.wrapping_sub(tail)).map(move |at| sample(at).each_ref().map(|word| word.load(Relaxed)))
     }
 }
 
@@ -137,6 +169,7 @@ impl Recorder {
         Self {
             on: AtomicBool::new(true),
             table: NamedLock::new("statistics", Table::new(TABLE_BYTES)),
+            left: Mutex::new(Vec::new()),
             shards: Mutex::new(Vec::new()),
             shard_bytes: AtomicUsize::new(0),
             names: Names::new(),
@@ -178,7 +211,7 @@ impl Recorder {
             };
             let Some(shard) = &own.shard else { return false };
             if shard.push(sample) {
-                shard.fold(&mut self.table.lock());
+                self.empty(shard);
             }
             true
         });
@@ -186,6 +219,22 @@ impl Recorder {
         if noted != Ok(true) {
             count(sample, &mut self.table.lock());
         }
+    }
+
+    /// Has what is in a full ring counted, by this thread or, if another one has the table, by the next one.
+    fn empty(&self, shard: &Shard) {
+        let free = self.table.try_lock();
+        if free.is_none() && shard.leave(&self.left) {
+            return;
+        }
+        let mut table = free.unwrap_or_else(|| self.table.lock());
+        shard.fold(&mut table);
+        self.count_left(&mut table);
+    }
+
+    fn count_left(&self, table: &mut Table) {
+        let left = std::mem::take(&mut *lock(&self.left));
+        left.iter().flatten().for_each(|sample| count(*sample, table));
     }
 
     #[cold]
@@ -209,13 +258,15 @@ impl Recorder {
     }
 
     fn shards(&self) -> MutexGuard<'_, Vec<Arc<Shard>>> {
-        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards)
     }
 
     fn fold_all(&self) {
         let shards = self.shards().clone();
         // One at a time: others may want the table.
         shards.iter().for_each(|shard| shard.fold(&mut self.table.lock()));
+        // Afterwards: until then threads may have left more behind.
+        self.count_left(&mut self.table.lock());
     }
 
     /// All leaves, in the order in which they came. Exchanges that end meanwhile may be in some of them.
@@ -259,7 +310,8 @@ impl Recorder {
     /// What the figures take now, in bytes: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.shard_bytes.load(Relaxed) + self.names.bytes() + self.table.lock().bytes()
+        let left = lock(&self.left).len() * LOT_BYTES;
+        self.shard_bytes.load(Relaxed) + left + self.names.bytes() + self.table.lock().bytes()
     }
 
     /// The counts of the table's lock.
@@ -267,6 +319,10 @@ impl Recorder {
     pub fn lock_snapshot(&self) -> LockSnapshot {
         self.table.snapshot()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Recorder {

@@ -86,6 +86,30 @@ fn what_nobody_has_timed_is_counted_without_times() {
 }
 
 #[test]
+fn nobody_waits_for_a_thread_that_has_the_table_and_nothing_is_lost() {
+    let recorder = Arc::new(Recorder::new());
+    let one = key(0, 0, 1, 2);
+    let lots = LEFT_BYTES / LOT_BYTES;
+    let table = recorder.table.lock();
+    let (said, says) = std::sync::mpsc::channel();
+    let thread = {
+        let recorder = Arc::clone(&recorder);
+        std::thread::spawn(move || {
+            (0..lots * SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 6]))));
+            said.send(()).unwrap();
+            // No more can be left behind: these wait for the table.
+            (0..SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 6]))));
+        })
+    };
+    let done = says.recv_timeout(std::time::Duration::from_secs(20));
+    drop(table);
+    assert!(done.is_ok(), "it waited");
+    thread.join().unwrap();
+    assert_eq!(requests(&recorder), BTreeMap::from([(one, ((lots + 1) * SAMPLES) as u64)]));
+    assert!(recorder.left.lock().unwrap().is_empty());
+}
+
+#[test]
 fn nothing_is_counted_while_it_is_off() {
     let recorder = Arc::new(Recorder::new());
     recorder.set_on(false);

@@ -20,7 +20,7 @@ use super::gate::Gate;
 use super::parking::{Parking, Spot};
 use super::place::Place;
 use super::queue::{Queue, Waiting};
-use super::scaling::{After, BudgetEnds, Load, Rule};
+use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, Load, Rule};
 use super::trace;
 use crate::settings::PoolLimits;
 
@@ -61,8 +61,9 @@ pub(crate) struct Pool<J> {
     idle_limit: AtomicU64,
     /// The most threads, likewise.
     max: AtomicUsize,
-    /// Requests after which a thread asks whether it ends, likewise.
+    /// Requests after which a thread asks whether it ends, likewise, and when the next one may, in monotonic nanoseconds.
     pub(super) budget: AtomicU64,
+    budget_ends: AtomicU64,
     /// There are more threads than there may be, likewise.
     is_surplus: AtomicBool,
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
@@ -129,6 +130,7 @@ impl<J> Pool<J> {
             idle_limit: AtomicU64::new(0),
             max: AtomicUsize::new(0),
             budget: AtomicU64::new(0),
+            budget_ends: AtomicU64::new(0),
             is_surplus: AtomicBool::new(false),
             request_limit: AtomicU64::new(0),
             interrupts: AtomicBool::new(false),
@@ -366,7 +368,9 @@ impl<J> Pool<J> {
     /// made if it says so, and is counted too.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
-        if served < self.budget.load(Ordering::Relaxed) && !self.is_surplus.load(Ordering::Relaxed) {
+        let spent = served >= self.budget.load(Ordering::Relaxed);
+        let may_end = || clock::monotonic_coarse() >= self.budget_ends.load(Ordering::Relaxed);
+        if !self.is_surplus.load(Ordering::Relaxed) && !(spent && may_end()) {
             return After::GoOn;
         }
         let mut counts = self.counts.lock();
@@ -375,6 +379,7 @@ impl<J> Pool<J> {
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
             counts.threads -= 1;
+            self.budget_ends.store(clock::monotonic() + BUDGET_ENDS_APART, Ordering::Relaxed);
             let surplus = counts.threads > counts.rule.max;
             self.is_surplus.store(surplus, Ordering::SeqCst);
             counts.count_new(replace);
