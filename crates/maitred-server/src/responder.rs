@@ -232,10 +232,10 @@ impl Respond for Responder {
         if ends || self.group.is_draining() {
             self.sender.close_after();
         }
-        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
-        let head = changed.as_ref().unwrap_or(head);
         let site = &self.group.site;
         site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
+        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
+        let head = changed.as_ref().unwrap_or(head);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
             let outer = outer_queue(&request.head.fields, times.arrived);

@@ -139,14 +139,14 @@ impl Chain {
     }
 
     /// The positions of the rules that a request meets.
-    pub(super) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u16> {
+    pub(super) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u32> {
         let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, client));
         met.map(|(position, _)| position).collect()
     }
 
     /// The first of the rules at these positions that does something of this kind.
-    pub(super) fn first(&self, met: &[u16], kind: Kind) -> Option<&Entry> {
-        let mut entries = met.iter().filter_map(|position| self.rules.get(usize::from(*position)));
+    pub(super) fn first(&self, met: &[u32], kind: Kind) -> Option<&Entry> {
+        let mut entries = met.iter().filter_map(|position| self.rules.get(*position as usize));
         entries.find(|entry| entry.counts[kind as usize].is_some())
     }
 }
@@ -184,7 +184,7 @@ pub(crate) struct Passed {
     chain: Arc<Chain>,
     own: Arc<Own>,
     /// The positions of the rules that it meets, the most specific one first.
-    met: Vec<u16>,
+    met: Vec<u32>,
     stage: Stage,
 }
 
@@ -234,7 +234,7 @@ pub(crate) struct At<'a> {
 }
 
 impl Passed {
-    pub(super) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u16>) -> Self {
+    pub(super) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u32>) -> Self {
         let this = Self { chain, own, met, stage: Stage::Before };
         if let Some(entry) = this.chain.first(&this.met, Kind::MaxBody) {
             entry.count(Kind::MaxBody, false);
@@ -364,8 +364,7 @@ impl Passed {
 
     /// The rules it meets that do something of this kind, the most specific one last.
     fn all(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
-        let entries =
-            self.met.iter().rev().filter_map(|position| self.chain.rules.get(usize::from(*position)));
+        let entries = self.met.iter().rev().filter_map(|position| self.chain.rules.get(*position as usize));
         entries.filter(move |entry| entry.counts[kind as usize].is_some())
     }
 

@@ -63,7 +63,7 @@ impl Filters {
         let met = chain.met(head, &path, client);
         let mut explained = Explained { met: Vec::new(), why: Vec::new(), answer: None };
         for kind in Kind::ALL {
-            let mut deciding: Vec<u16> = met.clone();
+            let mut deciding: Vec<u32> = met.clone();
             deciding.retain(|position| chain.first(&[*position], kind).is_some());
             if kind.is_exclusive() {
                 deciding.truncate(1);

@@ -29,7 +29,7 @@ pub trait Filter: Send + Sync + 'static {
         Step::Pass
     }
 
-    /// A response begins, of whomever. Framing fields are decided later.
+    /// The response to a request that came to the filters begins, of whomever. Framing fields are decided later.
     fn response(&self, request: &RequestHead, response: &mut ResponseHead) {
         let _ = (request, response);
     }

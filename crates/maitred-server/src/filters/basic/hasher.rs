@@ -23,10 +23,10 @@ use super::cache::{Found, Tag};
 use super::users::Users;
 use crate::log::Log;
 
-/// Each hash takes a processor: with more threads others would wait for those.
+/// Each hash takes a processor: with more threads, or more than half of the processors, others would wait for those.
 const MAX_THREADS: usize = 2;
 
-/// Checks that may wait: with the hashes of `maitred passwd` the last one waits for about two seconds.
+/// Checks that may wait: with the hashes of `maitred passwd` the last one waits for some seconds.
 const MAX_WAITING: usize = 128;
 
 /// The threads and their queue.
@@ -69,7 +69,7 @@ pub(crate) struct Figures {
 impl Hasher {
     /// Starts the threads. They do not survive a fork(2).
     pub(crate) fn start(log: Arc<Log>) -> io::Result<Self> {
-        let threads = machine::processors().clamp(1, MAX_THREADS);
+        let threads = (machine::processors() / 2).clamp(1, MAX_THREADS);
         let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         let queue =
             Arc::new(Queue { checks: Mutex::default(), work: Condvar::new(), log, threads, made, refused });

@@ -113,12 +113,12 @@ impl Table {
 /// # Errors
 /// They may not: why.
 pub fn check_name(name: &str) -> Result<(), String> {
-    let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !":\"\\#,;".contains(c);
+    let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !":\"\\#,;=".contains(c);
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain) {
         return Ok(());
     }
     Err(format!(
-        "'{}' is no name of a user: 1 to {MAX_NAME} bytes without white space and none of : \" \\ # , ;",
+        "'{}' is no name of a user: 1 to {MAX_NAME} bytes without white space and none of : \" \\ # , ; =",
         name.escape_debug()
     ))
 }
