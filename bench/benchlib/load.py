@@ -55,13 +55,15 @@ class Closed:
         return self.requests / self.seconds
 
 
-def wrk(port: int, path: str, connections: int, seconds: float, folder: Path) -> Closed:
+def wrk(port: int, path: str, connections: int, seconds: float, folder: Path,
+        headers: Sequence[str] = ()) -> Closed:
     """Load `path` over so many keep-alive connections.  wrk takes whole seconds; less than one is one."""
     script = folder / "wrk.lua"
     script.write_text(_WRK_SCRIPT)
     duration = max(1, round(seconds))
     command = [*machine.pinned(machine.cores()[1]), "wrk", "-t1", f"-c{connections}", f"-d{duration}s",
-               "--timeout", "10s", "-s", str(script), f"http://127.0.0.1:{port}{path}"]
+               "--timeout", "10s", "-s", str(script), *(word for header in headers for word in ("-H", header)),
+               f"http://127.0.0.1:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=duration + SPARE_S, check=False)
     lines = [line[1:] for line in done.stdout.splitlines() if line.startswith("@")]
     if done.returncode or not lines:

@@ -86,7 +86,7 @@ events {{ worker_connections {min(machine.raise_descriptor_limit(), place.connec
 http {{
   default_type application/octet-stream; {temporary}
   sendfile on; tcp_nopush on; tcp_nodelay on; access_log off; {cache}
-  keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000;
+  keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000; {contender.options.get("more", "")}
   server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG}; root {place.root}; }}
 }}
 """)
@@ -124,6 +124,13 @@ def _epoll_loop(contender: Contender, place: Place) -> list[str]:
 
 NGINX = Contender("nginx", "nginx", _nginx, {"cache": False})
 NGINX_CACHE = Contender("nginx with open_file_cache", "nginx", _nginx, {"cache": True})
+
+
+def nginx(name: str, more: str) -> Contender:
+    """nginx with more in its configuration."""
+    return Contender(name, "nginx", _nginx, {"cache": False, "more": more})
+
+
 H2O = Contender("h2o", "h2o", _h2o)
 EPOLL_LOOP = Contender("epoll loop, no parsing", machine.REPOSITORY / "target/bench/release/epollloop", _epoll_loop)
 
