@@ -89,8 +89,11 @@ impl Times {
         let mut last = self.arrived;
         for (span, end) in ends {
             let end = end.max(last);
-            // Zero for nearly all: filters take time in one of the spans, in two at most.
-            let filtered = self.filtered.min(end).saturating_sub(self.filtering.max(last));
+            // Filters take time in one of the spans, in two at most, and for most requests in none.
+            let filtered = match self.filtering {
+                0 => 0,
+                filtering => self.filtered.min(end).saturating_sub(filtering.max(last)),
+            };
             spans.0[span as usize] = end - last - filtered;
             spans.0[Span::Filter as usize] += filtered;
             last = end;
@@ -137,6 +140,7 @@ mod tests {
         assert_eq!(spans(105, 115), Spans([5, 35, 0, 10, 10, 0]), "both");
         assert_eq!(spans(150, 160), Spans([10, 40, 0, 10, 0, 0]), "nothing but filters answered");
         assert_eq!(spans(120, 0), Spans([10, 40, 0, 0, 10, 0]), "it ended in them");
+        assert_eq!(spans(0, 120), Spans([10, 40, 0, 0, 10, 0]), "nobody looked when they began");
         for (filtering, filtered) in [(0, 0), (90, 170), (111, 141), (105, 155), (120, 0), (0, 130)] {
             assert_eq!(spans(filtering, filtered).total(), 60, "{filtering} {filtered}");
         }

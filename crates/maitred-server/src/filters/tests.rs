@@ -330,7 +330,7 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
     until("the answer is there", || !is_silent(&stream));
     drop(stream);
     until("the connection has ended", || running.server.snapshot().open == 0);
-    // One that only ends its side, and one that waits behind it and is given up before its hash is made.
+    // And two that only end their side.
     let mut halves: Vec<_> = ["right", "wrong"].map(|password| (connect(running.address), password)).into();
     for (stream, password) in &mut halves {
         send(stream, get("/in/2", &basic("ann", password)));
@@ -341,6 +341,31 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
     assert!(rest(&mut halves[1].0).starts_with("HTTP/1.1 401 "));
     until("the connections have ended", || running.server.snapshot().open == 0);
     until("nothing of the checks is left", || Arc::strong_count(&running.users) == before);
+}
+
+#[test]
+fn a_check_whose_peer_has_left_is_not_made() {
+    let running = serve();
+    let checks = || running.server.first().site.filters.list()["password_checks"].clone();
+    let threads = checks()["threads"].as_u64().expect("a number");
+    let mut busy: Vec<_> = (0..threads).map(|_| connect(running.address)).collect();
+    for (number, stream) in busy.iter_mut().enumerate() {
+        send(stream, get("/in", &basic("ann", &number.to_string())));
+        running.gate.wait_for_one();
+    }
+    let open = running.server.snapshot().open;
+    let mut leaving = connect(running.address);
+    send(&mut leaving, [get("/out", ""), get("/in", &basic("ann", "left"))].concat());
+    until("it waits", || checks()["waiting"] == 1);
+    drop(leaving);
+    until("the connection has ended", || running.server.snapshot().open == open);
+    let mut last = connect(running.address);
+    send(&mut last, get("/in", &basic("ann", "right")));
+    until("both wait", || checks()["waiting"] == 2);
+    (0..=threads).for_each(|_| running.gate.open_once());
+    assert_eq!(body(&mut last), "[/in ann 0]");
+    running.gate.wait_for_one();
+    assert!(running.gate.entered.try_recv().is_err(), "one hash more");
 }
 
 #[test]
