@@ -52,3 +52,34 @@ fn a_shown_value_is_toml_with_the_same_meaning() {
         assert_eq!(value, text);
     }
 }
+
+#[test]
+fn what_is_compressed_is_told_in_lists() {
+    let mut config = Config::default();
+    let mut set = |name: &str, texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        find(name)
+            .expect(name)
+            .set(&mut config, &texts)
+            .map_err(|bad| format!("{}; {}", bad.what, bad.remedy))
+    };
+    assert_eq!(set("compress-encodings", &["br", "gzip:9"]), Ok(()));
+    assert_eq!(set("compress-except", &["/stream/*", "*.bin"]), Ok(()));
+    for (name, text, part) in [
+        (
+            "compress-encodings",
+            "lz4",
+            "'lz4' is no coding that responses are compressed with; write gzip, br or zstd",
+        ),
+        ("compress-types", "html", "'html' is no type of content; write a type such as text/html"),
+        ("compress-except", "stream", "did you mean '/stream'?"),
+        ("compress-memory", "much", "is not a number of bytes"),
+    ] {
+        let error = set(name, &[text]).expect_err(text);
+        assert!(error.contains(part), "{error}");
+    }
+    let shown = |name: &str| find(name).expect(name).show(&config);
+    assert_eq!(shown("compress-encodings").as_deref(), Some("[\"br:5\", \"gzip:9\"]"));
+    assert_eq!(shown("compress-except").as_deref(), Some("[\"/stream/*\", \"*.bin\"]"));
+    assert_eq!(shown("compress"), Some("false".to_owned()));
+}
