@@ -31,6 +31,10 @@ pub struct LimitConfig {
     pub connection_bandwidth: u64,
     /// For each pattern bytes per second.
     pub route_bandwidth: Vec<RouteBandwidth>,
+    /// Zero for any number; none for a quarter of the memory that the process may use.
+    pub buffer_budget: Option<u64>,
+    /// Zero for as many as the limit of open files allows.
+    pub max_connections: usize,
 }
 
 impl LimitConfig {
@@ -46,6 +50,8 @@ impl LimitConfig {
         client_exempt: Vec::new(),
         connection_bandwidth: 0,
         route_bandwidth: Vec::new(),
+        buffer_budget: None,
+        max_connections: 0,
     };
 
     /// As the server has them.
@@ -68,12 +74,22 @@ impl LimitConfig {
                 connection: self.connection_bandwidth,
                 routes: self.route_bandwidth.clone(),
             },
+            buffers: self.buffer_budget,
+            connections: self.max_connections,
         }
     }
 }
 
 /// What a list is called that has nothing in it.
 const NONE: &str = "none";
+
+/// What stands for a number that depends on the machine.
+pub(crate) const AUTO: &str = "auto";
+
+/// Bytes, or none for `auto`.
+pub(crate) fn budget(text: &str) -> Result<Option<u64>, BadValue> {
+    if text == AUTO { Ok(None) } else { value::bytes(text).map(Some) }
+}
 
 /// The most requests a second that are told from any number.
 const MAX_RATE: f64 = 1_000_000.0;
@@ -143,6 +159,12 @@ mod tests {
         for text in ["", "-1", "0.0001", "1000001", "nan", "inf", "10/s"] {
             assert!(rate(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_budget_is_bytes_or_auto() {
+        assert_eq!((budget("auto"), budget("64m"), budget("0")), (Ok(None), Ok(Some(64 << 20)), Ok(Some(0))));
+        assert!(budget("").is_err() && budget("half").is_err());
     }
 
     #[test]

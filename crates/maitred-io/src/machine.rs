@@ -19,6 +19,26 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     limit.maximum
 }
 
+/// The memory that this process may use, in bytes: that of the machine, or what its control group has (memory.max of
+/// version 2, of the group or one above it; memory.limit_in_bytes of version 1). `None` where nothing tells.
+pub fn memory_limit() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let bytes = |text: String| text.trim().parse::<u64>().ok();
+    let machine = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let above = std::path::Path::new(own).ancestors().filter_map(|path| path.to_str());
+    let limits = above.filter_map(|group| {
+        let group = group.trim_end_matches('/');
+        read(&format!("/sys/fs/cgroup{group}/memory.max")).and_then(bytes)
+    });
+    let first = read("/sys/fs/cgroup/memory/memory.limit_in_bytes").and_then(bytes);
+    limits.chain(first).chain(machine).min()
+}
+
 /// The soft limit of open descriptors now; an operator can change it while the process runs
 /// (prlimit). `None` where there is none.
 pub fn descriptor_limit() -> Option<u64> {

@@ -106,6 +106,14 @@ impl Groups {
         self.open.iter().map(|open| open.0.load(Ordering::SeqCst)).sum()
     }
 
+    /// The budget of buffers is used up: has a listener look at what there is, from a turn of its own.
+    pub(crate) fn look_at_resources(&self) {
+        if let Some(group) = self.find(ACCEPTING).filter(|group| !group.listeners().is_empty()) {
+            // Any time that has been: at once.
+            group.set_deadline(0, 1);
+        }
+    }
+
     /// The group with the fewest connections; `own` if no other one has fewer.
     pub(crate) fn emptiest(&self, own: usize) -> usize {
         let open = |number: usize| self.open[number].0.load(Ordering::Relaxed);

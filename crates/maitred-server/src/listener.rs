@@ -26,6 +26,12 @@ const EXHAUSTION_PAUSE: u64 = 50_000_000;
 /// The error log tells of exhaustion at most this often.
 const EXHAUSTION_REPORT: u64 = 1_000_000_000;
 
+/// Why nothing is accepted when there are descriptors yet, but not for connections.
+const NEAR: &str = "the limit of open files is near";
+
+/// While there is little of something, it is looked at this often whether that is still so.
+const LOOK_AGAIN: u64 = 1_000_000_000;
+
 /// A listening socket.
 pub(crate) struct Listening {
     /// `None` once closed.
@@ -78,31 +84,41 @@ impl Listening {
         }
     }
 
-    /// Takes the connections that wait, up to the turn's budget.
+    /// Takes the connections that wait, up to the turn's budget, and looks whether there is little of something.
     pub(crate) fn accept(&self, group: &Arc<Group>, token: Token) {
         if group.is_draining() {
             self.close(group, token);
             return;
         }
+        let paused = self.accept_some(group, token);
+        let open = group.groups.open();
+        if group.look_at_resources(open, most(group)) && !paused {
+            group.set_deadline(token.slot, clock::monotonic() + LOOK_AGAIN);
+        }
+    }
+
+    /// Whether it is out of descriptors, and has set a time for the next attempt.
+    fn accept_some(&self, group: &Arc<Group>, token: Token) -> bool {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(listener) = &*listener else { return };
-        let most = max_connections(machine::descriptor_limit());
+        let Some(listener) = &*listener else { return false };
+        let most = most(group);
         for _ in 0..MAX_ACCEPTS_A_TURN {
             if group.groups.open() >= most {
-                self.pause(group, token, &io::Error::other("the limit of open files is near"));
-                return;
+                let why = if most < possible() { "--max-connections is reached" } else { NEAR };
+                self.pause(group, token, &io::Error::other(why));
+                return true;
             }
             match listener.accept() {
                 Accepted::Connection(socket, peer) => {
                     if let Err(error) = take(group, socket, peer, token.slot) {
                         self.pause(group, token, &error);
-                        return;
+                        return true;
                     }
                 }
-                Accepted::Empty => return,
+                Accepted::Empty => return false,
                 Accepted::Exhausted(error) => {
                     self.pause(group, token, &error);
-                    return;
+                    return true;
                 }
                 Accepted::Failed(error) => {
                     group.site.log.debug(format_args!("accept on {}: {error}", self.address));
@@ -110,6 +126,7 @@ impl Listening {
             }
         }
         group.scheduler.ready_next(token.to_u64(), Signals::RESUME);
+        false
     }
 
     /// Out of descriptors: connections wait in the kernel's queue until some are free again.
@@ -121,7 +138,7 @@ impl Listening {
         {
             group.site.log.error(format_args!(
                 "cannot accept on {}: {error}; {} connections are open; new ones wait until some end \
-                 (raise the limit of open files: ulimit -n)",
+                 (raise the limit of open files, ulimit -n, or --max-connections)",
                 self.address,
                 group.groups.open(),
             ));
@@ -181,6 +198,16 @@ fn take(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> 
             site.guard.close(peer.ip());
         }
     })
+}
+
+/// The most connections now.
+fn most(group: &Group) -> usize {
+    group.site.guard.max_connections(possible())
+}
+
+/// The most that there can be.
+fn possible() -> usize {
+    max_connections(machine::descriptor_limit())
 }
 
 /// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for

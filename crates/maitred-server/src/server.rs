@@ -263,7 +263,7 @@ impl Server {
         if self.shared().begin_drain() {
             self.first().close_listeners();
             // Afterwards: no connection is added any more.
-            self.groups.iter().for_each(|group| group.tell_draining());
+            self.groups.iter().for_each(|group| group.tell_idle());
         }
     }
 

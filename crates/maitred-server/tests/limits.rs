@@ -292,3 +292,107 @@ fn one_request_with_a_body_counts_once() {
     stream.write_all(&get("/")).unwrap();
     assert!(read_response(&mut stream).0.starts_with("HTTP/1.1 429 "));
 }
+
+fn gauge(running: &Running, name: &str) -> u64 {
+    let start = format!("maitred_{name} ");
+    let metrics = running.server.metrics();
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
+}
+
+#[test]
+fn beyond_the_budget_new_requests_are_refused_until_there_is_room() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.buffers = Some(100_000);
+        settings.health_path = Some("/health".to_owned());
+        settings.timeouts.keep_alive = PATIENCE;
+    });
+    let mut idle = connect(running.address);
+    idle.write_all(&get("/")).unwrap();
+    read_response(&mut idle);
+    let mut first = connect(running.address);
+    first.write_all(&[post(120_000), vec![b'x'; 110_000]].concat()).unwrap();
+    wait_until("it is held", || gauge(&running, "buffer_bytes") == 110_000);
+    wait_until("the mode is entered", || gauge(&running, "low_resources") == 1);
+    let mut refused = connect(running.address);
+    refused.write_all(&get_last("/")).unwrap();
+    let answer = read_all(&mut refused);
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nRetry-After: 1\r\n"), "{answer}");
+    assert!(harness::exchange(running.address, &get_last("/health")).starts_with("HTTP/1.1 200 "));
+    assert_eq!(applied(&running, "buffer-budget"), 1);
+    // Idle connections do not stay for their whole time.
+    assert_eq!(read_all(&mut idle), "");
+    // What has been let in is served, and then there is room.
+    first.write_all(&[b'x'; 10_000]).unwrap();
+    assert_eq!(read_response(&mut first).1, b"120000");
+    wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
+    assert!(harness::exchange(running.address, &get_last("/")).starts_with("HTTP/1.1 200 "));
+    wait_until("the mode is left", || gauge(&running, "low_resources") == 0);
+    let log = || logged(folder.path());
+    wait_until("it is in the log", || log().contains("not low on anything any more"));
+    assert!(
+        log().contains("low on memory: connections hold 110000 bytes of 100000 (--buffer-budget)"),
+        "{}",
+        log()
+    );
+    assert!(log().contains("503 and closed (--buffer-budget)"));
+}
+
+#[test]
+fn nothing_is_held_when_everybody_has_gone_however_they_went() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.buffers = Some(1 << 40);
+        settings.spool = folder.path().to_owned();
+    });
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        // A body in memory, one in a file, a response that waits, a pipelined request behind it.
+        let requests = [
+            [post(200_000), vec![b'x'; 100_000]].concat(),
+            [post(2_000_000), vec![b'x'; 1_000_000]].concat(),
+            get("/large"),
+            [get("/large"), get("/"), b"GET /".to_vec()].concat(),
+        ];
+        for request in requests {
+            let mut stream = connect(running.address);
+            stream.write_all(&request).unwrap();
+            streams.push(stream);
+        }
+    }
+    // Six responses of which the sockets have taken a part, and three bodies.
+    wait_until("all is held", || gauge(&running, "buffer_bytes") > 6 * 1_000_000 + 300_000);
+    drop(streams);
+    wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
+}
+
+#[test]
+fn with_few_connections_left_idle_ones_make_room() {
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.limits.connections = 10;
+        settings.timeouts.keep_alive = PATIENCE;
+    });
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for _ in 0..8 {
+        let mut stream = connect(running.address);
+        stream.write_all(&get("/")).unwrap();
+        read_response(&mut stream);
+        idle.push(stream);
+    }
+    assert_eq!(gauge(&running, "low_resources"), 0);
+    // Two more than there may be: they are answered when others have gone.
+    for _ in 0..4 {
+        let answer = harness::exchange(running.address, &get_last("/"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let mut kept = connect(running.address);
+        kept.write_all(&get("/")).unwrap();
+        read_response(&mut kept);
+        idle.push(kept);
+    }
+    assert_eq!(read_all(&mut idle[0]), "", "closed, long before its time");
+    let log = || logged(folder.path());
+    wait_until("it is in the log", || log().contains("low on connections: 9 of 10 are open"));
+    wait_until("the mode is left", || gauge(&running, "low_resources") == 0);
+}

@@ -118,4 +118,30 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "as connection-bandwidth, and a comparison of the path for each request",
         worst: "low: many who ask wait for their turn for long, each with the memory of its response",
     },
+    Definition {
+        name: "max-connections",
+        placeholder: "N",
+        kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.max_connections),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "Connections at the same time; further ones wait in the kernel until some end. 0: as many as the limit of \
+                  open files allows, which leaves an eighth of it for files. From nine tenths of them on, idle connections \
+                  are closed after a second, until there are less than eight tenths.",
+        cost: "a descriptor and some memory for each",
+        worst: "low: clients wait although the server could serve them",
+    },
+    Definition {
+        name: "buffer-budget",
+        placeholder: "BYTES",
+        kind: Kind::BytesOrAuto(|config| &mut config.limits.buffer_budget),
+        default: &["auto"],
+        reach: Reach::Everywhere,
+        summary: "Bytes that all connections together may hold in memory: requests and bodies on their way and in the \
+                  application, and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go to \
+                  files, and idle connections are closed after a second, until an eighth is free. auto: a quarter of the \
+                  memory that the process may use. 0: any number.",
+        cost: "an addition for each request that has a body or whose response waits",
+        worst: "low: requests are refused that could have been served; high: the system ends the process when its memory \
+                is used up",
+    },
 ];

@@ -83,6 +83,8 @@ pub(crate) enum Kind {
     EventLoop(Field<String>),
     UrlPathOrNone(Field<Option<String>>),
     Bytes(Field<u64>),
+    /// `auto` depends on the machine.
+    BytesOrAuto(Field<Option<u64>>),
     /// Requests a second, kept as requests in a thousand seconds.
     Rate(Field<u64>),
     Networks(Field<Vec<Network>>),
@@ -267,6 +269,7 @@ impl Definition {
             Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
             Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
             Kind::Bytes(field) => *field(config) = value::bytes(text)?,
+            Kind::BytesOrAuto(field) => *field(config) = limit_values::budget(text)?,
             Kind::Rate(field) => *field(config) = limit_values::rate(text)?,
             Kind::Networks(field) => *field(config) = limit_values::networks(texts)?,
             Kind::Routes(field) => *field(config) = limit_values::routes(texts)?,
@@ -308,6 +311,9 @@ impl Definition {
             Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
             Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
+            Kind::BytesOrAuto(field) => {
+                field(config).map_or_else(|| quoted(limit_values::AUTO), value::show_bytes)
+            }
             Kind::Rate(field) => limit_values::show_rate(*field(config)),
             Kind::Networks(field) => list(field(config)),
             Kind::Routes(field) => {
@@ -360,6 +366,7 @@ impl Definition {
             Kind::Path(_) => "a path".to_owned(),
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
+            Kind::BytesOrAuto(_) => "auto, or bytes from 0 to 1024g".to_owned(),
             Kind::Rate(_) => limit_values::RATES.to_owned(),
             Kind::Networks(_) => {
                 "none, or addresses and networks, separated by commas or as a list".to_owned()

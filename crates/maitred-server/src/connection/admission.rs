@@ -1,45 +1,55 @@
-//! Requests of a client that makes too many.
+//! Requests that are not let in: of a client that makes too many, or while connections hold more than they may.
 
 use maitred_h1::Sender;
-use maitred_http::{Method, ResponseHead, Status};
+use maitred_http::{Method, RequestHead, ResponseHead, Status};
 
+use super::answer::is_of_engine;
 use super::{Connection, Context, Turn};
-use crate::group::Group;
+use crate::limits::Rule;
 use crate::scratch::Incoming;
 use crate::static_files::Body;
 
+/// Why a request is not let in, and after how many seconds another one may be.
+pub(super) struct NotNow {
+    status: Status,
+    text: &'static str,
+    seconds: u64,
+}
+
 impl Connection {
-    /// Whether the peer may make a request now. One load where there is no limit.
+    /// Whether the peer may make this request now. Two loads where there is no limit.
     ///
     /// # Errors
-    /// It may not; the value are the seconds after which it may.
-    pub(super) fn admit(&self, context: &Context<'_>) -> Result<(), u64> {
+    /// It may not.
+    pub(super) fn admit(&self, context: &Context<'_>, head: &RequestHead) -> Result<(), NotNow> {
         let site = &context.group.site;
-        site.guard.request(self.peer.ip(), context.now, &site.log)
+        if site.guard.budget.is_over() && !is_of_engine(site, head) {
+            site.guard.applied.note(Rule::BufferBudget, self.peer.ip(), &site.log);
+            let text = "503 Service Unavailable: the server is short of memory\n";
+            return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
+        }
+        site.guard.request(self.peer.ip(), context.now, &site.log).map_err(|seconds| {
+            let text = "429 Too Many Requests: this client makes more requests than it may (--client-rate)\n";
+            NotNow { status: Status::TOO_MANY_REQUESTS, text, seconds }
+        })
     }
 
-    /// 429. The connection stays, unless a body is on its way that nobody wants.
-    pub(super) fn answer_too_many(
+    /// 429 or 503. The connection stays after the former, unless a body is on its way that nobody wants.
+    pub(super) fn answer_not_now(
         &mut self,
         context: &mut Context<'_>,
         incoming: Box<Incoming>,
-        seconds: u64,
+        refusal: NotNow,
     ) -> Option<Turn> {
+        let NotNow { status, text, seconds } = refusal;
         let head = &incoming.request.head;
         let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive && facts.complete)
+            && status == Status::TOO_MANY_REQUESTS
             && !context.group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
-        let text = "429 Too Many Requests: this client makes more requests than it may (--client-rate)\n";
-        let answer = ResponseHead::new(Status::TOO_MANY_REQUESTS)
+        let answer = ResponseHead::new(status)
             .with("Content-Type", "text/plain; charset=utf-8")
             .with("Retry-After", seconds.to_string());
         self.answer_now(context, sender, incoming, &answer, text.len() as u64, Body::One(text.into()))
-    }
-
-    /// It is over, and does not count for its client any more.
-    pub(crate) fn leave(&self, group: &Group) {
-        if self.counted {
-            group.site.guard.close(self.peer.ip());
-        }
     }
 }

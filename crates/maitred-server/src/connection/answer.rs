@@ -235,7 +235,7 @@ impl Connection {
             let id = id.to_string();
             request.head.fields.set("X-Request-ID", id);
         }
-        self.set_asked(&request.head, context.now, target.pool);
+        self.set_asked(&request, context.now, target.pool);
         let timed = self.await_response(context, &request, incoming.times, target.pool);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
         let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
@@ -340,7 +340,7 @@ pub(super) fn application_of(context: &Context<'_>, incoming: &Incoming) -> Opti
 }
 
 /// Whether the engine answers this about itself.
-fn is_of_engine(site: &Site, head: &RequestHead) -> bool {
+pub(super) fn is_of_engine(site: &Site, head: &RequestHead) -> bool {
     [&site.health_path, &site.metrics_path].into_iter().any(|path| asks_for(path.as_deref(), head))
 }
 

@@ -60,7 +60,8 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
     if length > most {
         return false;
     }
-    if length > site.body_memory && matches!(incoming.keeping, Keeping::Memory) {
+    let memory = if site.guard.budget.is_over() { 0 } else { site.body_memory };
+    if length > memory && matches!(incoming.keeping, Keeping::Memory) {
         spill(context, incoming);
     }
     match &mut incoming.keeping {

@@ -9,8 +9,9 @@ use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Flow, Last, SendError};
 
+use super::held::idle_time;
 use super::spilling::has_made_room;
-use super::{Connection, DRAIN_GRACE, Phase, nanos};
+use super::{Connection, Phase};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::outcome::End;
@@ -273,8 +274,7 @@ impl Connection {
             // The new edge brings it, unless there is none.
             self.unread = self.watched == Interest::Write;
         }
-        let wait = if group.is_draining() { DRAIN_GRACE } else { nanos(group.site.timeouts.keep_alive) };
-        self.deadline = now + wait;
+        self.deadline = now + idle_time(group);
         self.arm(group, token);
         if self.unread || !self.input.is_empty() || self.incoming.is_some() {
             group.resume(token);

@@ -16,6 +16,7 @@ mod awaited;
 pub(crate) mod body;
 mod deliver;
 mod filter;
+mod held;
 mod linger;
 mod live;
 mod patience;
@@ -107,6 +108,8 @@ pub(crate) struct Connection {
     abandoned: bool,
     /// It counts among the connections of its client.
     counted: bool,
+    /// Bytes that it holds, as the budget knows it.
+    accounted: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +190,7 @@ impl Connection {
             dead: false,
             abandoned: false,
             counted,
+            accounted: 0,
         });
         if let Err(error) =
             group.scheduler.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite)

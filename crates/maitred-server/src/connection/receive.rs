@@ -10,7 +10,8 @@ use maitred_io::sync::atomic::Ordering;
 use super::answer::leads_to_application;
 use super::body::{Keeping, keep};
 use super::filter::Filtered;
-use super::{Connection, Context, DRAIN_GRACE, Phase, Turn, nanos};
+use super::held::idle_time;
+use super::{Connection, Context, Phase, Turn, nanos};
 use crate::limits::Rule;
 use crate::limits::minimum::Late;
 use crate::scratch::Incoming;
@@ -221,9 +222,9 @@ impl Connection {
                 Event::Head(facts) => {
                     incoming.facts = Some(facts);
                     if filtering.is_none()
-                        && let Err(seconds) = self.admit(context)
+                        && let Err(refusal) = self.admit(context, &incoming.request.head)
                     {
-                        match self.answer_too_many(context, incoming, seconds) {
+                        match self.answer_not_now(context, incoming, refusal) {
                             None => *requests += 1,
                             turn => return Consumed { bytes: data.len(), turn },
                         }
@@ -381,10 +382,9 @@ impl Connection {
                 let deadline = incoming.began + nanos(timeouts.head);
                 self.set_deadline(context, deadline);
             }
-            None if context.group.is_draining() => self.set_deadline(context, context.now + DRAIN_GRACE),
             // The deadline of the accept stays: head timeout.
-            None if self.served == 0 => {}
-            None => self.set_deadline(context, context.now + nanos(timeouts.keep_alive)),
+            None if self.served == 0 && !context.group.is_draining() => {}
+            None => self.set_deadline(context, context.now + idle_time(context.group)),
         }
     }
 

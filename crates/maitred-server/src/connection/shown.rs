@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
-use maitred_http::{Method, RequestHead};
+use maitred_http::Method;
+use maitred_runtime::Request;
 
 use super::{Connection, Phase};
 use crate::group::Group;
@@ -24,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) since: u64,
     /// The number of its pool.
     pub(crate) pool: usize,
+    /// Bytes of its body in memory.
+    pub(super) held: u64,
 }
 
 thread_local! {
@@ -33,15 +36,17 @@ thread_local! {
 
 impl Asked {
     /// Of this request, with used memory if this thread has some.
-    pub(super) fn of(head: &RequestHead, since: u64, pool: usize) -> Box<Self> {
-        let mut asked = SPARE
-            .with_borrow_mut(Vec::pop)
-            .unwrap_or_else(|| Box::new(Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0 }));
+    pub(super) fn of(request: &Request, since: u64, pool: usize) -> Box<Self> {
+        let mut asked = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+            Box::new(Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 })
+        });
+        let head = &request.head;
         let path = head.path();
         asked.method.clone_from(&head.method);
         asked.path.clear();
         asked.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
         (asked.since, asked.pool) = (since, pool);
+        asked.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
         asked
     }
 
@@ -116,8 +121,8 @@ pub(crate) struct Delivery {
 
 impl Connection {
     /// A request is complete and goes to a handler.
-    pub(super) fn set_asked(&mut self, head: &RequestHead, since: u64, pool: usize) {
-        self.asked = Some(Asked::of(head, since, pool));
+    pub(super) fn set_asked(&mut self, request: &Request, since: u64, pool: usize) {
+        self.asked = Some(Asked::of(request, since, pool));
     }
 
     /// The handler has answered.

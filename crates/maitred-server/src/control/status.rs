@@ -41,6 +41,11 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
     status.insert("draining".to_owned(), shared.is_draining().into());
     status.insert("connections".to_owned(), shared.open().into());
+    let guard = &server.first().site.guard;
+    let (held, budget) = guard.budget.figures();
+    status.insert("buffer_bytes".to_owned(), held.into());
+    status.insert("buffer_budget_bytes".to_owned(), budget.into());
+    status.insert("low_on".to_owned(), guard.resources.low().map(|scarce| scarce.name()).into());
     status.insert("poll_groups".to_owned(), shared.count().into());
     status.insert("log_level".to_owned(), server.log().level().name().into());
     status.insert("control".to_owned(), json!(asking.doors.places()));

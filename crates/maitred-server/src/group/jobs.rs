@@ -81,6 +81,7 @@ impl Serve for Group {
             let mut place = slot.lock();
             if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
                 connection.send_last(self, token, now);
+                connection.account(self);
             }
         }
     }

@@ -39,6 +39,17 @@ impl Group {
                 Value::Counter(self.groups.all().map(|group| group.scheduler.migrations()).sum()),
             ),
         ];
+        let guard = &self.site.guard;
+        let (held, budget) = guard.budget.figures();
+        metrics.extend([
+            plain("maitred_buffer_bytes", "Bytes that connections hold in buffers.", gauge(held)),
+            plain("maitred_buffer_budget_bytes", "How many they may hold; 0 for any number.", gauge(budget)),
+            plain(
+                "maitred_low_resources",
+                "Whether there is little of something, so that idle connections are closed.",
+                gauge(guard.resources.low().is_some().into()),
+            ),
+        ]);
         let rules: Vec<_> =
             self.site.guard.applied.totals().map(|(name, count)| ([("rule", name)], count)).collect();
         metrics.extend(rules.iter().map(|(labels, count)| Metric {

@@ -6,6 +6,7 @@
 pub(crate) mod claim;
 mod jobs;
 pub(crate) mod metrics;
+mod resources;
 pub(crate) mod slots;
 pub(crate) mod slowness;
 
@@ -111,6 +112,7 @@ impl Group {
                 let mut context =
                     Context { group: self, slot, token, now, scratch: &mut *scratch, job: None };
                 let turn = catch_unwind(AssertUnwindSafe(|| connection.turn(&mut context, signals)));
+                connection.account(self);
                 // Taken out whatever happened: an exchange must not be dropped under the lock.
                 job = job.or(context.job.take());
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
@@ -193,7 +195,11 @@ impl Group {
         let slot = self.slots.find(token.slot)?;
         let mut place = slot.lock();
         let own = |place: &&mut Connection| slot.generation() == token.generation && !place.is_abandoned();
-        place.as_mut().filter(own).map(act)
+        place.as_mut().filter(own).map(|connection| {
+            let result = act(connection);
+            connection.account(self);
+            result
+        })
     }
 
     /// The pool that `find` finds in the map.
@@ -241,9 +247,9 @@ impl Group {
         }
     }
 
-    /// Tells the connections that the server drains: every response is the last one; idle connections get a moment in
-    /// which a request that is on its way still arrives.
-    pub(crate) fn tell_draining(&self) {
+    /// Tells the connections that they may be idle for a moment only, in which a request that is on its way still
+    /// arrives.
+    pub(crate) fn tell_idle(&self) {
         for slot in self.slots.numbers().skip(self.listeners().len()) {
             if let Some(found) = self.slots.find(slot) {
                 let token = Token { slot, generation: found.generation() };

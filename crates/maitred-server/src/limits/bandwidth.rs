@@ -36,6 +36,9 @@ pub struct RouteBandwidth {
 /// A piece is what passes in this part of a second: more pieces are more turns, fewer are more at once.
 const PIECES_A_SECOND: u64 = 64;
 
+/// What may leave at once, as a part of a second: a timer that rings so late, on a machine that is busy, costs nothing.
+const BURSTS_A_SECOND: u64 = 16;
+
 /// The smallest piece, about a segment of an Ethernet; and the largest, what one turn copies in some microseconds.
 const PIECE: (u64, u64) = (1024, 64 * 1024);
 
@@ -47,8 +50,7 @@ fn piece(rate: u64) -> u64 {
 }
 
 fn rate(bytes: u64) -> Rate {
-    // As much at once as two pieces, so that a timer that rings late costs nothing.
-    Rate::of_bytes(bytes, 2 * piece(bytes))
+    Rate::of_bytes(bytes, (bytes / BURSTS_A_SECOND).max(2 * piece(bytes)))
 }
 
 /// What several deliveries share.
@@ -335,17 +337,17 @@ mod tests {
     #[test]
     fn those_who_share_take_turns_and_what_is_not_used_is_given_back() {
         let shared = Arc::new(Shared::of(64_000));
-        // Two pieces at once, then one after the other.
-        let ready: Vec<u64> = (0..5).map(|_| shared.reserve(64_000, NOW, 1024)).collect();
-        assert_eq!(&ready[..2], [NOW, NOW]);
-        let steps: Vec<u64> = ready[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(steps, [16_000_000; 3]);
+        // A sixteenth of a second at once, then one after the other.
+        let ready: Vec<u64> = (0..8).map(|_| shared.reserve(64_000, NOW, 1000)).collect();
+        assert_eq!(&ready[..4], [NOW; 4]);
+        let steps: Vec<u64> = ready[3..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps, [15_625_000; 4]);
         let mut shaper = Shaper::new();
         shaper.set([Some(Arc::clone(&shared)), None]);
-        shaper.granted = 1024;
+        shaper.granted = 1000;
         shaper.set([Some(Arc::clone(&shared)), None]);
-        assert_eq!(shaper.granted, 1024, "the same as before");
+        assert_eq!(shaper.granted, 1000, "the same as before");
         drop(shaper);
-        assert_eq!(shared.reserve(64_000, NOW, 1024), ready[4]);
+        assert_eq!(shared.reserve(64_000, NOW, 1000), ready[7]);
     }
 }

@@ -4,6 +4,7 @@
 //! minimum.rs    how slow and how silent a peer may be        bucket.rs      a token bucket
 //! clients.rs    connections and requests of an address       bandwidth.rs   how fast responses leave
 //! rule.rs       the rules by name, and how often each was applied
+//! resources.rs  what all connections may hold together, and the mode in which there is little of something
 //! ```
 //! Promises: what is off costs a load for each request or connection, or nothing. Buckets, tables and minima are pure.
 //! Everything but the IPv6 prefix may be changed while the server runs.
@@ -12,13 +13,15 @@ mod bandwidth;
 mod bucket;
 mod clients;
 pub(crate) mod minimum;
+pub(crate) mod resources;
 mod rule;
 
 use std::net::IpAddr;
 use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use maitred_io::machine;
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::log::Log;
 pub(crate) use bandwidth::{Bandwidth, Shaper};
@@ -26,6 +29,7 @@ pub use bandwidth::{BandwidthLimits, RouteBandwidth};
 pub use clients::ClientLimits;
 use clients::{Client, Clients};
 use minimum::Minimum;
+use resources::{Budget, Resources};
 use rule::Applied;
 pub(crate) use rule::Rule;
 
@@ -38,6 +42,11 @@ pub struct Limits {
     pub clients: ClientLimits,
     /// How fast responses may leave, beside the limits of pools.
     pub bandwidth: BandwidthLimits,
+    /// Bytes that all connections may hold in buffers; 0: any number; `None`: a quarter of the memory that the process may
+    /// use.
+    pub buffers: Option<u64>,
+    /// Connections at the same time; 0: as many as the limit of open files allows.
+    pub connections: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +56,8 @@ impl Default for Limits {
             rates: MinimumRates::default(),
             clients: ClientLimits::default(),
             bandwidth: BandwidthLimits::default(),
+            buffers: None,
+            connections: 0,
         }
     }
 }
@@ -82,6 +93,9 @@ pub(crate) struct Guard {
     ipv6_prefix: u8,
     pub(crate) bandwidth: Bandwidth,
     pub(crate) applied: Applied,
+    pub(crate) budget: Budget,
+    pub(crate) resources: Resources,
+    connections: AtomicUsize,
 }
 
 impl Guard {
@@ -98,6 +112,9 @@ impl Guard {
             ipv6_prefix: limits.clients.ipv6_prefix,
             bandwidth: Bandwidth::new(pools),
             applied: Applied::default(),
+            budget: Budget::default(),
+            resources: Resources::default(),
+            connections: AtomicUsize::new(0),
         };
         guard.set(limits);
         guard
@@ -105,7 +122,10 @@ impl Guard {
 
     /// Changes everything but the IPv6 prefix, by which connections are counted that are open.
     pub(crate) fn set(&self, limits: &Limits) {
-        let Limits { rates, clients, bandwidth } = limits;
+        let Limits { rates, clients, bandwidth, buffers, connections: most } = limits;
+        let quarter = || machine::memory_limit().map_or(0, |bytes| bytes / 4);
+        self.budget.set(buffers.unwrap_or_else(quarter));
+        self.connections.store(*most, Ordering::Relaxed);
         self.inward.store(rates.inward, Ordering::Relaxed);
         self.outward.store(rates.outward, Ordering::Relaxed);
         let grace = u64::try_from(rates.grace.as_nanos()).unwrap_or(u64::MAX / 4);
@@ -132,6 +152,14 @@ impl Guard {
 
     fn minimum(&self, rate: &AtomicU64) -> Minimum {
         Minimum { rate: rate.load(Ordering::Relaxed), grace: self.grace.load(Ordering::Relaxed) }
+    }
+
+    /// The most connections, of those that there may be by the limit of open files.
+    pub(crate) fn max_connections(&self, possible: usize) -> usize {
+        match self.connections.load(Ordering::Relaxed) {
+            0 => possible,
+            most => most.min(possible),
+        }
     }
 
     /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is

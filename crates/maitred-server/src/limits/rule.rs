@@ -16,10 +16,11 @@ pub(crate) enum Rule {
     MinRateOut,
     ClientConnections,
     ClientRate,
+    BufferBudget,
 }
 
 impl Rule {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -27,6 +28,7 @@ impl Rule {
         Self::MinRateOut,
         Self::ClientConnections,
         Self::ClientRate,
+        Self::BufferBudget,
     ];
 
     /// As in figures. That of the option, but for the two directions of one.
@@ -45,6 +47,7 @@ impl Rule {
             Self::MinRateOut => "min-rate-out",
             Self::ClientConnections => "client-connections",
             Self::ClientRate => "client-rate",
+            Self::BufferBudget => "buffer-budget",
         }
     }
 
@@ -58,6 +61,7 @@ impl Rule {
             Self::MinRateOut => "a response was taken too slowly; closed",
             Self::ClientConnections => "too many connections; closed",
             Self::ClientRate => "too many requests; 429",
+            Self::BufferBudget => "a request while connections hold more than they may; 503 and closed",
         }
     }
 }

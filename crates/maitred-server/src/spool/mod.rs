@@ -256,6 +256,11 @@ impl Spool {
         self.complete || self.gathered.len() >= CHUNK
     }
 
+    /// Bytes of it in memory, those that are being written not counted.
+    pub(crate) fn held(&self) -> u64 {
+        self.gathered.len() as u64
+    }
+
     /// Takes bytes; call [`advance`](Self::advance) then.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.gathered.extend_from_slice(bytes);
