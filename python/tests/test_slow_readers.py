@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import resource
 import socket
@@ -45,6 +46,7 @@ class Body:
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
+    environ["maitred.label"] = "for " + path
     if path == "/seen":
         body = " ".join(seen).encode()
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
@@ -61,6 +63,8 @@ def app(environ, start_response):
         return []
     if path == "/list":
         return [b"".join(blocks())]
+    if path == "/file":
+        return environ["wsgi.file_wrapper"](open("large", "rb"))
     return list(blocks())
 """
 
@@ -71,6 +75,8 @@ async def app(scope, receive, send):
     if scope["type"] != "http":
         raise RuntimeError("only http")
     await send({"type": "http.response.start", "status": 200, "headers": []})
+    if "maitred.label" in scope["extensions"]:
+        await send({"type": "maitred.label", "label": "for " + scope["path"]})
     if scope["path"] == "/seen":
         await send({"type": "http.response.body", "body": " ".join(seen).encode()})
     elif scope["path"] == "/list":
@@ -133,18 +139,27 @@ def test_a_reader_that_does_not_read_keeps_no_thread(serve: Serve, tmp_path: Pat
     until("the files are closed", lambda: open_in(server, spool) == 0)
 
 
-@pytest.mark.parametrize("path", ["/stream", "/list"])
-def test_an_asgi_application_goes_on_too(serve_asgi: Serve, tmp_path: Path, path: str) -> None:
+def test_a_complete_body_of_an_asgi_application_waits_in_a_file(serve_asgi: Serve, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool.mkdir()
     server = serve_asgi("--spool", str(spool), "--response-budget", "1m", source=ASGI)
-    peer, response = ask(server, path)
+    peer, response = ask(server, "/list")
     with peer:
-        if path == "/stream":
-            until("it has gone on", lambda: server.fetch("/seen").body == b"made")
         until("it is in a file", lambda: open_in(server, spool) > 0)
         assert response.read() == expected()
     until("the files are closed", lambda: open_in(server, spool) == 0)
+
+
+def test_a_stream_of_an_asgi_application_awaits_its_reader(serve_asgi: Serve, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    server = serve_asgi("--spool", str(spool), "--response-budget", "1m", source=ASGI)
+    peer, response = ask(server, "/stream")
+    with peer:
+        half = response.read(LENGTH // 2)
+        assert server.fetch("/seen").body == b"", "what is not read is not made"
+        assert half + response.read() == expected()
+    assert open_in(server, spool) == 0
 
 
 def test_a_generator_that_fails_half_way_shows_the_cut_behind_all_it_made(serve: Serve) -> None:
@@ -205,3 +220,99 @@ def test_limits_are_set_while_the_server_runs(serve: Serve, tmp_path: Path) -> N
     with peer:
         assert server.fetch("/seen").body == b"made closed"
         assert response.read() == expected()
+
+
+@pytest.mark.parametrize("path", ["/generator", "/list", "/blocks", "/file"])
+def test_deliveries_are_listed_with_what_the_application_calls_them(serve: Serve, tmp_path: Path, path: str) -> None:
+    control = tmp_path / "ctl"
+    (tmp_path / "large").write_bytes(bytes(LENGTH))
+    server = serve("--control", str(control), source=WSGI)
+    peer, _ = ask(server, path)
+    with peer:
+        check_listed(server, control, path)
+
+
+@pytest.mark.parametrize("path", ["/stream", "/list"])
+def test_and_those_of_an_asgi_application(serve_asgi: Serve, tmp_path: Path, path: str) -> None:
+    control = tmp_path / "ctl"
+    server = serve_asgi("--control", str(control), source=ASGI)
+    peer, _ = ask(server, path)
+    with peer:
+        check_listed(server, control, path)
+
+
+def check_listed(server: Server, control: Path, path: str) -> None:
+    def listed() -> list[dict[str, object]]:
+        command = [server.command([])[0], "ctl", "deliveries", "--json", "--socket", control]
+        said = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+        return [each for each in json.loads(said.stdout)["deliveries"] if each["path"] == path]
+
+    until("it is listed by its name", lambda: [each["label"] for each in listed()] == [f"for {path}"])
+    (delivery,) = listed()
+    assert (delivery["method"], delivery["route"], delivery["pool"]) == ("GET", f"GET {path}", "default")
+    assert str(delivery["thread"]).startswith("maitred-")
+
+
+@pytest.mark.parametrize("interface", ["wsgi", "asgi"])
+def test_a_file_is_submitted_by_a_field_of_the_response(serve: Serve, tmp_path: Path, interface: str) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "page").write_bytes(b"0123456789")
+    source = {
+        "wsgi": """
+def app(environ, start_response):
+    field = environ["QUERY_STRING"].partition("=")
+    start_response("200 OK", [("Content-Type", "text/x-mine"), (field[0], field[2])])
+    return [b"my own", b" body"]
+""",
+        "asgi": """
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError("only http")
+    name, _, value = scope["query_string"].partition(b"=")
+    headers = [(b"content-type", b"text/x-mine"), (name, value)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"my own", "more_body": True})
+    await send({"type": "http.response.body", "body": b" body"})
+""",
+    }[interface]
+    server = serve("--sendfile", f"/inside={folder}", source=source, checked=False)
+    for field in (f"x-sendfile={folder}/page", "X-Accel-Redirect=/inside/page"):
+        reply = server.fetch(f"/?{field}", Range="bytes=2-4")
+        assert (reply.status, reply.body, reply.headers["Content-Type"]) == (206, b"234", "text/x-mine")
+        assert reply.headers["X-Sendfile"] is None and reply.headers["X-Accel-Redirect"] is None
+    assert server.fetch("/?x-other=1").body == b"my own body"
+    reply = server.fetch("/?x-sendfile=/etc/passwd")
+    assert reply.status == 500 and b"root" not in reply.body
+    server.wait_for(r"X-Sendfile names /etc/passwd, which is in none of the folders of --sendfile")
+
+
+SENDS_PATHS = """
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError("only http")
+    path = scope["query_string"].decode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-what", b"path")]})
+    try:
+        await send({"type": "http.response.pathsend", "path": path})
+    except Exception as error:
+        await send({"type": "http.response.body", "body": f"{type(error).__name__}: {error}".encode()})
+"""
+
+
+def test_an_asgi_application_sends_a_path(serve_asgi: Serve, tmp_path: Path) -> None:
+    (tmp_path / "page").write_bytes(b"0123456789")
+    (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "fifo")
+    server = serve_asgi(source=SENDS_PATHS)
+    reply = server.fetch(f"/?{tmp_path}/page")
+    assert (reply.body, reply.headers["Content-Length"], reply.headers["X-What"]) == (b"0123456789", "10", "path")
+    assert server.fetch(f"/?{tmp_path}/page", "HEAD").headers["Content-Length"] == "10"
+    assert server.fetch(f"/?{tmp_path}/empty").body == b""
+    for path, error in {
+        f"{tmp_path}/missing": b"FileNotFoundError",
+        str(tmp_path): b"no regular file",
+        f"{tmp_path}/fifo": b"no regular file",
+        "page": b"ValueError: the path of http.response.pathsend must be absolute",
+    }.items():
+        assert error in server.fetch(f"/?{path}").body, path

@@ -38,6 +38,8 @@ pub struct Config {
     pub poll_groups: Option<usize>,
     /// Folders of static files, without the one given as application.
     pub mounts: Vec<Mount>,
+    /// Folders whose files the application may submit.
+    pub sendfile: Vec<Mount>,
     /// Whether folders without an index file are listed.
     pub listing: bool,
     /// The calling convention of the application.
@@ -136,6 +138,7 @@ impl Default for Config {
             filters: Vec::new(),
             poll_groups: None,
             mounts: Vec::new(),
+            sendfile: Vec::new(),
             listing: false,
             interface: Interface::default(),
             event_loop: String::new(),
@@ -252,6 +255,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         }
         mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
     }
+    check_mounts(&config.sendfile).map_err(|(what, remedy)| Problem::new(at("sendfile"), what, remedy))?;
     logs::check(config, origins)?;
     filters::rules(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{
-    Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Timeouts, WriterSettings,
+    Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Submissions, Timeouts,
+    WriterSettings,
 };
 
 use crate::config::{self, Checked, Config, Target};
@@ -249,6 +250,15 @@ fn settings(
         })?;
         routes = routes.with_static(&mount.prefix, files);
     }
+    let mut submissions = Submissions::default();
+    for mount in &config.sendfile {
+        let settings = StaticSettings { precompressed: false, ..StaticSettings::default() };
+        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
+            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
+            Problem::new(origins.describe("sendfile"), what, "allow it or leave it out")
+        })?;
+        submissions = submissions.with_root(&mount.prefix, files);
+    }
     let mut settings = match application {
         Some(Application { handler, threads, .. }) => {
             Settings { threads, ..Settings::new(routes.with_application(handler), Arc::clone(log)) }
@@ -274,6 +284,7 @@ fn settings(
     settings.spool = config.spool.clone();
     settings.limits = config.limits.settings();
     settings.writer = writer(config);
+    settings.submissions = submissions;
     settings.timeouts = Timeouts {
         head: config.head_timeout,
         body: config.body_timeout,

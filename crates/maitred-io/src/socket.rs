@@ -27,9 +27,10 @@ pub struct Listener {
 /// net.core.somaxconn (4,096 by default since Linux 5.4).
 pub const BACKLOG: i32 = 4096;
 
-/// Bytes that the kernel takes for a connection beyond what is on its way to the peer (TCP_NOTSENT_LOWAT, tcp(7)). A
-/// connection that was fast would otherwise keep up to 4 MiB (net.ipv4.tcp_wmem) in the kernel when its peer stops reading; one
-/// over loopback has 2.5 MiB from the start. What is on its way is not limited, so a long fat network is used to the full.
+/// Bytes that the kernel takes for a connection beyond what is on its way to the peer (TCP_NOTSENT_LOWAT, tcp(7)), until that
+/// is [lifted](Socket::set_send_ahead). It would take up to 4 MiB (net.ipv4.tcp_wmem), over loopback 2.5 MiB from the start,
+/// however slowly the peer reads. What is on its way is not limited, so a long fat network is used to the full; but there are
+/// more wake-ups, for which a fast transfer over loopback needs half as much CPU time again.
 pub const SEND_AHEAD: u32 = 256 * 1024;
 
 /// What one attempt to accept brought.
@@ -197,6 +198,13 @@ impl Socket {
         let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
     }
 
+    /// Says whether the kernel takes [`SEND_AHEAD`] only, or as much as it likes. Where it then takes more than before, an
+    /// edge tells.
+    pub fn set_send_ahead(&self, limited: bool) {
+        // 0 is the system's default, which is no limit. Where the kernel does not know the option, there is none either.
+        let _ = socket2::SockRef::from(&self.fd).set_tcp_notsent_lowat(if limited { SEND_AHEAD } else { 0 });
+    }
+
     /// Ends our sending side; the peer can still send.
     pub fn shutdown_write(&self) {
         // A socket that is not connected any more has nothing to shut down.
@@ -248,7 +256,12 @@ mod tests {
                 Accepted::Exhausted(error) | Accepted::Failed(error) => panic!("{error}"),
             }
         };
-        assert_eq!(socket2::SockRef::from(&socket).tcp_notsent_lowat().expect("Linux"), SEND_AHEAD);
+        let limit = || socket2::SockRef::from(&socket).tcp_notsent_lowat().expect("Linux");
+        assert_eq!(limit(), SEND_AHEAD);
+        socket.set_send_ahead(false);
+        assert_eq!(limit(), 0);
+        socket.set_send_ahead(true);
+        assert_eq!(limit(), SEND_AHEAD);
         drop(peer);
     }
 }

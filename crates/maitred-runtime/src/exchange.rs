@@ -89,6 +89,12 @@ pub trait Respond: Send {
         Ok(())
     }
 
+    /// Says what the application calls this response, for whoever looks at what is being delivered: the first
+    /// [`MAX_LABEL`] bytes, without control characters.
+    fn set_label(&mut self, label: &str) {
+        let _ = label;
+    }
+
     /// Whether the peer is known to be gone.
     fn is_closed(&self) -> bool;
 
@@ -116,6 +122,9 @@ pub trait Respond: Send {
     /// Whether as much is queued as one response may hold.
     fn is_full(&self) -> bool;
 }
+
+/// The longest label of a response in bytes.
+pub const MAX_LABEL: usize = 128;
 
 /// Is told that something has changed for an exchange; what, it asks the exchange.
 pub trait Observe: Send + Sync + 'static {
@@ -223,6 +232,13 @@ impl Exchange {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
     }
 
+    /// See [`Respond::set_label`].
+    pub fn set_label(&mut self, label: &str) {
+        if let Some(responder) = &mut self.responder {
+            responder.set_label(label);
+        }
+    }
+
     /// Has `observer` told of changes; see [`Respond::observe`]. It stays with the [`Stream`].
     pub fn observe(&mut self, observer: Arc<dyn Observe>) {
         self.responder.as_mut().expect("present until answered").observe(observer);
@@ -315,6 +331,13 @@ impl Stream {
     /// See [`Respond::is_tight`].
     pub fn is_tight(&self, length: u64) -> bool {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
+    }
+
+    /// See [`Respond::set_label`].
+    pub fn set_label(&mut self, label: &str) {
+        if let Some(responder) = &mut self.responder {
+            responder.set_label(label);
+        }
     }
 
     /// See [`Respond::relieve`].

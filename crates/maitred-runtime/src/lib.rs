@@ -15,7 +15,7 @@ mod threads;
 pub use body::{Body, BodyReader, CloseFile, LiveBody};
 pub use content::{Content, FileRange, Last, Lend, Owner};
 pub use event_loop::{EventLoop, Turned, Turns};
-pub use exchange::{Exchange, Flow, Observe, Respond, SendError, Stream};
+pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Request};
 pub use threads::{NativeThreads, ThreadBody, ThreadHost, ThreadStack};

@@ -56,6 +56,7 @@ mod site;
 mod spill;
 mod spool;
 pub mod static_files;
+mod submit;
 mod writer;
 
 pub use access_log::strftime as local_strftime;
@@ -71,3 +72,4 @@ pub use settings::{
     DEFAULT_POOL, Insight, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings,
     Strategy, Timeouts, WriterSettings,
 };
+pub use submit::Submissions;

@@ -10,6 +10,7 @@ use maitred_http::{RequestHead, Status};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
+use crate::connection::shown::Asked;
 use crate::dispatch::Trace;
 use crate::ids::RequestId;
 use crate::outcome::{End, Outcome};
@@ -76,6 +77,12 @@ impl Record {
             times: self.times,
             end: self.end,
         }
+    }
+
+    /// What was asked for, for whoever looks at its delivery, and the number of the pool.
+    pub(crate) fn asked(&self) -> (Asked, Option<usize>) {
+        let pool = self.pool.map(usize::from);
+        (*Asked::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
     }
 
     /// Keeps its memory for the next request.

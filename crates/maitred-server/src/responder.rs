@@ -11,7 +11,7 @@ use maitred_h1::{Finish, HeadError, Sender};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::{Content, FileRange, Flow, Last, Observe, Request, Respond, SendError};
+use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Request, Respond, SendError};
 use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
@@ -29,6 +29,7 @@ use crate::scratch::{recycle_buffer, with_date};
 use reshaped::{Reshaped, Reshaping};
 
 use crate::spill::{MIN_COUNTED, Which, spill};
+use crate::submit::Submitted;
 
 /// The responder of one exchange.
 pub(crate) struct Responder {
@@ -54,6 +55,10 @@ pub(crate) struct Responder {
     reshaping: Option<Box<Reshaping>>,
     /// The thread of the handler waits until the kernel has taken everything.
     direct: bool,
+    /// What the application calls the response.
+    label: Option<Arc<str>>,
+    /// A file is sent in the place of the body.
+    submitted: Option<Vec<Content>>,
 }
 
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
@@ -93,6 +98,8 @@ impl Responder {
             interrupts: false,
             reshaping: None,
             direct: false,
+            label: None,
+            submitted: None,
         }
     }
 
@@ -125,7 +132,9 @@ impl Responder {
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let sent = self.with_connection(|connection| {
-            connection.deliver(&self.group, self.token, &mut buffer, Last::Given(content), behind)
+            let sent = connection.deliver(&self.group, self.token, &mut buffer, Last::Given(content), behind);
+            connection.note_sender(self.label.as_ref());
+            sent
         });
         self.buffer = buffer;
         sent.unwrap_or(Err(SendError::Closed))
@@ -172,6 +181,7 @@ impl Responder {
                 true => connection.deliver(&self.group, self.token, &mut buffer, last, behind),
                 false => Ok(Flow::Ready),
             };
+            connection.note_sender(self.label.as_ref());
             let now = clock::monotonic();
             connection.end_exchange(&self.group, self.token, reusable, now);
             connection.keep_record(&mut record);
@@ -194,6 +204,32 @@ impl Responder {
         }
         recycle_buffer(buffer);
         sent
+    }
+
+    /// What is sent in the place of the response, if the application has submitted a file.
+    ///
+    /// # Errors
+    /// It may not be sent.
+    fn submit(&self, request: &Request, head: &ResponseHead) -> Result<Option<Submitted>, SendError> {
+        let site = &self.group.site;
+        let on = On(self.origin.peer, request);
+        let found = site.submissions.find(&request.head, head).map_err(|text| {
+            site.log.error(format_args!("{on}: the application's response cannot be sent: {text}"));
+            SendError::InvalidField(text)
+        })?;
+        if let Some(note) = found.as_ref().and_then(|submitted| submitted.note.as_ref()) {
+            site.log.error(format_args!("{on}: {note}"));
+        }
+        Ok(found)
+    }
+
+    /// Sends the parts of a file and ends the response. Whatever the application has sent was passed over.
+    fn finish_submitted(mut self: Box<Self>, request: Box<Request>, mut parts: Vec<Content>) {
+        let last = parts.pop().unwrap_or(Content::Static(b""));
+        // A peer that is gone is noted at the end.
+        let sent = parts.into_iter().try_for_each(|part| self.send_data(&request, part).map(drop));
+        let last = if sent.is_ok() { last } else { Content::Static(b"") };
+        let _ = self.finish_with(request, Last::Given(last));
     }
 
     fn report_surplus(&mut self, request: &Request, surplus: u64) -> SendError {
@@ -233,6 +269,12 @@ impl Respond for Responder {
             self.sender.close_after();
         }
         let site = &self.group.site;
+        let mut submitted = self.submit(request, head)?;
+        self.submitted = submitted.as_mut().map(|submitted| std::mem::take(&mut submitted.parts));
+        let (head, length) = match &submitted {
+            Some(Submitted { head, length, .. }) => (head, Some(*length)),
+            None => (head, length),
+        };
         site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
         let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
         let head = changed.as_ref().unwrap_or(head);
@@ -242,7 +284,8 @@ impl Respond for Responder {
             head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);
-        let reshaped = reshaped::of(site, request, head, length);
+        // A file is sent as it is.
+        let reshaped = submitted.is_none().then(|| reshaped::of(site, request, head, length)).flatten();
         let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
         let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.sender.clone());
         let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
@@ -291,6 +334,9 @@ impl Respond for Responder {
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
+        if self.submitted.is_some() {
+            return Ok(Flow::Ready);
+        }
         if self.reshaping.is_some() {
             return self.send_reshaped(request, content);
         }
@@ -301,14 +347,13 @@ impl Respond for Responder {
         } else {
             Flow::Ready
         };
-        if flow == Flow::Full && self.group.scheduler.is_looped() {
-            // The loop's thread waits neither for the reader nor for the disk.
-            self.with_connection(|connection| connection.spill_later(&self.group, self.token, Which::All));
-        }
         if plan.surplus > 0 { Err(self.report_surplus(request, plan.surplus)) } else { Ok(flow) }
     }
 
     fn finish(mut self: Box<Self>, request: Box<Request>) {
+        if let Some(parts) = self.submitted.take() {
+            return self.finish_submitted(request, parts);
+        }
         if let Some(reshaping) = self.reshaping.take() {
             // A peer that is gone has been noted.
             let _ = self.finish_reshaped(*reshaping, request, Last::NOTHING);
@@ -321,6 +366,10 @@ impl Respond for Responder {
     }
 
     fn finish_with(mut self: Box<Self>, request: Box<Request>, last: Last<'_>) -> Result<(), SendError> {
+        if let Some(parts) = self.submitted.take() {
+            self.finish_submitted(request, parts);
+            return Ok(());
+        }
         if let Some(reshaping) = self.reshaping.take() {
             return self.finish_reshaped(*reshaping, request, last);
         }
@@ -363,6 +412,16 @@ impl Respond for Responder {
 
     fn is_tight(&self, length: u64) -> bool {
         self.direct || length > MIN_COUNTED && self.group.site.spilling.is_over()
+    }
+
+    fn set_label(&mut self, label: &str) {
+        let mut end = label.len().min(MAX_LABEL);
+        while !label.is_char_boundary(end) {
+            end -= 1;
+        }
+        let label = label[..end].replace(char::is_control, " ");
+        self.label = Some(label.into());
+        self.with_connection(|connection| connection.note_sender(self.label.as_ref()));
     }
 
     fn relieve(&mut self) -> Result<(), SendError> {

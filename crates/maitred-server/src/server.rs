@@ -148,6 +148,7 @@ impl Server {
             spooler,
             compression: settings.compression.map(Compression::new),
             spilling: Spilling::new(settings.writer),
+            submissions: settings.submissions,
             log: settings.log,
             counters: Counters::default(),
             measures: Measures::new(settings.insight),

@@ -15,6 +15,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::pool_map::{HeaderPattern, Network, PathPattern};
 use crate::route::Routes;
+use crate::submit::Submissions;
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {
@@ -50,6 +51,8 @@ pub struct Settings {
     pub spool: PathBuf,
     /// What of responses waits in memory for slow readers, and what in files.
     pub writer: WriterSettings,
+    /// The folders whose files an application may have the engine send, by `X-Sendfile` and `X-Accel-Redirect`.
+    pub submissions: Submissions,
     /// The path for which the engine itself says that it serves, if any.
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
@@ -105,6 +108,7 @@ impl Settings {
             body_memory: 256 * 1024,
             spool: PathBuf::from("/var/tmp"),
             writer: WriterSettings::default(),
+            submissions: Submissions::default(),
             health_path: None,
             metrics_path: None,
             insight: Insight::default(),

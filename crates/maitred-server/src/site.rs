@@ -17,6 +17,7 @@ use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
 use crate::spool::Spooler;
+use crate::submit::Submissions;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
@@ -37,6 +38,7 @@ pub(crate) struct Site {
     /// None where it is off.
     pub(crate) compression: Option<Compression>,
     pub(crate) spilling: Spilling,
+    pub(crate) submissions: Submissions,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
     /// What is measured of each exchange.

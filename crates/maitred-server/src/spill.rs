@@ -5,8 +5,9 @@
 //!              lent ---- write(2), without any lock ---> file
 //!   writer   [ head | range of the file .... ]      exchanged where it stands; what has left meanwhile is passed over
 //! ```
-//! Who writes: the application thread that would have to wait for its reader, for as long as the disk takes. A thread that may
-//! not wait (an event loop's, one that polls) hands the work to the spooler's.
+//! Who writes: the application thread that would have to wait for its reader, for as long as the disk takes. What nobody waits
+//! for (a complete body whose handler is an event loop's, or gone) is the spooler's. A stream of an event loop is not written at all:
+//! its `send` awaits the reader, which costs no thread, and what is not read is not made.
 //!
 //! Promises: the order of what a connection sends never changes; nothing is written, opened or closed under a slot's lock. The
 //! space of a file is given back with the last byte in it that has left, or that nobody takes any more: each file is a part of a

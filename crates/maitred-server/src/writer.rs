@@ -34,6 +34,12 @@ const MAX_KEPT_SEGMENTS: usize = 64;
 /// otherwise take many times their length in memory, and a segment of the call above for each.
 const MAX_JOINED: usize = 16 * 1024;
 
+/// A peer is fast that takes so much within [`LONG`]: 8 Mbit/s. A single page does not tell.
+const SWIFT: u64 = 1024 * 1024;
+
+/// In nanoseconds.
+const LONG: u64 = 1_000_000_000;
+
 /// How a turn of sending ended.
 #[derive(Debug)]
 pub(crate) enum Sent {
@@ -63,10 +69,16 @@ pub(crate) struct Writer {
     pub(crate) asked: bool,
     /// It cannot be written: it stays in memory.
     keeps: bool,
+    /// The thread that gave it something last, as the system numbers it; 0 for none.
+    pub(crate) thread: i32,
+    /// What the application calls what it sends.
+    pub(crate) label: Option<Arc<str>>,
     /// Bytes that have left.
     sent: u64,
     /// When its use began, in nanoseconds of the coarse monotonic clock.
     since: u64,
+    /// When [`is_swift`](Self::is_swift) has told, on the same clock, and how much had left.
+    looked: (u64, u64),
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
     /// The time that the peer has left to take what waits; none while nothing waits for it.
@@ -126,12 +138,23 @@ impl Writer {
     /// Its use begins.
     pub(crate) fn begin(&mut self) {
         self.since = clock::monotonic_coarse();
+        self.looked = (self.since, 0);
     }
 
     /// What has left, and what waits.
     pub(crate) fn show(&self) -> Delivery {
         let remaining = self.segments.iter().map(|segment| segment.content.len() - segment.done).sum();
-        Delivery { since: self.since, sent: self.sent, remaining, limit: None }
+        let (marks, label) = (self.marks(), self.label.clone());
+        Delivery {
+            since: self.since,
+            sent: self.sent,
+            remaining,
+            limit: None,
+            marks,
+            thread: self.thread,
+            label,
+            answers: None,
+        }
     }
 
     /// Whether nothing has left since this was last asked.
@@ -139,11 +162,24 @@ impl Writer {
         std::mem::replace(&mut self.stuck, true)
     }
 
+    /// Whether the peer reads fast, if that can be told again: it has taken [`SWIFT`] bytes, or [`LONG`] has passed.
+    pub(crate) fn is_swift(&mut self) -> Option<bool> {
+        let now = clock::monotonic_coarse();
+        let (then, sent) = self.looked;
+        let has_taken = self.sent - sent >= SWIFT;
+        if !has_taken && now.saturating_sub(then) < LONG {
+            return None;
+        }
+        self.looked = (now, self.sent);
+        Some(has_taken && now.saturating_sub(then) <= LONG)
+    }
+
     /// Empties it for the next use. False when it has too much memory to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.segments.clear();
         (self.held, self.filed, self.sent, self.patience) = (0, 0, 0, None);
         (self.stuck, self.uncounted, self.asked, self.keeps) = (false, false, false, false);
+        (self.thread, self.label) = (0, None);
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 

@@ -221,6 +221,11 @@ fn a_slow_delivery_is_listed_and_ended() {
     assert_eq!(delivery["peer"], client.local_addr().unwrap().to_string());
     let [sent, remaining] = ["sent_bytes", "remaining_bytes"].map(|name| delivery[name].as_u64().unwrap());
     assert!(sent > 0 && remaining > 0 && sent + remaining >= 32 << 20, "{delivery}");
+    assert_eq!(
+        [&delivery["method"], &delivery["path"], &delivery["route"]],
+        ["GET", "/files/large", "/files/*"]
+    );
+    assert!(delivery["pool"].is_null() && delivery["thread"].is_null() && delivery["label"].is_null());
     assert_eq!(controlled.query("/connections")["connections"][0]["sending"], 1);
     let id = delivery["id"].as_str().unwrap();
     controlled.change(&format!("/deliveries/end?id={id}"));
@@ -233,6 +238,47 @@ fn a_slow_delivery_is_listed_and_ended() {
     assert!(received < 32 << 20, "{received}");
     wait_until("it is gone", || controlled.query("/deliveries")["total"] == 0);
     assert_eq!(controlled.ask("POST", &format!("/deliveries/end?id={id}")).0, 404);
+}
+
+#[test]
+fn what_the_application_delivers_is_shown_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let handler = |exchange: maitred_runtime::Exchange| {
+        let head = maitred_http::ResponseHead::new(maitred_http::Status::OK);
+        if exchange.request().head.path() == b"/whole/7" {
+            let _ = exchange.respond(head, vec![b'x'; 16 << 20]);
+            return;
+        }
+        let mut stream = exchange.start(head, None).unwrap();
+        stream.set_label(&format!("tenant 7\n{}", "x".repeat(200)));
+        while stream.send(vec![b'x'; 1 << 20]).is_ok() {
+            if stream.wait(PATIENCE).is_err() {
+                break;
+            }
+        }
+    };
+    let mut settings = harness::settings(Routes::new().with_application(Arc::new(handler)));
+    settings.spool = folder.path().to_owned();
+    settings.writer.file = 4 << 20;
+    let controlled = Controlled::start(settings);
+    let _slow = [ask(controlled.address(), "/stream/7"), ask(controlled.address(), "/whole/7")];
+    let listed = |path: &str| {
+        let all = controlled.query("/deliveries")["deliveries"].clone();
+        all.as_array().unwrap().iter().find(|delivery| delivery["path"] == path).cloned()
+    };
+    let number = |delivery: &serde_json::Value, name: &str| delivery[name].as_u64().unwrap();
+    wait_until("as much is in a file as may be", || {
+        listed("/stream/7").is_some_and(|delivery| number(&delivery, "spooled_bytes") > 2 << 20)
+    });
+    wait_until("the other one is listed", || listed("/whole/7").is_some());
+    let (stream, whole) = (listed("/stream/7").unwrap(), listed("/whole/7").unwrap());
+    assert_eq!([&stream["route"], &stream["pool"]], ["GET /stream/*", "default"]);
+    assert_eq!(stream["label"], format!("tenant 7 {}", "x".repeat(119)));
+    assert_eq!([&whole["route"], &whole["pool"]], ["GET /whole/*", "default"]);
+    assert!(whole["label"].is_null() && number(&whole, "memory_bytes") > 8 << 20);
+    assert!(
+        [&stream, &whole].iter().all(|delivery| delivery["thread"].as_str().unwrap().starts_with("maitred-"))
+    );
 }
 
 #[test]

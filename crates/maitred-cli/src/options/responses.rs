@@ -9,9 +9,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.response_memory),
         default: &["256k"],
         reach: Reach::Everywhere,
-        summary: "How much of a streamed response (a generator, write(), ASGI parts) waits in memory for its reader; what is \
-                  beyond goes to a file in the spool folder, so that the application goes on. Each block leaves at once if \
-                  the reader takes it.",
+        summary: "How much of a response that is made block by block waits in memory for its reader; what is beyond goes to a \
+                  file in the spool folder, so that the thread of the application goes on; an ASGI application awaits the \
+                  reader. Each block leaves at once if the reader takes it.",
         cost: "this much memory for every response whose reader is slower than the application",
         worst: "too much: slow readers fill the memory; 0: every block that is not taken at once goes to the disk",
     },

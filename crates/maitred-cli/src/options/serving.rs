@@ -43,6 +43,18 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "everything in the folder that is not a dot-file is public",
     },
     Definition {
+        name: "sendfile",
+        placeholder: "/URL=FOLDER",
+        kind: Kind::Mounts(|config| &mut config.sendfile),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Let the application have the files of FOLDER sent in the place of its response's body: by the field \
+                  X-Sendfile with the path of a file, or X-Accel-Redirect with a path below /URL. The fields do not reach \
+                  the client; ranges and conditions count. Without this option both are passed on, for a proxy.",
+        cost: "the open files of a static folder",
+        worst: "an application that lets clients choose the value gives them every file of the folder that is not a dot-file",
+    },
+    Definition {
         name: "listing",
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.listing),

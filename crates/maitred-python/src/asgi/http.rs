@@ -188,6 +188,15 @@ impl Http {
         })
     }
 
+    /// Says what the application calls this response.
+    pub(super) fn set_label(&self, label: &str) {
+        match &mut self.state().phase {
+            Phase::Waiting { exchange, .. } => exchange.set_label(label),
+            Phase::Streaming { stream } => stream.set_label(label),
+            Phase::Over { .. } => {}
+        }
+    }
+
     /// Counts a part that was sent; whether others come before the next one.
     pub(super) fn has_sent_much(&self) -> bool {
         self.parts.fetch_add(1, Ordering::Relaxed) % PARTS_A_TURN == PARTS_A_TURN - 1

@@ -7,7 +7,7 @@
 //! scope.rs      request → dictionary      names.rs  its fields
 //! coroutine.rs  what the Task of a request runs      current.rs  which one is running
 //! http.rs       the state of one exchange
-//! send.rs       the callable      message.rs, head.rs  what is passed to it
+//! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
 //! receive.rs    the callable      pending.rs  what both return
 //! steps.rs      what can be awaited      native.rs  objects of native types
 //! still.rs      a loop that stands still
@@ -22,6 +22,7 @@ mod http;
 mod message;
 mod names;
 mod native;
+mod path_send;
 mod pending;
 mod receive;
 mod runner;

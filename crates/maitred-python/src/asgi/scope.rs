@@ -24,9 +24,17 @@ use crate::text;
 /// ones cost the making of two objects a request.
 const ORIGINS: usize = 8;
 
+/// The server sends a file by its path (ASGI extensions, "Path Send").
+pub(super) const PATHSEND: &str = "http.response.pathsend";
+
+/// Ours: the application says what it calls a response, for whoever looks at deliveries.
+pub(super) const LABEL: &str = "maitred.label";
+
 /// Makes scopes.
 pub(super) struct ScopeBuilder {
     base: Py<PyDict>,
+    /// What of the extensions there is.
+    extensions: Py<PyDict>,
     /// Only the loop's thread makes scopes.
     names: Mutex<Names>,
     origins: [OnceLock<Origin>; ORIGINS],
@@ -69,8 +77,13 @@ impl ScopeBuilder {
         base.set_item(intern!(py, "query_string"), PyBytes::new(py, b""))?;
         base.set_item(intern!(py, "headers"), py.None())?;
         base.set_item(intern!(py, "extensions"), py.None())?;
+        let extensions = PyDict::new(py);
+        for name in [PATHSEND, LABEL] {
+            extensions.set_item(name, PyDict::new(py))?;
+        }
         Ok(Self {
             base: base.unbind(),
+            extensions: extensions.unbind(),
             names: Mutex::new(Names::new()),
             origins: Default::default(),
             state: OnceLock::new(),
@@ -105,7 +118,8 @@ impl ScopeBuilder {
         dict.set_item(intern!(py, "client"), (text::address(py, peer.ip())?, peer.port()))?;
         let (headers, is_websocket) = self.headers(py, request)?;
         dict.set_item(intern!(py, "headers"), headers)?;
-        let extensions = extensions(py, head)?;
+        let extensions = self.extensions.bind(py).copy()?;
+        set_user(&extensions, head)?;
         if request.compresses {
             extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
         }
@@ -169,15 +183,15 @@ impl ScopeBuilder {
 }
 
 /// Whom the engine has asked for a password.
-fn extensions<'py>(py: Python<'py>, head: &RequestHead) -> PyResult<Bound<'py, PyDict>> {
-    let extensions = PyDict::new(py);
-    if !head.user().is_empty() {
-        let user = PyDict::new(py);
-        user.set_item(intern!(py, "name"), utf8(py, head.user())?)?;
-        user.set_item(intern!(py, "auth_type"), intern!(py, "Basic"))?;
-        extensions.set_item(intern!(py, "maitred.user"), user)?;
+fn set_user(extensions: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
+    if head.user().is_empty() {
+        return Ok(());
     }
-    Ok(extensions)
+    let py = extensions.py();
+    let user = PyDict::new(py);
+    user.set_item(intern!(py, "name"), utf8(py, head.user())?)?;
+    user.set_item(intern!(py, "auth_type"), intern!(py, "Basic"))?;
+    extensions.set_item(intern!(py, "maitred.user"), user)
 }
 
 /// RFC 9110 §7.8: without `Connection: upgrade` the field means nothing.

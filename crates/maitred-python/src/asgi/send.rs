@@ -14,7 +14,9 @@ use super::head;
 use super::http::Http;
 use super::message::Message;
 use super::native::{Native, Object, answer, object_at};
+use super::path_send;
 use super::pending::{Pending, What};
+use super::scope::{LABEL, PATHSEND};
 use crate::block::Lent;
 use crate::report::type_name;
 use crate::text::latin1_of;
@@ -80,6 +82,15 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 return Ok(adapter.classes.pending.make(py, pending)?.into_object());
             }
         }
+        Kind::Path => {
+            let range = path_send::open(py, &message)?;
+            http.send(py, Last::Given(Content::File(range)), false)?;
+        }
+        Kind::Label => {
+            if let Some(label) = message.get(intern!(py, "label"))? {
+                http.set_label(&label.str()?.to_string_lossy());
+            }
+        }
     }
     Ok(adapter.done.clone_ref(py).into_object())
 }
@@ -87,6 +98,8 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
 enum Kind {
     Start,
     Body,
+    Path,
+    Label,
 }
 
 fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
@@ -103,6 +116,8 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
     match latin1_of(text)? {
         Some(b"http.response.start") => Ok(Kind::Start),
         Some(b"http.response.body") => Ok(Kind::Body),
+        Some(name) if name == PATHSEND.as_bytes() => Ok(Kind::Path),
+        Some(name) if name == LABEL.as_bytes() => Ok(Kind::Label),
         _ => Err(PyRuntimeError::new_err(format!(
             "a message of type {:?} cannot be sent for an HTTP request; {REMEDY}",
             text.to_string_lossy()

@@ -4,11 +4,12 @@
 //! given to the engine. Every other iterable is sent block by block, each at once, as PEP 3333 demands.
 
 use maitred_runtime::SendError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use super::file::FileWrapper;
-use super::response::{Response, Unsent};
+use super::response::{LARGE, Response, Unsent};
 use crate::block;
 use crate::report::type_name;
 
@@ -48,36 +49,67 @@ impl From<Unsent> for Trouble {
     }
 }
 
-/// Sends everything `result` yields and ends the response.
-pub(super) fn deliver(py: Python<'_>, result: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
+/// Sends everything `result` yields and ends the response. What the application calls it is looked up in the environ where
+/// the response may take long to be delivered.
+pub(super) fn deliver(
+    py: Python<'_>,
+    result: &Bound<'_, PyAny>,
+    start: &Response,
+    environ: &Bound<'_, PyDict>,
+) -> Result<(), Trouble> {
     if let Ok(list) = result.cast_exact::<PyList>() {
         if let Ok(only) = list.get_item(0)
             && list.len() == 1
         {
-            return deliver_one(&only, start);
+            return deliver_one(&only, start, environ);
         }
         // A copy: the list could change while a block is being sent.
-        deliver_all(py, &list.to_tuple(), start)
+        deliver_all(py, &list.to_tuple(), start, environ)
     } else if let Ok(tuple) = result.cast_exact::<PyTuple>() {
-        deliver_all(py, tuple, start)
+        deliver_all(py, tuple, start, environ)
     } else if let Ok(wrapper) = result.cast_exact::<FileWrapper>()
         && let Some(range) = wrapper.get().range(py)
     {
+        set_label(environ, start);
         Ok(start.send_file(py, range)?)
     } else {
+        set_label(environ, start);
         deliver_each(py, result, start)
     }
 }
 
-fn deliver_one(block: &Bound<'_, PyAny>, start: &Response) -> Result<(), Trouble> {
+/// Not of the PEP: what the application calls this response, for whoever looks at deliveries.
+fn set_label(environ: &Bound<'_, PyDict>, start: &Response) {
+    let label = environ.get_item(intern!(environ.py(), "maitred.label"));
+    // Whatever is wrong with it, the response is not.
+    if let Ok(Some(label)) = label
+        && let Ok(text) = label.str()
+    {
+        start.set_label(&text.to_string_lossy());
+    }
+}
+
+fn deliver_one(
+    block: &Bound<'_, PyAny>,
+    start: &Response,
+    environ: &Bound<'_, PyDict>,
+) -> Result<(), Trouble> {
     let block = bytes_of(block)?;
+    if block.as_bytes().len() as u64 >= LARGE {
+        set_label(environ, start);
+    }
     if block.as_bytes().is_empty() {
         return Ok(start.finish()?);
     }
     Ok(start.send_only(block)?)
 }
 
-fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &Response) -> Result<(), Trouble> {
+fn deliver_all(
+    py: Python<'_>,
+    blocks: &Bound<'_, PyTuple>,
+    start: &Response,
+    environ: &Bound<'_, PyDict>,
+) -> Result<(), Trouble> {
     let mut total = 0;
     for block in blocks.iter_borrowed() {
         total += bytes_of(&block)?.as_bytes().len() as u64;
@@ -92,6 +124,7 @@ fn deliver_all(py: Python<'_>, blocks: &Bound<'_, PyTuple>, start: &Response) ->
         }
         return Ok(start.send_whole(py, body.into())?);
     }
+    set_label(environ, start);
     for block in blocks.iter_borrowed() {
         let block = bytes_of(&block)?;
         if !block.as_bytes().is_empty() {

@@ -86,7 +86,7 @@ impl WsgiHandler {
         start: &Response,
         environ: &Bound<'_, PyDict>,
     ) {
-        match deliver(py, result, start) {
+        match deliver(py, result, start, environ) {
             Ok(()) => {}
             Err(trouble) => self.fail(py, start, environ, trouble),
         }

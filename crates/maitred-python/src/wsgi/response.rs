@@ -33,7 +33,7 @@ const WAIT_SLICE: Duration = Duration::from_secs(10);
 
 /// A body from this size on is given to the engine as a block before the end of the response, so that this thread can write what the
 /// reader does not take to a file, if there is too much of that. Below, the engine's own thread does it.
-const LARGE: u64 = 128 * 1024;
+pub(super) const LARGE: u64 = 128 * 1024;
 
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
@@ -172,6 +172,15 @@ impl Response {
         });
         Declared::recycle(head);
         Ok((started?, false))
+    }
+
+    /// Says what the application calls this response.
+    pub(super) fn set_label(&self, label: &str) {
+        match &mut *self.phase() {
+            Phase::Waiting { exchange, .. } => exchange.set_label(label),
+            Phase::Streaming { stream, .. } => stream.set_label(label),
+            Phase::Busy | Phase::Over { .. } => {}
+        }
     }
 
     /// Sends the only block of a body and ends the response: one write where nothing was sent before.

@@ -177,7 +177,7 @@ impl Connection {
         let sent = self.send_writer(group);
         let now = self.writer.as_ref().map_or(before, |writer| writer.marks());
         if has_made_room(&group.site, before, now) {
-            self.tell_room(group, token);
+            self.tell();
         }
         match sent {
             Sent::All => {

@@ -95,6 +95,8 @@ pub(crate) struct Connection {
     unread: bool,
     /// The peer has ended its sending side.
     read_closed: bool,
+    /// Its peer has read fast when that was looked at last.
+    swift: bool,
     /// Its handlers wait until the kernel has taken all that they send.
     direct: bool,
     /// Close when everything has left.
@@ -183,6 +185,7 @@ impl Connection {
             useless_wakes: 0,
             unread: false,
             read_closed: false,
+            swift: false,
             direct: group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer()),
             last: false,
             lingers: 0,
@@ -426,7 +429,7 @@ impl Connection {
             self.note_waiting(context.group, context.token);
         }
         if room {
-            self.tell_room(context.group, context.token);
+            self.tell();
         }
         if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
     }

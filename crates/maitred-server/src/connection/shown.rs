@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use maitred_http::Method;
+use maitred_http::{Method, RequestHead};
 use maitred_runtime::Request;
 
 use super::{Connection, Phase};
 use crate::group::Group;
+use crate::writer::Marks;
 
 /// Bytes of a path that are kept to be shown.
 const MAX_PATH: usize = 256;
@@ -36,17 +38,15 @@ thread_local! {
 
 impl Asked {
     /// Of this request, with used memory if this thread has some.
-    pub(super) fn of(request: &Request, since: u64, pool: usize) -> Box<Self> {
+    pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Box<Self> {
         let mut asked = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
             Box::new(Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 })
         });
-        let head = &request.head;
         let path = head.path();
         asked.method.clone_from(&head.method);
         asked.path.clear();
         asked.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
-        (asked.since, asked.pool) = (since, pool);
-        asked.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
+        (asked.since, asked.pool, asked.held) = (since, pool, 0);
         asked
     }
 
@@ -108,7 +108,7 @@ impl State {
 }
 
 /// What its writer has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Delivery {
     /// In nanoseconds of the coarse monotonic clock.
     pub(crate) since: u64,
@@ -117,12 +117,22 @@ pub(crate) struct Delivery {
     pub(crate) remaining: u64,
     /// Bytes a second with which it may leave at most.
     pub(crate) limit: Option<u64>,
+    /// How many of the latter are in memory, and were so before they went to a file.
+    pub(crate) marks: Marks,
+    /// The thread that gave it the last of them, as the system numbers it; 0 for the engine's own answers.
+    pub(crate) thread: i32,
+    /// What the application calls it.
+    pub(crate) label: Option<Arc<str>>,
+    /// What it answers; of several requests the last one. The number of its pool, none for the engine's own answers.
+    pub(crate) answers: Option<(Asked, Option<usize>)>,
 }
 
 impl Connection {
     /// A request is complete and goes to a handler.
     pub(super) fn set_asked(&mut self, request: &Request, since: u64, pool: usize) {
-        self.asked = Some(Asked::of(request, since, pool));
+        let mut asked = Asked::of(&request.head, since, pool);
+        asked.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
+        self.asked = Some(asked);
     }
 
     /// The handler has answered.
@@ -147,7 +157,12 @@ impl Connection {
         let state = self.state();
         let asked = self.asked.as_deref().filter(|_| state == State::Running).cloned();
         let limit = self.bandwidth(group);
-        let delivery = self.writer.as_ref().map(|writer| Delivery { limit, ..writer.show() });
+        let delivery = self.writer.as_ref().map(|writer| {
+            let running = asked.clone().map(|asked| (asked.pool, asked));
+            let answered = || writer.records.last().map(|record| record.asked());
+            let answers = running.map(|(pool, asked)| (asked, Some(pool))).or_else(answered);
+            Delivery { limit, answers, ..writer.show() }
+        });
         Shown {
             peer: self.peer,
             listener: self.listener,

@@ -1,6 +1,9 @@
 //! When a connection gives away what waits in memory for a slow reader; how that is done says `spill.rs`.
 
+use std::sync::Arc;
+
 use super::{Connection, Phase};
+use crate::control::roster::own_tid;
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::site::Site;
@@ -18,6 +21,14 @@ impl Connection {
     /// Whether its handlers wait until the kernel has taken everything.
     pub(crate) fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// The calling thread has given it something; what the application calls that.
+    pub(crate) fn note_sender(&mut self, label: Option<&Arc<str>>) {
+        if let Some(writer) = &mut self.writer {
+            writer.thread = own_tid();
+            writer.label = label.cloned();
+        }
     }
 
     /// Hands out what is in memory, so that it is written to a file; none if it cannot be, or not now.
@@ -49,6 +60,13 @@ impl Connection {
     pub(super) fn note_waiting(&mut self, group: &Group, token: Token) {
         let Some(writer) = &mut self.writer else { return };
         writer.count(&group.site.spilling);
+        if let Some(swift) = writer.is_swift()
+            && swift != self.swift
+        {
+            // What the kernel holds for a slow reader is memory, too; a fast one would be woken up for too little.
+            self.swift = swift;
+            self.socket.set_send_ahead(!swift);
+        }
         if self.phase != Phase::Running {
             self.relieve_later(group, token);
         }
@@ -70,14 +88,6 @@ impl Connection {
         writer.asked = spooler.run(move || {
             spill(&group, token, which);
         });
-    }
-
-    /// There is room: for the handler, or for the spooler to make some.
-    pub(super) fn tell_room(&mut self, group: &Group, token: Token) {
-        self.tell();
-        if self.phase == Phase::Running && group.scheduler.is_looped() && self.is_full(&group.site) {
-            self.spill_later(group, token, Which::All);
-        }
     }
 }
 

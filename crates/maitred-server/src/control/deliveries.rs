@@ -1,14 +1,17 @@
 //! What leaves slowly: connections whose writer holds something.
 
+use maitred_http::target;
 use maitred_io::clock;
 use serde_json::{Value, json};
 
 use super::Asking;
 use super::owner::{Done, Refusal};
-use super::requests::{each, look_up, moment, parse_id, shown_id};
+use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
 use super::status::shown_peer;
 use super::table::Given;
+use crate::connection::shown::Asked;
 use crate::group::claim::Signals;
+use crate::shape::Shape;
 
 /// At most so many are listed.
 const MAX_LISTED: usize = 1000;
@@ -23,14 +26,26 @@ pub(super) fn deliveries(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusa
     found.sort_by_key(|(delivery, ..)| delivery.since);
     let total = found.len();
     let now = clock::monotonic();
+    let members = asking.server.shared().roster.members();
+    let names = pool_names(asking.server.first());
     let listed = found.into_iter().take(MAX_LISTED).map(|(delivery, id, peer)| {
         let (began, seconds) = moment(delivery.since.min(now));
         let rate = if seconds > 0.0 { delivery.sent as f64 / seconds } else { 0.0 };
+        let thread = members.iter().find(|member| member.tid == delivery.thread);
+        let (asked, pool) = delivery.answers.map_or((None, None), |(asked, pool)| (Some(asked), pool));
         json!({
             "id": shown_id(id),
             "peer": shown_peer(peer),
+            "method": asked.as_ref().map(|asked| asked.method.as_str()),
+            "path": asked.as_ref().map(Asked::path),
+            "route": asked.as_ref().map(|asked| route(asking, asked, pool.is_some())),
+            "label": delivery.label.as_deref(),
+            "pool": pool.and_then(|pool| names.get(pool)),
+            "thread": thread.map(|member| &*member.name),
             "sent_bytes": delivery.sent,
             "remaining_bytes": delivery.remaining,
+            "memory_bytes": delivery.marks.memory,
+            "spooled_bytes": delivery.marks.file,
             "rate_bytes": rate.round() as u64,
             "limit_bytes": delivery.limit,
             "since": began,
@@ -38,6 +53,17 @@ pub(super) fn deliveries(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusa
         })
     });
     Ok(json!({ "total": total, "deliveries": listed.collect::<Vec<_>>() }))
+}
+
+/// The route as the statistics call it.
+fn route(asking: &Asking<'_>, asked: &Asked, in_application: bool) -> String {
+    let site = &asking.server.first().site;
+    let mut path = Vec::new();
+    let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;
+    match known.then(|| site.figures.route_of_engine(&path, &site.routes)).flatten() {
+        Some(route) => route.name.clone(),
+        None => Shape { method: asked.method.as_str(), path: &asked.path }.to_string(),
+    }
 }
 
 /// The connection is closed by whoever serves it next, as if its peer had gone.

@@ -164,7 +164,7 @@ pub(super) fn connections(asking: &Asking<'_>, _: &Given) -> Result<Value, Refus
     Ok(json!({ "total": total, "connections": lines.collect::<Vec<_>>() }))
 }
 
-fn pool_names(group: &Group) -> Vec<String> {
+pub(super) fn pool_names(group: &Group) -> Vec<String> {
     group.scheduler.names().into_iter().map(ToOwned::to_owned).collect()
 }
 

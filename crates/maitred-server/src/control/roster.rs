@@ -99,6 +99,11 @@ impl Roster {
     }
 }
 
+/// The calling thread as the system numbers it; 0 if it is in no roster.
+pub(crate) fn own_tid() -> i32 {
+    OWN.with(|own| own.get().map_or(0, |own| own.member.tid))
+}
+
 /// The calling thread serves an event. False if it is in no roster.
 pub(crate) fn note_event(token: u64) -> bool {
     OWN.with(|own| {

@@ -1,0 +1,206 @@
+"""Slow readers of large responses beside a fast client: threads, memory of the process and of the kernel, latency."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import http.client
+import math
+import re
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlib import chart, crowd, figures, load, machine, peers, python_servers, rounds, servers, traffic
+from benchlib.report import Report, say
+from benchlib.servers import Contender, Server
+
+TITLE = "Slow readers of large responses, 4 threads"
+THREADS = 4
+#: Readers, what each of them reads, and how fast.
+READERS, LENGTH, READ_RATE = 200, 8 << 20, 10 << 10
+SMOKE_READERS, SMOKE_LENGTH = 20, 2 << 20
+#: How long they are watched, after a moment in which all have been answered or never will be.
+SECONDS, SETTLE_S = 8.0, 4.0
+#: The fast client: requests a second, over so many connections.
+RATE, CONNECTIONS = 100, 8
+#: How often memory is looked at; the most counts.
+LOOK_S = 0.5
+#: The longest wait for one answer of the probe of free threads.
+PROBE_S = 5.0
+#: What the responses are made of; those of a file on the disk are the engine's own or nginx's.
+KINDS, ASGI_KINDS, STATIC = ("constant", "fresh", "generator", "write", "file"), ("constant", "fresh", "generator"), "static"
+GATE_SHARED_MIB, GATE_MIB, GATE_KERNEL_MIB, GATE_P99 = 24, 64, 64, 2.0
+MIB = 1 << 20
+OURS, OURS_ASGI = f"{python_servers.OURS}, {THREADS} threads", f"{python_servers.OURS}, ASGI"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was seen of one server with one kind of response."""
+
+    #: None where there are no threads to hold.
+    held: int | None
+    process_mib: float
+    kernel_mib: float
+    quiet_p99: float
+    p99: float
+    answered: float
+
+
+def run(options: rounds.Options, folder: Path, report: Report) -> None:
+    rounds.need("taskset", "ss")
+    servers.cargo_build("openloop")
+    environment = peers.environment(options)
+    readers, length = (SMOKE_READERS, SMOKE_LENGTH) if options.smoke else (READERS, LENGTH)
+    seconds = options.duration(SECONDS)
+    (folder / "files").mkdir()
+    (folder / "files/large").write_bytes(bytes(length))
+    (folder / "files/index.html").write_bytes(b"Hello, world!")
+    variables = {"BENCH_BODY": str(length)}
+    cases = _cases(options, environment, variables, folder)
+    chosen, skipped = rounds.present(options, list({id(each): each for each, _ in cases}.values()))
+    report.text(
+        f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
+        f"{readers} clients read {length / MIB:g} MiB each at {READ_RATE >> 10} KiB/s, through segments and buffers as on an "
+        f"Ethernet; a fast client asks for 13 bytes {RATE} times a second, before and meanwhile. A fresh server for each row, on one "
+        "core; load on the other. \"Held\" is how many of the threads do not come when as many requests as there are threads wait for "
+        "one another in the application. Memory is the growth from after the quiet phase to the most seen: of the process (PSS, "
+        "looked at twice a second), and of the kernel for the server's sockets (`ss -m`). Latencies in ms from the scheduled time.")
+    report.text(*skipped)
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for contender, kind in cases:
+        if contender not in chosen:
+            continue
+        say(f"slow-readers: {contender.name}, {kind}")
+        try:
+            with servers.running(contender, folder / "files", folder) as server:
+                outcomes[contender.name, kind] = _measure(server, kind, readers, seconds, options, folder)
+        except load.WrongAnswer as error:
+            if contender.name.startswith(python_servers.OURS):
+                raise
+            report.text(f"left out: {contender.name}, {kind}: {error}")
+    _write(report, outcomes)
+
+
+def _cases(options: rounds.Options, environment: peers.Environment, variables: dict[str, str],
+           folder: Path) -> list[tuple[Contender, str]]:
+    wsgi, asgi = "slow_wsgi:application", "slow_asgi:application"
+    # So that no other disk is measured than that of the system's own temporary files.
+    (folder / "spool").mkdir()
+    words = ["--spool", str(folder / "spool"), "--static", f"/static={folder}/files"]
+    mine, *others = python_servers.wsgi(environment, wsgi, THREADS, variables)
+    mine = python_servers.ours(environment, wsgi, "wsgi", OURS, THREADS, words, variables)
+    if options.smoke:
+        others = []
+    peregrine = [each for each in python_servers.wsgi(environment, wsgi, None, variables) if each.name == "peregrine"]
+    loops = [python_servers.ours(environment, asgi, "asgi", OURS_ASGI, None, words, variables)]
+    if not options.smoke:
+        others += peregrine
+        named = (each for each in python_servers.asgi(environment, asgi) if each.name == "uvicorn")
+        loops += [Contender(each.name, each.program, each.command, each.options, each.environment | variables)
+                  for each in named]
+    cases = [(mine, STATIC), *([] if options.smoke else [(servers.NGINX, STATIC)])]
+    for kind in KINDS:
+        cases += [(each, kind) for each in (mine, *others)]
+        cases += [(each, kind) for each in loops if kind in ASGI_KINDS]
+    return cases
+
+
+def _measure(server: Server, kind: str, readers: int, seconds: float, options: rounds.Options, folder: Path) -> Outcome:
+    fast = traffic.bare("/index.html" if server.name == servers.NGINX.name else "/", b"Hello, world!")
+    path = {STATIC: "/large" if server.name == servers.NGINX.name else "/static/large"}.get(kind, f"/{kind}")
+    traffic.settle(server.name, server.port, [fast])
+    requests = load.listed(traffic.write(folder / "requests", [fast]))
+
+    def measure() -> load.Open:
+        seen = load.openloop(server.port, requests, RATE, seconds, 0.0, CONNECTIONS, folder, poisson=1)
+        if seen.wrong:
+            raise load.WrongAnswer(f"{server.name}: {seen.wrong} wrong answers")
+        return seen
+
+    quiet = measure()
+    watch = _Watch(server)
+    with crowd.running(server.port, [crowd.Kind(readers, traffic.bare(path).wire, MIB, READ_RATE)]), watch:
+        time.sleep(min(SETTLE_S, seconds))
+        seen = measure()
+        held = None if server.name in ("nginx", "uvicorn", OURS_ASGI) else _held(server)
+    p99 = [figures.percentile(each.latencies or [math.inf], 0.99) / 1e3 for each in (quiet, seen)]
+    return Outcome(held, watch.process / MIB, watch.kernel / MIB, *p99, seen.answered / seen.scheduled)
+
+
+class _Watch:
+    """The growth of memory while it is entered."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._before = machine.memory(server.pid).pss, self._sockets()
+        self._ended = threading.Event()
+        self.process = self.kernel = 0
+
+    def __enter__(self) -> None:
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        with machine.on_core(machine.cores()[1]):
+            while not self._ended.wait(LOOK_S):
+                process, kernel = self._before
+                self.process = max(self.process, machine.memory(self._server.pid).pss - process)
+                self.kernel = max(self.kernel, self._sockets() - kernel)
+
+    def _sockets(self) -> int:
+        """What the kernel has queued and set aside for the server's connections (ss(8), skmem)."""
+        command = ["ss", "-tnmH", "state", "established", f"sport = :{self._server.port}"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return sum(sum(map(int, found)) for found in re.findall(r"skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+)", said))
+
+
+def _held(server: Server) -> int:
+    """How many threads do not come when all are called."""
+    def ask(_: int) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PROBE_S)
+        try:
+            connection.request("GET", f"/hold?{THREADS}")
+            return int(connection.getresponse().read())
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        return THREADS - min(THREADS, max(pool.map(ask, range(THREADS))))
+
+
+def _write(report: Report, outcomes: dict[tuple[str, str], Outcome]) -> None:
+    rows = []
+    for (name, kind), seen in outcomes.items():
+        held = "–" if seen.held is None else f"{seen.held} of {THREADS}"
+        rows.append([kind, name, held, f"{seen.process_mib:.0f}", f"{seen.kernel_mib:.0f}", f"{seen.quiet_p99:.2f}",
+                     f"{seen.p99:.2f}", f"{100 * seen.answered:.0f} %"])
+    report.table(["response", "server", "threads held", "process MiB", "kernel MiB", "fast p99 quiet", "fast p99 beside",
+                  "answered"], rows)
+    gates = []
+    for (name, kind), seen in outcomes.items():
+        if not name.startswith(python_servers.OURS):
+            continue
+        what = f"Gate, {name}, {kind}"
+        if seen.held is not None:
+            gates.append(rounds.verdict(f"{what}: threads held", seen.held, 0))
+        shared = kind in ("constant", STATIC, "file")
+        gates += [rounds.verdict(f"{what}: growth of the process in MiB", seen.process_mib,
+                                 GATE_SHARED_MIB if shared else GATE_MIB),
+                  rounds.verdict(f"{what}: growth of the kernel in MiB", seen.kernel_mib, GATE_KERNEL_MIB),
+                  rounds.verdict(f"{what}: fast p99 to its quiet one", seen.p99 / seen.quiet_p99, GATE_P99)]
+    report.text("## Gates", "", *gates)
+    names = list(dict.fromkeys(name for name, _ in outcomes))
+    groups = []
+    for kind in dict.fromkeys(kind for _, kind in outcomes):
+        seen = [(name, outcomes[name, kind].process_mib) for name in names if (name, kind) in outcomes]
+        groups.append((f"{kind}: growth of the process in MiB", [chart.Bar(name, mib, mib, mib) for name, mib in seen]))
+    report.chart(chart.bars(TITLE, "", groups))
