@@ -1,5 +1,7 @@
 //! Which coding a peer gets.
 
+#![allow(clippy::indexing_slicing, reason = "a test may panic")]
+
 use maitred_http::coding::{Accepted, Coding};
 use proptest::prelude::*;
 

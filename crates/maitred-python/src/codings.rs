@@ -13,9 +13,12 @@ pub(crate) const KEY: &str = "maitred.accepts_encoding";
 /// A longer value is read again for each request.
 const MAX_KEPT: usize = 128;
 
+/// A value, and what it says.
+type Known = (Box<[u8]>, Py<PyTuple>);
+
 thread_local! {
-    /// The last value, and what it says: most clients send the same.
-    static LAST: RefCell<Option<(Box<[u8]>, Py<PyTuple>)>> = const { RefCell::new(None) };
+    /// The last one: most clients send the same.
+    static LAST: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
 /// The names of the codings that the client accepts, in the order it prefers them.

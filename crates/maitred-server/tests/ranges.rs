@@ -111,7 +111,7 @@ fn check(case: &Value, address: SocketAddr, first: &Answer) {
             range => assert!(answer.body == slice(range), "{name}: {:?}", answer.body),
         },
         Value::Array(ranges) => {
-            let expected = ranges.iter().map(|range| text(range));
+            let expected = ranges.iter().map(text);
             let expected: Vec<_> =
                 expected.map(|range| (format!("bytes {range}/100"), slice(&range).to_vec())).collect();
             assert_eq!(parts(&answer), expected, "{name}");
