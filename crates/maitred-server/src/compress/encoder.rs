@@ -27,6 +27,10 @@ const MAX_WINDOW_BITS: u32 = 20;
 /// Output is made in steps of at least so many bytes. zlib asks for more than six, or repeats its flush marks.
 const STEP: usize = 512;
 
+/// A compressor that takes more, in bytes, is not kept for the next response: one of zstd is as large as its largest body has
+/// made it.
+const MAX_KEPT: usize = 4 * 1024 * 1024;
+
 /// A compressor could not go on: the memory for it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed;
@@ -54,10 +58,10 @@ pub(crate) fn memory(coding: Coding, level: u8) -> u64 {
     const KIB: u64 = 1024;
     match (coding, level) {
         (Coding::Identity, _) => 0,
-        // zlib.h: (1 << (windowBits + 2)) + (1 << (memLevel + 9)), and as much again for what is not written yet.
-        (Coding::Gzip, _) => 320 * KIB,
-        // ZSTD_sizeof_CCtx says 0.9 to 1.6 MiB.
-        (Coding::Zstd, _) => 1536 * KIB,
+        // Of zlib-rs: 64 KiB for the window, 64 and 128 for its tables, 80 for what is not written yet, and what surrounds them.
+        (Coding::Gzip, _) => 384 * KIB,
+        // What ZSTD_sizeof_CCtx says, rounded up.
+        (Coding::Zstd, _) => 1792 * KIB,
         // The ring buffer, the table of hashes (of level 5 on 16 to 32 places in each of 16,384), commands.
         (Coding::Brotli, 0..=4) => 1536 * KIB,
         (Coding::Brotli, 5) => 2048 * KIB,
@@ -132,8 +136,8 @@ impl Drop for Encoder {
                 (Coding::Gzip, State::Gzip(deflate))
             }
             // It is reset before it is used.
-            State::Zstd(context) => (Coding::Zstd, State::Zstd(context)),
-            State::Brotli(_) => return,
+            State::Zstd(context) if context.sizeof() <= MAX_KEPT => (Coding::Zstd, State::Zstd(context)),
+            State::Zstd(_) | State::Brotli(_) => return,
         };
         let level = self.level;
         // A thread that ends has none any more.
@@ -166,6 +170,11 @@ fn set_up_zstd(mut context: CCtx<'static>, level: u8, length: Option<u64>) -> Re
         context.set_parameter(CParameter::CompressionLevel(level.into()))?;
         // Where the length is known the tables are fitted to it.
         context.set_parameter(CParameter::WindowLog(window_bits(length)))?;
+        if length.is_none() && level > 3 {
+            // Those of level 3: from there on they grow to ten MiB, which a window of this size does not need.
+            context.set_parameter(CParameter::HashLog(17))?;
+            context.set_parameter(CParameter::ChainLog(16))?;
+        }
         context.set_pledged_src_size(length)
     });
     set_up.map_err(|_| Failed)?;

@@ -162,3 +162,31 @@ fn what_is_made_is_smaller_than_what_it_is_made_of() {
         assert!(made.len() * 20 < body.len(), "{coding:?}: {} of {}", made.len(), body.len());
     }
 }
+
+#[test]
+fn an_unfinished_response_takes_no_more_than_is_said() {
+    let body = "a line of the body, and then some more of it\n".repeat(50_000).into_bytes();
+    let taken = |level| {
+        let mut encoder = Encoder::new(Coding::Zstd, level, None).expect("memory");
+        for block in body.chunks(100_000) {
+            encoder.block(block, &mut Vec::new()).expect("compressed");
+        }
+        let Some(State::Zstd(context)) = &encoder.state else { panic!("of zstd") };
+        context.sizeof() as u64
+    };
+    let all: Vec<(u8, u64)> = (1..=9).map(|level| (level, taken(level))).collect();
+    assert!(all.iter().all(|(level, taken)| *taken <= memory(Coding::Zstd, *level)), "{all:?}");
+}
+
+#[test]
+fn a_compressor_that_has_become_large_is_not_kept() {
+    let body = vec![b'a'; 3 << 20];
+    assert_eq!(decoded(Coding::Zstd, &whole(Coding::Zstd, 9, &body)).len(), body.len());
+    let kept = SPARE.with_borrow(|spare| {
+        spare[1].as_ref().map(|(state, _)| match state {
+            State::Zstd(context) => context.sizeof(),
+            _ => 0,
+        })
+    });
+    assert!(kept.is_none_or(|bytes| bytes <= MAX_KEPT), "{kept:?}");
+}
