@@ -12,7 +12,7 @@ LENGTH = int(os.environ.get("BENCH_BODY", 8 << 20))
 BLOCK = 64 << 10
 HELLO = b"Hello, world!"
 CONSTANT = bytes(LENGTH)
-#: `/hold` waits for so many others, but no longer than that.
+#: `/hold...` waits for so many others, but no longer than that.
 HOLD_S = 1.0
 
 _file = tempfile.NamedTemporaryFile()
@@ -48,7 +48,7 @@ def generator():
 
 def application(environ, start_response):
     path = environ["PATH_INFO"]
-    if path in ("/", "/hold"):
+    if path == "/" or path.startswith("/hold"):
         body = HELLO if path == "/" else hold(int(environ["QUERY_STRING"]))
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
         return [body]

@@ -30,12 +30,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "response-budget",
         placeholder: "BYTES",
         kind: Kind::Bytes(|config| &mut config.response_budget),
-        default: &["64m"],
+        default: &["32m"],
         reach: Reach::Everywhere,
         summary: "How much memory all bodies together may take that were given in one piece and wait for their readers; those \
                   that come on top go to files, up to response-file each. An object that several responses share counts once; \
                   bodies up to 16 KiB and files do not count.",
-        cost: "this much memory",
+        cost: "this much memory, and what the threads of the application make at the same time",
         worst: "too little: bodies are written to the disk that would have left in a moment",
     },
 ];
