@@ -370,7 +370,8 @@ impl<J> Pool<J> {
         trace::note_served(served);
         let spent = served >= self.budget.load(Ordering::Relaxed);
         let may_end = || clock::monotonic_coarse() >= self.budget_ends.load(Ordering::Relaxed);
-        if !self.is_surplus.load(Ordering::Relaxed) && !(spent && may_end()) {
+        let asks = self.is_surplus.load(Ordering::Relaxed) || spent && may_end();
+        if !asks {
             return After::GoOn;
         }
         let mut counts = self.counts.lock();
