@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
-use maitred_io::socket::{Moved, Socket};
+use maitred_io::socket::{Moved, SEND_AHEAD, Socket};
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
 use crate::connection::shown::Delivery;
@@ -34,8 +34,9 @@ const MAX_KEPT_SEGMENTS: usize = 64;
 /// otherwise take many times their length in memory, and a segment of the call above for each.
 const MAX_JOINED: usize = 16 * 1024;
 
-/// A peer is fast that takes so much within [`LONG`]: 8 Mbit/s. A single page does not tell.
-const SWIFT: u64 = 1024 * 1024;
+/// A peer is fast that takes so much within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
+/// peer has read when it is reached.
+const SWIFT: u64 = 2 * SEND_AHEAD as u64;
 
 /// In nanoseconds.
 const LONG: u64 = 1_000_000_000;
