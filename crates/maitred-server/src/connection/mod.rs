@@ -228,7 +228,8 @@ impl Connection {
             return turn;
         }
         if signals.any(Signals::DRAIN) && self.is_idle() {
-            self.set_deadline(context, context.now + DRAIN_GRACE);
+            let end = context.now + held::idle_time(context.group);
+            self.set_deadline(context, self.deadline.min(end));
         }
         if self.dead {
             return if self.phase == Phase::Running { Turn::Wait } else { Turn::Close };

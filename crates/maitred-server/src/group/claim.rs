@@ -44,7 +44,7 @@ impl Signals {
     pub(crate) const TIMER: Self = Self(1 << 5);
     /// Go on: a budget was used up, or an exchange has ended.
     pub(crate) const RESUME: Self = Self(1 << 6);
-    /// The server drains.
+    /// Who is idle may be so for a moment only: the server drains, or has little of something.
     pub(crate) const DRAIN: Self = Self(1 << 7);
 
     /// What an event of a connection stands for.

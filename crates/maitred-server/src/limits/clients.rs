@@ -62,7 +62,8 @@ pub(super) struct Client(u128);
 impl Client {
     /// The client with this address, which is canonical.
     pub(super) fn of(address: IpAddr, ipv6_prefix: u8) -> Self {
-        Self(match address {
+        // Turned over: 0 is then an address of multicast, which no client has, and stands for a place without one.
+        Self(!match address {
             // No IPv6 address with a shorter prefix is of this form: it is canonical.
             IpAddr::V4(address) => u128::from(address.to_ipv6_mapped()),
             IpAddr::V6(address) => {
@@ -76,7 +77,7 @@ impl Client {
 /// What is known of a client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// 0 while the place has never been used: the unspecified address is nobody's.
+    /// 0 while the place has never been used.
     client: u128,
     bucket: Bucket,
     connections: u32,
@@ -173,6 +174,7 @@ mod tests {
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
         assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
+        assert_ne!(client("::1").0, 0, "an unused place");
         assert_ne!(Client::of("fd00::1".parse().unwrap(), 128), Client::of("fd00::2".parse().unwrap(), 128));
         assert_eq!(Client::of("fd00::1".parse().unwrap(), 8), Client::of("fdff::2".parse().unwrap(), 8));
     }
