@@ -148,6 +148,27 @@ fn a_delivery_that_is_held_is_not_a_reader_that_is_slow() {
 }
 
 #[test]
+fn a_reader_that_has_paused_has_its_time_anew_when_it_is_a_limit_that_holds_the_rest() {
+    // More than the socket buffers take, at a rate at which they fill up while the reader pauses.
+    let length = 20_000_000;
+    let large = move |exchange: Exchange| {
+        let _ = exchange.respond(ResponseHead::new(Status::OK), vec![b'x'; length]);
+    };
+    let mut settings = settings(Routes::new().with_application(Arc::new(large)));
+    settings.limits.bandwidth.connection = 6_000_000;
+    settings.limits.rates.outward = 1_000_000_000;
+    settings.limits.rates.grace = Duration::from_secs(2);
+    let running = start(settings);
+    let mut stream = connect(running.address);
+    stream.write_all(&get("/")).unwrap();
+    let mut first = [0; 1];
+    stream.read_exact(&mut first).unwrap();
+    std::thread::sleep(Duration::from_millis(1_200));
+    let mut rest = vec![0; length];
+    stream.read_exact(&mut rest).unwrap();
+}
+
+#[test]
 fn a_rate_that_is_changed_holds_for_a_delivery_that_has_begun() {
     let running = limited(|settings| settings.limits.bandwidth.connection = 10_000);
     let mut stream = connect(running.address);

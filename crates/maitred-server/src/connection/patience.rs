@@ -52,13 +52,6 @@ impl Connection {
         }
     }
 
-    /// Nothing is read for now, so that the peer's time stands still.
-    pub(super) fn pause_body(&mut self) {
-        if let Some(incoming) = &mut self.incoming {
-            incoming.patience = None;
-        }
-    }
-
     /// The socket takes no more: the rest waits for the peer, whose time begins or is put off.
     pub(super) fn await_reader(&mut self, group: &Group, token: Token, now: Option<u64>) {
         let Some(writer) = &mut self.writer else { return };

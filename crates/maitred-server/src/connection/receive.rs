@@ -48,7 +48,6 @@ impl Connection {
             (_, flushed) if self.writer.is_some() => {
                 // Neither read on nor idle before this has left: the deadline is the sending's.
                 self.phase = Phase::Sending;
-                self.pause_body();
                 flushed
             }
             // What was to be sent has left meanwhile.
