@@ -7,6 +7,7 @@ import json
 import subprocess
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import MAITRED, PATIENCE, Serve, Server
@@ -114,17 +115,17 @@ def test_an_asgi_application_is_told_the_same(folder: Path, serve_asgi: Serve) -
     server = serve_asgi(source=ASGI)
     assert server.fetch("/in/a").status == 401
 
-    def scope(path: str, **headers: str) -> dict[str, object]:
+    def scope(path: str, **headers: str) -> dict[str, Any]:
         reply = server.fetch(path, **headers)
         assert reply.status == 200, reply.body
-        found: dict[str, object] = ast.literal_eval(reply.body.decode())
+        found: dict[str, Any] = ast.literal_eval(reply.body.decode())
         return found
 
     seen = scope("/in/a", Authorization=ANN)
-    assert seen["extensions"] == {"maitred.user": {"name": "ann", "auth_type": "Basic"}}
+    assert seen["extensions"]["maitred.user"] == {"name": "ann", "auth_type": "Basic"}
     seen = scope("/in/a", Authorization=authorization("zoë", "pässword"))
-    assert seen["extensions"] == {"maitred.user": {"name": "zoë", "auth_type": "Basic"}}
-    assert scope("/in/open/a", Authorization=ANN)["extensions"] == {}
+    assert seen["extensions"]["maitred.user"] == {"name": "zoë", "auth_type": "Basic"}
+    assert "maitred.user" not in scope("/in/open/a", Authorization=ANN)["extensions"]
     seen = scope("/r/a%20b")
     assert (seen["path"], seen["raw_path"]) == ("/to/a b", b"/to/a%20b")
 
