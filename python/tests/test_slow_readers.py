@@ -178,9 +178,10 @@ def test_a_generator_is_closed_when_its_reader_has_gone(serve: Serve, tmp_path: 
     spool.mkdir()
     # With no room in files it waits for its reader.
     server = serve("--max-threads", "2", "--spool", str(spool), "--response-file", "1m", source=WSGI)
-    peer, _ = ask(server, "/generator")
+    peer, response = ask(server, "/generator")
     until("it is in a file", lambda: open_in(server, spool) > 0)
     assert server.fetch("/seen").body == b""
+    response.close()
     peer.close()
     until("it is closed, and was not made to its end", lambda: server.fetch("/seen").body == b"closed")
     until("the files are closed", lambda: open_in(server, spool) == 0)

@@ -238,7 +238,9 @@ fn what_the_application_does_not_allow_is_not_cut() {
             b"/created" => head.status = Status::CREATED,
             _ => {
                 let mut stream = exchange.start(head, Some(DIGITS.len() as u64)).expect("a client");
-                let _ = stream.send(Content::Static(DIGITS));
+                let (one, other) = DIGITS.split_at(DIGITS.len() / 2);
+                let _ = stream.send(Content::Static(one));
+                let _ = stream.send(Content::Static(other));
                 return stream.finish();
             }
         }
@@ -251,6 +253,19 @@ fn what_the_application_does_not_allow_is_not_cut() {
     }
     let posted = ask(running.address, "POST", "/none", &range("bytes=0-4"));
     assert_eq!(posted.status, 200);
+}
+
+#[test]
+fn a_body_that_is_whole_before_the_response_ends_is_cut_as_well() {
+    let running = serve(|exchange: Exchange| {
+        let mut stream = exchange.start(head(), Some(DIGITS.len() as u64)).expect("a client");
+        let _ = stream.send(Content::Static(DIGITS));
+        stream.finish();
+    });
+    let answer = ask(running.address, "GET", "/", &range("bytes=2-4"));
+    assert_eq!((answer.status, &answer.body[..]), (206, &DIGITS[2..=4]));
+    let answer = ask(running.address, "GET", "/", &range("bytes=0-0,2-4"));
+    assert!(answer.field("Content-Type").is_some_and(|found| found.starts_with("multipart/byteranges")));
 }
 
 #[test]

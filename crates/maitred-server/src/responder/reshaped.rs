@@ -139,6 +139,15 @@ impl Responder {
 
     /// `send_data` for a response that is reshaped.
     pub(super) fn send_reshaped(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
+        let all = Some(content.len());
+        let is_all = |reshaping: &mut Box<Reshaping>| matches!(&**reshaping, Reshaping::Held(held) if held.length == all);
+        if let Some(Reshaping::Held(held)) = self.reshaping.take_if(is_all).map(|reshaping| *reshaping) {
+            let mut flow = Flow::Ready;
+            for part in self.replace(request, &held, content) {
+                flow = self.send_data(request, part)?;
+            }
+            return Ok(flow);
+        }
         self.begin_parts();
         let Some(mut reshaping) = self.reshaping.take() else { return self.send_data(request, content) };
         let Reshaping::Parts(parts) = &mut *reshaping else { return Err(SendError::Closed) };
@@ -232,7 +241,15 @@ impl Responder {
                 self.write_head(&held.head, Some(last.len()));
                 self.finish_with(request, last)
             }
-            Wish::Ranges => self.finish_ranges(&held.head, request, last.keep()),
+            Wish::Ranges => {
+                let mut parts = self.replace(&request, &held, last.keep());
+                let last = parts.pop().unwrap_or(Content::Static(b""));
+                for part in parts {
+                    // A peer that is gone is noted at the end.
+                    let _ = self.send_data(&request, part);
+                }
+                self.finish_with(request, Last::Given(last))
+            }
         }
     }
 
@@ -259,27 +276,29 @@ impl Responder {
         Some((compression.head(head, coding)?, made))
     }
 
-    /// Sends of a complete body what the client asks for.
-    fn finish_ranges(
-        mut self: Box<Self>,
-        head: &ResponseHead,
-        request: Box<Request>,
-        body: Content,
-    ) -> Result<(), SendError> {
-        let mut wanted = match partial::parts(&request.head, head, body) {
-            Ok(wanted) => wanted,
-            Err(body) => {
-                self.write_head(head, Some(body.len()));
-                return self.finish_with(request, Last::Given(body));
+    /// What is sent in the place of a complete body, whose head is written.
+    fn replace(&mut self, request: &Request, held: &Held, body: Content) -> Vec<Content> {
+        let wanted = match held.wish {
+            Wish::Compress(coding) => {
+                let body = Last::Given(body);
+                if let Some((head, made)) = self.compress_all(&held.head, coding, &body) {
+                    self.write_head(&head, Some(made.len() as u64));
+                    return vec![made.into()];
+                }
+                Err(body.keep())
             }
+            Wish::Ranges => partial::parts(&request.head, &held.head, body),
         };
-        self.write_head(&wanted.head, Some(wanted.length));
-        let last = wanted.parts.pop().unwrap_or(Content::Static(b""));
-        for part in wanted.parts {
-            // A peer that is gone is noted at the end.
-            let _ = self.send_data(&request, part);
+        match wanted {
+            Ok(wanted) => {
+                self.write_head(&wanted.head, Some(wanted.length));
+                wanted.parts
+            }
+            Err(body) => {
+                self.write_head(&held.head, Some(body.len()));
+                vec![body]
+            }
         }
-        self.finish_with(request, Last::Given(last))
     }
 
     /// The last part of a body that is compressed part by part.
