@@ -16,8 +16,8 @@ from conftest import PATIENCE, Serve, Server
 from test_protection import Finish, body_of, connect, half_head, half_upload, unread
 
 CLIENTS = 12
-#: As much as waits in memory for a reader that takes nothing: beyond it a thread waits with its generator.
-GENERATED, BLOCK = 200_000, 1_000
+#: Much more than waits in memory for a reader that takes nothing.
+GENERATED = 20_000_000
 FILE = 30_000_000
 
 APP = """
@@ -30,8 +30,8 @@ go = threading.Event()
 def app(environ, start_response):
     path = environ["PATH_INFO"]
     if path == "/generate":
-        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "200000")])
-        return (b"g" * 1000 for _ in range(200))
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "20000000")])
+        return (b"g" * 10_000 for _ in range(2_000))
     if path == "/file":
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "30000000")])
         return environ["wsgi.file_wrapper"](open(Path(__file__).with_name("file"), "rb"))
