@@ -30,8 +30,9 @@ SECONDS, SETTLE_S = 8.0, 40.0
 SETTLED, AT_ONCE_S = 20, 0.05
 #: The fast client: requests a second, over so many connections.
 RATE, CONNECTIONS = 100, 8
-#: How often memory is looked at; the most counts.
-LOOK_S = 0.5
+#: How often memory is looked at; the most counts. It takes milliseconds in which the server stands still: while latency
+#: is measured, so rarely that it is less than one of its requests in a hundred.
+LOOK_S, RARE_LOOK_S = 0.5, 4.0
 #: The longest wait for one answer of the probe of free threads.
 PROBE_S = 5.0
 #: What the responses are made of; those of a file on the disk are the engine's own or nginx's.
@@ -75,7 +76,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "core; load on the other. \"Held\" is how many of the threads do not come when as many requests as there are threads wait for "
         "one another in the application. \"Made after\" is when all come again (or, without threads, when the fast client is answered "
         "within 50 ms, 20 times in a row): what cannot stay in memory has to be written to the disk until then, and from then on is measured. Memory is the growth to the "
-        "most seen, after each thread has made such responses for fast readers: of the process (PSS, looked at twice a second), and of "
+        "most seen, after each thread has made such responses for fast readers: of the process (PSS, looked at twice a second until then, and every four seconds), and of "
         "the kernel for the server's sockets (`ss -m`). Latencies in ms from the scheduled time.")
     report.text(*skipped)
     outcomes: dict[tuple[str, str], Outcome] = {}
@@ -135,6 +136,7 @@ def _measure(server: Server, kind: str, readers: int, seconds: float, options: r
     with crowd.running(server.port, [crowd.Kind(readers, traffic.bare(path).wire, MIB, READ_RATE)]), watch:
         has_threads = server.name not in (servers.NGINX.name, "uvicorn", OURS_ASGI)
         settled = _free(server) if has_threads else _settle(server.port, fast)
+        watch.every = RARE_LOOK_S
         seen = measure()
         held = _held(server) if has_threads else None
     before, beside = (figures.percentile(each.latencies or [math.inf], 0.99) / 1e3 for each in (quiet, seen))
@@ -193,6 +195,7 @@ class _Watch:
         self._server = server
         self._before = machine.memory(server.pid).pss, self._sockets()
         self._ended = threading.Event()
+        self.every = LOOK_S
         self.process = self.kernel = 0
 
     def __enter__(self) -> None:
@@ -205,7 +208,7 @@ class _Watch:
 
     def _look(self) -> None:
         with machine.on_core(machine.cores()[1]):
-            while not self._ended.wait(LOOK_S):
+            while not self._ended.wait(self.every):
                 process, kernel = self._before
                 self.process = max(self.process, machine.memory(self._server.pid).pss - process)
                 self.kernel = max(self.kernel, self._sockets() - kernel)

@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
+import itertools
 import json
 import math
 import os
@@ -39,17 +40,24 @@ COLUMNS = ("mean", "deviation", "min", "p50", "max")
 
 @dataclass(frozen=True)
 class Row:
-    """One variant."""
+    """One variant: what it goes without."""
 
-    name: str
     synchronous: bool = False
     read_ahead: bool = True
+    writer: bool = True
+
+    @property
+    def name(self) -> str:
+        log = "synchronous" if self.synchronous else "asynchronous"
+        return f"log {log}, read-ahead {'on' if self.read_ahead else 'off'}, writer {'on' if self.writer else 'off'}"
+
+    @property
+    def listen(self) -> str:
+        return ",read-ahead=off" * (not self.read_ahead) + ",writer=off" * (not self.writer)
 
 
-BEST = Row("log asynchronous, read-ahead on")
-ROWS = (BEST, Row("log synchronous, read-ahead on", synchronous=True),
-        Row("log asynchronous, read-ahead off", read_ahead=False),
-        Row("log synchronous, read-ahead off", synchronous=True, read_ahead=False))
+ROWS = tuple(itertools.starmap(Row, itertools.product((False, True), (True, False), (True, False))))
+BEST = ROWS[0]
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "Figures are the server's own, by `maitred ctl stats --json`, since the log may lose lines; slow clients that were "
         "in the middle have been ended before. Spans that took no time are left out. Latency is the schedule's: of "
         "fast pages, from the scheduled time, also while no connection was free to send them; \"answered\" is the share of "
-        "all scheduled requests. There is no switch that keeps responses on the thread of the application until they are "
-        "sent, and no row for it.")
+        "all scheduled requests. Without the writer a thread of the application waits until the kernel has taken its "
+        "response.")
     measured = {row: _measure(environment, row, seconds, folder) for row in ROWS}
     _write(report, measured)
 
@@ -92,9 +100,7 @@ def _measure(environment: peers.Environment, row: Row, seconds: float, folder: P
     os.mkfifo(log)
     words = ["--min-threads", str(THREADS), "--max-threads", str(THREADS), "--static", f"/static={files}", "--statistics",
              "--control", str(control), "--access-log", str(log), *["--access-log-sync"] * row.synchronous]
-    contender = workbench.wsgi(environment, row.name, words)
-    if not row.read_ahead:
-        contender = _without_read_ahead(contender)
+    contender = _listening(workbench.wsgi(environment, row.name, words), row.listen)
     file = traffic.bare(f"/static/{FILE}", FILE_BODY)
     requests = traffic.write(own / "requests", traffic.blend([
         (FAST, 1 - STATIC_SHARE - SLOW_SHARE), (dataclasses.replace(file, background=True), STATIC_SHARE),
@@ -113,10 +119,10 @@ def _measure(environment: peers.Environment, row: Row, seconds: float, folder: P
     return Outcome(seen, said, {"fast pages": fast["spans"], "all": said["spans"]})
 
 
-def _without_read_ahead(contender: servers.Contender) -> servers.Contender:
+def _listening(contender: servers.Contender, how: str) -> servers.Contender:
     def command(its: servers.Contender, place: servers.Place) -> list[str]:
         words = contender.command(its, place)
-        words[words.index("--listen") + 1] += ",read-ahead=off"
+        words[words.index("--listen") + 1] += how
         return words
 
     return dataclasses.replace(contender, command=command)

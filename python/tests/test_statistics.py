@@ -133,6 +133,15 @@ def test_the_process_and_its_listeners_are_told(serve: Serve, tmp_path: Path) ->
     assert 1e6 < values["process_resident_memory_bytes"] < values["process_virtual_memory_bytes"]
     assert values["maitred_process_threads"] >= 2
     assert values["process_cpu_seconds_total"] > 0
+    samples = [sample for family in read_open_metrics(text) for sample in family.samples]
+    roles = {sample.labels["role"]: sample.value for sample in samples if sample.name == "maitred_role_threads"}
+    assert roles["worker"] >= 1 and sum(roles.values()) == values["maitred_process_threads"]
+    times = [sample for sample in samples if sample.name == "maitred_role_cpu_seconds_total"]
+    assert {(sample.labels["role"], sample.labels["mode"]) for sample in times} == {
+        (role, mode) for role in roles for mode in ("user", "system")
+    }
+    # Each thread is counted in whole steps of 10 ms.
+    assert sum(sample.value for sample in times) <= values["process_cpu_seconds_total"] + 0.02 * sum(roles.values())
     assert values["maitred_listener_queue"] <= values["maitred_listener_queue_max"]
     assert values["maitred_static_cache_hits_total"] + values["maitred_static_cache_misses_total"] >= 7
     assert 0 < values["maitred_statistics_bytes"] < values["maitred_statistics_max_bytes"] == 8 * 2**20

@@ -57,6 +57,7 @@ mod spill;
 mod spool;
 pub mod static_files;
 mod submit;
+mod work_queue;
 mod writer;
 
 pub use access_log::strftime as local_strftime;

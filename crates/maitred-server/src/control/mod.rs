@@ -25,7 +25,7 @@ mod requests;
 pub(crate) mod roster;
 mod status;
 mod table;
-mod threads;
+pub(crate) mod threads;
 mod watch;
 
 use std::io;

@@ -5,9 +5,11 @@
 //! that neither poll nor run requests, which the system's list has.
 
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use maitred_io::{clock, tasks};
 
@@ -36,6 +38,53 @@ impl Role {
 #[derive(Default)]
 pub(crate) struct Roster {
     members: Mutex<Vec<Arc<Member>>>,
+    ended: Mutex<Ended>,
+}
+
+/// The threads that have left.
+#[derive(Clone, Default)]
+pub(crate) struct Ended {
+    /// What they took, by role.
+    pub(crate) times: Vec<(Role, Times)>,
+    /// The last of them, which the system may list for a moment more.
+    last: VecDeque<Arc<Member>>,
+}
+
+impl Ended {
+    /// Whether this thread, and this member if it was one when it was looked up, has left.
+    pub(crate) fn has(&self, tid: i32, member: Option<&Arc<Member>>) -> bool {
+        self.last.iter().any(|left| member.map_or(left.tid == tid, |member| Arc::ptr_eq(left, member)))
+    }
+
+    fn add(&mut self, member: &Arc<Member>, took: Times) {
+        match self.times.iter_mut().find(|(role, _)| *role == member.role) {
+            Some((_, times)) => times.add(took),
+            None => self.times.push((member.role, took)),
+        }
+        if self.last.len() == LAST_ENDED {
+            self.last.pop_front();
+        }
+        self.last.push_back(Arc::clone(member));
+    }
+}
+
+/// More than can be between their last line and their end.
+const LAST_ENDED: usize = 64;
+
+/// Processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// In the program.
+    pub(crate) user: Duration,
+    /// In the kernel for it.
+    pub(crate) system: Duration,
+}
+
+impl Times {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.user += other.user;
+        self.system += other.system;
+    }
 }
 
 /// One thread.
@@ -91,6 +140,14 @@ impl Roster {
 
     pub(crate) fn members(&self) -> Vec<Arc<Member>> {
         self.lock().clone()
+    }
+
+    pub(crate) fn ended(&self) -> Ended {
+        self.lock_ended().clone()
+    }
+
+    fn lock_ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A panic elsewhere cannot leave the list half-changed.
@@ -184,6 +241,10 @@ struct Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
+        if let Some(task) = tasks::read(self.member.tid) {
+            let took = Times { user: task.user, system: task.system };
+            self.roster.lock_ended().add(&self.member, took);
+        }
         self.roster.lock().retain(|member| !Arc::ptr_eq(member, &self.member));
     }
 }
@@ -210,5 +271,31 @@ mod tests {
         });
         assert_eq!(seen.join().expect("no panic"), (None, 2, 1));
         assert!(roster.members().is_empty());
+    }
+
+    #[test]
+    fn the_time_of_a_thread_that_has_ended_is_kept() {
+        let roster = Arc::new(Roster::default());
+        for _ in 0..2 {
+            let own = Arc::clone(&roster);
+            let burner = std::thread::spawn(move || {
+                own.join("burner".to_owned(), Role::Worker);
+                // The system counts in steps of 10 ms.
+                let mut work = 0_u64;
+                while tasks::read(tasks::own()).is_some_and(|task| (task.user + task.system).as_millis() < 20)
+                {
+                    work = std::hint::black_box(work + 1);
+                }
+            });
+            burner.join().expect("no panic");
+        }
+        let ended = roster.ended();
+        assert_eq!((ended.times.len(), ended.last.len()), (1, 2));
+        assert!(
+            ended
+                .times
+                .iter()
+                .all(|(role, took)| *role == Role::Worker && (took.user + took.system).as_millis() >= 40)
+        );
     }
 }

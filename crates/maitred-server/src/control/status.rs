@@ -51,7 +51,7 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in threads::all(server) {
+    for thread in threads::all(&shared.roster) {
         *roles.entry(thread.role).or_default() += 1;
     }
     let roles: Vec<Value> =

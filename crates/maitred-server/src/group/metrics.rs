@@ -1,11 +1,15 @@
 //! The figures of a running server as text for Prometheus and its kin.
 
+use std::collections::BTreeMap;
+
 use maitred_io::process;
 use maitred_io::socket::Backlog;
 use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot};
 
 use super::Group;
+use crate::control::roster::Times;
+use crate::control::threads::{self, OfRole};
 use crate::dispatch::PoolFigures;
 use crate::insight;
 
@@ -82,6 +86,7 @@ impl Group {
             compression.write_metrics(format, &mut out);
         }
         insight::write_process(&process::Figures::read(), format, &mut out);
+        write_roles(&threads::by_role(&self.groups.roster), format, &mut out);
         insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);
         out
@@ -204,6 +209,29 @@ const OF_LOCKS: &[LockFigure] = &[
         gauge(nanos(lock.wait_max) / 1000)
     }),
 ];
+
+/// Threads and processor time of each role.
+fn write_roles(roles: &BTreeMap<&str, OfRole>, format: Format, out: &mut String) {
+    let labels: Vec<_> = (roles.iter())
+        .flat_map(|(&role, of)| {
+            let Times { user, system } = of.times;
+            [("user", user), ("system", system)].map(|(mode, time)| ([("role", role), ("mode", mode)], time))
+        })
+        .collect();
+    let times = labels.iter().map(|(labels, time)| Metric {
+        name: "maitred_role_cpu_seconds_total",
+        help: "Processor time of the threads with a role, those that have ended included; in steps of 10 ms.",
+        labels,
+        value: Value::SecondsTotal(nanos(*time)),
+    });
+    let counts = labels.iter().step_by(2).zip(roles.values()).map(|((labels, _), of)| Metric {
+        name: "maitred_role_threads",
+        help: "Threads with a role.",
+        labels: &labels[..1],
+        value: gauge(of.threads),
+    });
+    exposition::write(&times.chain(counts).collect::<Vec<_>>(), format, out);
+}
 
 pub(crate) fn gauge(value: u64) -> Value<'static> {
     Value::Gauge(i64::try_from(value).unwrap_or(i64::MAX))

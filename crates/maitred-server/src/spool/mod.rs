@@ -16,12 +16,13 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_runtime::{Body, CloseFile};
+
+use crate::work_queue::WorkQueue;
 
 pub(crate) use file::{Medium, open, probe};
 
@@ -37,20 +38,9 @@ pub(crate) type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
 
 /// The thread that writes, and its queue.
 pub(crate) struct Spooler {
-    queue: Arc<Queue>,
+    queue: Arc<WorkQueue<Job>>,
     close: CloseFile,
     open: Arc<Mutex<Open>>,
-}
-
-struct Queue {
-    jobs: Mutex<Jobs>,
-    work: Condvar,
-}
-
-#[derive(Default)]
-struct Jobs {
-    waiting: VecDeque<Job>,
-    ended: bool,
 }
 
 enum Job {
@@ -83,10 +73,12 @@ struct State {
 impl Spooler {
     /// Starts the thread. It does not survive a fork(2).
     pub(crate) fn start(open: Open) -> io::Result<Self> {
-        let queue = Arc::new(Queue { jobs: Mutex::default(), work: Condvar::new() });
+        let queue = Arc::new(WorkQueue::new(MAX_WAITING));
         let open = Arc::new(Mutex::new(open));
         let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
-        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || own.work(&make))?;
+        std::thread::Builder::new()
+            .name("maitred-spool".to_owned())
+            .spawn(move || own.work(|job: Job| job.run(&make)))?;
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
             own.push(Job::Close(file));
@@ -125,12 +117,7 @@ impl Spooler {
 
     /// Ends the thread once it has written what it is writing; what waits is dropped.
     pub(crate) fn end(&self) {
-        let mut jobs = self.queue.lock();
-        jobs.ended = true;
-        let waiting = std::mem::take(&mut jobs.waiting);
-        drop(jobs);
-        self.queue.work.notify_all();
-        drop(waiting);
+        self.queue.end();
     }
 }
 
@@ -140,41 +127,12 @@ impl Drop for Spooler {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// False when the job cannot be done: too many wait, or the server ends. It is dropped then.
-    fn push(&self, job: Job) -> bool {
-        let mut jobs = self.lock();
-        if jobs.ended || jobs.waiting.len() >= MAX_WAITING {
-            return false;
-        }
-        jobs.waiting.push_back(job);
-        drop(jobs);
-        self.work.notify_one();
-        true
-    }
-
-    fn work(&self, open: &Mutex<Open>) {
-        loop {
-            let mut jobs = self.lock();
-            let job = loop {
-                if jobs.ended {
-                    return;
-                }
-                match jobs.waiting.pop_front() {
-                    Some(job) => break job,
-                    None => jobs = self.work.wait(jobs).unwrap_or_else(PoisonError::into_inner),
-                }
-            };
-            drop(jobs);
-            match job {
-                Job::Write(upload) => upload.write(open),
-                Job::Close(file) => drop(file),
-                Job::Other(work) => work(),
-            }
+impl Job {
+    fn run(self, open: &Mutex<Open>) {
+        match self {
+            Self::Write(upload) => upload.write(open),
+            Self::Close(file) => drop(file),
+            Self::Other(work) => work(),
         }
     }
 }
@@ -225,7 +183,7 @@ impl Upload {
 /// The connection's side of a body that is being written.
 pub(crate) struct Spool {
     upload: Arc<Upload>,
-    queue: Arc<Queue>,
+    queue: Arc<WorkQueue<Job>>,
     close: CloseFile,
     /// Bytes for the next chunk.
     gathered: Vec<u8>,

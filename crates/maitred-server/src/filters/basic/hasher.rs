@@ -10,11 +10,10 @@
 //! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded; what finds it full is refused. A
 //! check whose connection is gone is not made.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_io::machine;
 
@@ -22,6 +21,7 @@ use super::Credentials;
 use super::cache::{Found, Tag};
 use super::users::Users;
 use crate::log::Log;
+use crate::work_queue::WorkQueue;
 
 /// Each hash takes a processor: with more threads, or more than half of the processors, others would wait for those.
 const MAX_THREADS: usize = 2;
@@ -30,21 +30,14 @@ const MAX_THREADS: usize = 2;
 const MAX_WAITING: usize = 128;
 
 /// The threads and their queue.
-pub(crate) struct Hasher(Arc<Queue>);
+pub(crate) struct Hasher(Arc<Own>);
 
-struct Queue {
-    checks: Mutex<Checks>,
-    work: Condvar,
+struct Own {
+    checks: WorkQueue<Arc<Check>>,
     log: Arc<Log>,
     threads: usize,
     made: AtomicU64,
     refused: AtomicU64,
-}
-
-#[derive(Default)]
-struct Checks {
-    waiting: VecDeque<Arc<Check>>,
-    ended: bool,
 }
 
 struct Check {
@@ -71,13 +64,13 @@ impl Hasher {
     pub(crate) fn start(log: Arc<Log>) -> io::Result<Self> {
         let threads = (machine::processors() / 2).clamp(1, MAX_THREADS);
         let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
-        let queue =
-            Arc::new(Queue { checks: Mutex::default(), work: Condvar::new(), log, threads, made, refused });
         // Those that run end with it if a later one cannot be made.
-        let hasher = Self(queue);
+        let hasher = Self(Arc::new(Own { checks: WorkQueue::new(MAX_WAITING), log, threads, made, refused }));
         for number in 1..=threads {
             let own = Arc::clone(&hasher.0);
-            std::thread::Builder::new().name(format!("maitred-hash-{number}")).spawn(move || own.work())?;
+            std::thread::Builder::new()
+                .name(format!("maitred-hash-{number}"))
+                .spawn(move || own.checks.work(|check| own.take(&check)))?;
         }
         Ok(hasher)
     }
@@ -100,35 +93,25 @@ impl Hasher {
             abandoned: AtomicBool::new(false),
             wake,
         });
-        let mut checks = self.0.lock();
-        if checks.ended || checks.waiting.len() >= MAX_WAITING {
-            self.0.refused.fetch_add(1, Ordering::Relaxed);
-            return None;
+        let checks = &self.0.checks;
+        let own = Arc::clone(&check);
+        let is_in = if urgent { checks.push_first(own) } else { checks.push(own) };
+        if is_in {
+            return Some(Ticket(check));
         }
-        if urgent {
-            checks.waiting.push_front(Arc::clone(&check));
-        } else {
-            checks.waiting.push_back(Arc::clone(&check));
-        }
-        drop(checks);
-        self.0.work.notify_one();
-        Some(Ticket(check))
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+        None
     }
 
     pub(crate) fn figures(&self) -> Figures {
-        let Queue { threads, made, refused, .. } = &*self.0;
+        let Own { threads, made, refused, .. } = &*self.0;
         let [made, refused] = [made, refused].map(|count| count.load(Ordering::Relaxed));
-        Figures { threads: *threads, waiting: self.0.lock().waiting.len(), made, refused }
+        Figures { threads: *threads, waiting: self.0.checks.len(), made, refused }
     }
 
     /// Ends the threads once they have made the hash they are making; what waits is dropped.
     pub(crate) fn end(&self) {
-        let mut checks = self.0.lock();
-        checks.ended = true;
-        let waiting = std::mem::take(&mut checks.waiting);
-        drop(checks);
-        self.0.work.notify_all();
-        drop(waiting);
+        self.0.checks.end();
     }
 }
 
@@ -138,27 +121,10 @@ impl Drop for Hasher {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Checks> {
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) {
-        loop {
-            let mut checks = self.lock();
-            let check = loop {
-                if checks.ended {
-                    return;
-                }
-                match checks.waiting.pop_front() {
-                    Some(check) => break check,
-                    None => checks = self.work.wait(checks).unwrap_or_else(PoisonError::into_inner),
-                }
-            };
-            drop(checks);
-            if !check.abandoned.load(Ordering::Relaxed) {
-                self.make(&check);
-            }
+impl Own {
+    fn take(&self, check: &Check) {
+        if !check.abandoned.load(Ordering::Relaxed) {
+            self.make(check);
         }
     }
 

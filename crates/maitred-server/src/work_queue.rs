@@ -1,0 +1,122 @@
+//! Work for threads of its own: what may wait for a disk or a processor without any request waiting for it on a thread.
+//!
+//! Promises: at most so much waits as was said; what is refused, and what waits at the end, is dropped, without the lock. Leaves
+//! out: the threads ([`Spooler`](crate::spool::Spooler), [`Hasher`](crate::filters::basic::hasher::Hasher)).
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What waits for its thread.
+pub(crate) struct WorkQueue<T> {
+    state: Mutex<State<T>>,
+    work: Condvar,
+    most: usize,
+}
+
+struct State<T> {
+    waiting: VecDeque<T>,
+    ended: bool,
+}
+
+impl<T> WorkQueue<T> {
+    /// At most `most` may wait.
+    pub(crate) fn new(most: usize) -> Self {
+        let state = Mutex::new(State { waiting: VecDeque::new(), ended: false });
+        Self { state, work: Condvar::new(), most }
+    }
+
+    /// False when it cannot be done: too much waits, or the end has come.
+    pub(crate) fn push(&self, work: T) -> bool {
+        self.add(work, VecDeque::push_back)
+    }
+
+    /// The same, before all that waits.
+    pub(crate) fn push_first(&self, work: T) -> bool {
+        self.add(work, VecDeque::push_front)
+    }
+
+    fn add(&self, work: T, add: impl FnOnce(&mut VecDeque<T>, T)) -> bool {
+        let mut state = self.lock();
+        if state.ended || state.waiting.len() >= self.most {
+            return false;
+        }
+        add(&mut state.waiting, work);
+        drop(state);
+        self.work.notify_one();
+        true
+    }
+
+    /// How much waits.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    /// Does all that comes, on the calling thread, until the end.
+    pub(crate) fn work(&self, mut each: impl FnMut(T)) {
+        while let Some(work) = self.next() {
+            each(work);
+        }
+    }
+
+    fn next(&self) -> Option<T> {
+        let mut state = self.lock();
+        while !state.ended {
+            if let Some(work) = state.waiting.pop_front() {
+                return Some(work);
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Sends all threads home when they have done what they are doing.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        self.work.notify_all();
+        drop(waiting);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn no_more_waits_than_may() {
+        let queue = WorkQueue::new(2);
+        assert!(queue.push(1) && queue.push_first(0) && !queue.push(2));
+        assert_eq!((queue.len(), queue.next(), queue.next()), (2, Some(0), Some(1)));
+    }
+
+    #[test]
+    fn what_comes_is_done_until_the_end() {
+        let queue = Arc::new(WorkQueue::new(1));
+        let (done, hear) = std::sync::mpsc::channel();
+        let own = Arc::clone(&queue);
+        let thread = std::thread::spawn(move || own.work(|work| done.send(work).expect("somebody hears")));
+        for work in 0..3 {
+            assert!(queue.push(work));
+            assert_eq!(hear.recv(), Ok(work));
+        }
+        queue.end();
+        assert!(thread.join().is_ok() && !queue.push(3));
+    }
+
+    #[test]
+    fn what_waits_at_the_end_is_dropped() {
+        let queue = WorkQueue::new(1);
+        let work = Arc::new(());
+        assert!(queue.push(Arc::clone(&work)));
+        queue.end();
+        assert_eq!((Arc::strong_count(&work), queue.next()), (1, None));
+    }
+}

@@ -1,0 +1,101 @@
+"""A large file and a large upload: the server's memory does not know how large.
+
+512 MiB each; with ``MAITRED_TEST_LARGE=1`` 20 GiB of a sparse file, and an upload of 8 GiB, which the spool folder has to take.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, Serve, Server
+
+MIB = 1 << 20
+FULL = os.environ.get("MAITRED_TEST_LARGE") == "1"
+DOWN, UP = (20 << 30, 8 << 30) if FULL else (512 * MIB, 512 * MIB)
+#: How much the server may grow meanwhile.
+GROWTH = 32_000_000
+
+APP = """
+import os
+
+def app(environ, start_response):
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = environ["wsgi.input"]
+    read, last = 0, b""
+    while block := body.read(1 << 20):
+        read, last = read + len(block), block
+    text = b"%d %s" % (read, last[-4:])
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
+    return [text]
+"""
+
+pytestmark = pytest.mark.timeout(1800 if FULL else 180)
+
+
+def peak(server: Server) -> int:
+    """The most memory the server ever had."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) << 10
+
+
+def answer(peer: socket.socket) -> Iterator[bytes]:
+    """The head of a response, then its body in parts."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        part = peer.recv(65536)
+        assert part, head
+        head += part
+    head, _, first = head.partition(b"\r\n\r\n")
+    yield head
+    yield first
+    while part := peer.recv(MIB):
+        yield part
+
+
+def test_a_sparse_file(serve: Serve, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    with (files / "large").open("wb") as file:
+        file.truncate(DOWN - 4)
+        file.seek(DOWN - 4)
+        file.write(b"last")
+    server = serve("--static", f"/files={files}", source=APP)
+    assert server.fetch("/").body == b"0 "
+    before = peak(server)
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:
+        peer.sendall(b"GET /files/large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        parts = answer(peer)
+        head = next(parts).lower()
+        assert head.startswith(b"http/1.1 200 ") and b"content-length: %d" % DOWN in head
+        length, tail = 0, b""
+        for part in parts:
+            length += len(part)
+            tail = (tail + part[-4:])[-4:]
+    assert (length, tail) == (DOWN, b"last")
+    assert peak(server) - before < GROWTH
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_an_upload(serve: Serve, is_chunked: bool) -> None:
+    server = serve("--max-body", str(UP), source=APP)
+    assert server.fetch("/", "POST", b"small").body == b"5 mall"
+    before = peak(server)
+    block = bytes(MIB - 4) + b"last"
+    with socket.create_connection(("127.0.0.1", server.port), 10 * PATIENCE) as peer:
+        framing = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % UP
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%s\r\n\r\n" % framing)
+        for _ in range(UP // MIB):
+            peer.sendall(b"%x\r\n%s\r\n" % (MIB, block) if is_chunked else block)
+        if is_chunked:
+            peer.sendall(b"0\r\n\r\n")
+        head, *body = answer(peer)
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    assert b"".join(body) == b"%d last" % UP
+    assert peak(server) - before < GROWTH

@@ -1,0 +1,137 @@
+"""Clients that reset in the middle of a response, a thousand in each mode: nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, Serve, Server
+from test_slow_readers import open_in, until
+
+RESETS, AT_ONCE = 1000, 8
+MIB = 1 << 20
+#: More than the server keeps in memory of a response, and than the kernel takes at once.
+LENGTH = 2 * MIB
+#: What a thousand clients may leave: allocators keep some of what was there at once. One response is 2 MiB.
+GROWTH = 16 * MIB
+
+COMMON = f"""
+import os
+
+BLOCK = os.urandom(65536)
+COUNT = {LENGTH} // len(BLOCK)
+SHARED = BLOCK * COUNT
+"""
+
+WSGI = COMMON + """
+def blocks():
+    for _ in range(COUNT):
+        yield BLOCK
+
+def app(environ, start_response):
+    path = environ["PATH_INFO"]
+    headers = [("Content-Type", "text/plain")]
+    if path == "/sendfile":
+        headers.append(("X-Sendfile", os.path.abspath("files/large")))
+    write = start_response("200 OK", headers)
+    if path == "/page":
+        return [b"page"]
+    if path == "/shared":
+        return [SHARED]
+    if path == "/fresh":
+        return [BLOCK * COUNT]
+    if path in ("/generator", "/compressed"):
+        return blocks()
+    if path == "/write":
+        for block in blocks():
+            write(block)
+        return []
+    if path == "/wrapper":
+        return environ["wsgi.file_wrapper"](open("files/large", "rb"))
+    return list(blocks())
+"""
+
+ASGI = COMMON + """
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError("only http")
+    path = scope["path"]
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
+    if path == "/path":
+        await send({"type": "http.response.pathsend", "path": os.path.abspath("files/large")})
+    elif path in ("/stream", "/compressed"):
+        for _ in range(COUNT):
+            await send({"type": "http.response.body", "body": BLOCK, "more_body": True})
+        await send({"type": "http.response.body"})
+    else:
+        await send({"type": "http.response.body", "body": b"page" if path == "/page" else BLOCK * COUNT})
+"""
+
+#: A reset at the end, whatever was read.
+RESET = struct.pack("ii", 1, 0)
+
+
+def reset(server: Server, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        coding = "Accept-Encoding: gzip\r\n" if path == "/compressed" else ""
+        peer.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n{coding}\r\n".encode())
+        assert peer.recv(1024).startswith(b"HTTP/1.1 200 ")
+
+
+def rounds(server: Server, path: str, count: int) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(lambda _: reset(server, path), range(count)):
+            pass
+
+
+def descriptors(server: Server) -> int:
+    return sum(1 for _ in Path(f"/proc/{server.process.pid}/fd").iterdir())
+
+
+def memory(server: Server) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) << 10
+
+
+def check(start: Callable[..., Server], folder: Path, path: str, source: str) -> None:
+    spool, files = folder / "spool", folder / "files"
+    spool.mkdir()
+    files.mkdir()
+    (files / "large").write_bytes(os.urandom(LENGTH))
+    server = start("--spool", str(spool), "--response-memory", "64k", "--static", f"/static={files}", "--sendfile",
+                   f"/inside={files}", "--compress", "--max-threads", "4", source=source)
+    assert len(server.fetch("/fresh").body) == LENGTH
+    # What is used for the first time, and what threads keep, is there then.
+    rounds(server, path, RESETS // 4)
+    until("the files are closed", lambda: open_in(server, spool) == 0)
+    before, used = descriptors(server), memory(server)
+    rounds(server, path, RESETS)
+    until("the files are closed", lambda: open_in(server, spool) == 0)
+    until("descriptors are closed", lambda: descriptors(server) <= before)
+    until("memory is given back", lambda: memory(server) <= used + GROWTH)
+    assert list(spool.iterdir()) == []
+    assert server.fetch("/page").body == b"page"
+    assert "panic" not in server.said and "Traceback" not in server.said
+
+
+MODES = ["/shared", "/fresh", "/blocks", "/generator", "/write", "/wrapper", "/sendfile", "/compressed", "/static/large"]
+
+
+@pytest.mark.parametrize("path", MODES)
+def test_of_a_wsgi_application(serve: Serve, tmp_path: Path, path: str) -> None:
+    # The validator allows no write(), and is slow.
+    check(lambda *words, source: serve(*words, source=source, checked=False), tmp_path, path, WSGI)
+
+
+@pytest.mark.parametrize("path", ["/fresh", "/stream", "/path", "/compressed"])
+def test_of_an_asgi_application(serve_asgi: Serve, tmp_path: Path, path: str) -> None:
+    check(serve_asgi, tmp_path, path, ASGI)
