@@ -95,6 +95,11 @@ class Server:
         assert found, f"the server did not say {pattern!r}, but:\n{self.said}"
         return found
 
+    def memory(self, figure: str = "VmRSS") -> int:
+        """In bytes: what is resident now, or another figure of proc(5)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition(f"{figure}:")[2].split()[0]) << 10
+
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 

@@ -256,7 +256,7 @@ def test_work_goes_on_after_the_response(asgi: Server) -> None:
 
 def test_many_slow_readers_hold_little(asgi: Server) -> None:
     """Each of them can have what its socket takes and the engine's share, not all that is sent."""
-    before = memory(asgi)
+    before = asgi.memory()
     peers = [open_request(asgi, f"/endless?name=slow{number}") for number in range(200)]
     try:
         for number in range(200):
@@ -264,14 +264,9 @@ def test_many_slow_readers_hold_little(asgi: Server) -> None:
         for peer in peers:
             peer.recv(1)
         assert asgi.fetch("/large?size=1").body == b"x"
-        assert memory(asgi) - before < 200 * 1024 * 1024
+        assert asgi.memory() - before < 200 * 1024 * 1024
     finally:
         for peer in peers:
             peer.close()
     for number in range(200):
         assert note(asgi, f"slow{number}")[0] == "ClientDisconnected"
-
-
-def memory(server: Server) -> int:
-    with open(f"/proc/{server.process.pid}/statm") as statm:
-        return int(statm.read().split()[1]) * 4096

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import struct
 from collections.abc import Callable
@@ -95,13 +94,6 @@ def descriptors(server: Server) -> int:
     return sum(1 for _ in Path(f"/proc/{server.process.pid}/fd").iterdir())
 
 
-def memory(server: Server) -> int:
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    assert found
-    return int(found[1]) << 10
-
-
 def check(start: Callable[..., Server], folder: Path, path: str, source: str) -> None:
     spool, files = folder / "spool", folder / "files"
     spool.mkdir()
@@ -113,11 +105,11 @@ def check(start: Callable[..., Server], folder: Path, path: str, source: str) ->
     # What is used for the first time, and what threads keep, is there then.
     rounds(server, path, RESETS // 4)
     until("the files are closed", lambda: open_in(server, spool) == 0)
-    before, used = descriptors(server), memory(server)
+    before, used = descriptors(server), server.memory()
     rounds(server, path, RESETS)
     until("the files are closed", lambda: open_in(server, spool) == 0)
     until("descriptors are closed", lambda: descriptors(server) <= before)
-    until("memory is given back", lambda: memory(server) <= used + GROWTH)
+    until("memory is given back", lambda: server.memory() <= used + GROWTH)
     assert list(spool.iterdir()) == []
     assert server.fetch("/page").body == b"page"
     assert "panic" not in server.said and "Traceback" not in server.said
