@@ -192,10 +192,10 @@ def test_reading_waits_without_the_interpreter(serve: Serve) -> None:
         assert answer(peer) == (b"abc", False)
     # One that reads when the server ends is told so.
     with connect(server) as peer:
-        peer.sendall(post("/first", "Content-Length: 3") + b"ab")
-        assert server.fetch("/nothing").body == b"nothing"
+        peer.sendall(post("/attempt", "Content-Length: 3") + b"ab")
+        assert server.fetch("/waits").body == b"True"
         server.process.terminate()
         server.wait_for("draining")
         peer.sendall(b"c")
-        assert answer(peer) == (b"abc", True)
+        assert answer(peer) == (b"complete", True)
     assert server.process.wait(PATIENCE) == 0, server.said

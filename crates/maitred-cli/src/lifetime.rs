@@ -72,11 +72,12 @@ pub(crate) fn wait_for_end(
             None => {}
         }
     };
+    // Whoever has read the line may count on it: every answer from then on is the last of its connection.
+    server.drain();
     say(&format!(
         "{first}: draining, at most {} s for running requests; a second signal ends at once",
         limit.as_secs_f64()
     ));
-    server.drain();
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -234,7 +235,10 @@ mod tests {
         let server = Scripted { looks: Cell::new(looks), draining: Cell::new(false) };
         let said = RefCell::new(Vec::new());
         let mut signals = Sent(signals.iter().copied().collect());
-        let mut say = |line: &str| said.borrow_mut().push(line.to_owned());
+        let mut say = |line: &str| {
+            assert!(!line.contains("draining") || server.draining.get(), "says it before it is so");
+            said.borrow_mut().push(line.to_owned());
+        };
         let mut answer = |asked| said.borrow_mut().push(format!("{asked:?}").to_lowercase());
         let (code, _) = wait_for_end(&server, &mut signals, limit, &mut answer, &mut say);
         (code, said.into_inner())
