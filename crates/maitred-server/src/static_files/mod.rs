@@ -17,6 +17,7 @@
 
 mod cache;
 mod compressed;
+mod folders;
 mod listing;
 mod path;
 mod refusal;
@@ -38,6 +39,7 @@ use rustix::process::{Resource as Limit, getrlimit};
 pub use cache::CacheStatistics;
 
 use cache::{LookUp, ResourceCache};
+use folders::Folders;
 use resource::{Plan, Resource};
 use root::{CurrentRoot, Found, Root};
 
@@ -55,7 +57,8 @@ pub struct StaticSettings {
     /// Whether a folder without an index file is listed. Default: no, it is then 404.
     pub listing: bool,
     /// Whether siblings `.br`, `.zst` and `.gz` that are not older than the file are sent to peers
-    /// that accept them. Costs three look-ups in the folder per load and check. Default: yes.
+    /// that accept them. Costs three look-ups per load and check in a folder that has any such names.
+    /// Default: yes.
     pub precompressed: bool,
     /// The value of `Cache-Control` on every file. Default: none.
     pub cache_control: Option<String>,
@@ -133,6 +136,7 @@ pub struct StaticFiles {
     settings: StaticSettings,
     folder: PathBuf,
     root: CurrentRoot,
+    folders: Folders,
     cache: ResourceCache,
 }
 
@@ -156,7 +160,7 @@ impl StaticFiles {
         let root = CurrentRoot::open(root, validate_after_ns)?;
         let limit = getrlimit(Limit::Nofile).current.unwrap_or(u64::MAX);
         let cache = ResourceCache::new(&settings, settings.max_descriptors.min(limit / DESCRIPTOR_SHARE));
-        Ok(Self { settings, folder, root, cache })
+        Ok(Self { settings, folder, root, folders: Folders::new(validate_after_ns), cache })
     }
 
     /// The answer to `request` for `path`, the normalised path below the mount, which starts with a
@@ -200,7 +204,7 @@ impl StaticFiles {
 
     /// Answers from a cached resource if it is still what the file system holds.
     fn check(&self, request: &RequestHead, path: &[u8], now: Now, cached: &Arc<Resource>) -> Answer {
-        let unchanged = match self.find(&self.root.at(now), path) {
+        let unchanged = match self.find(&self.root.at(now), path, now) {
             Ok(Target::File(plan)) => cached.matches(&plan),
             // No descriptor for the check: what was true a moment ago is better than a 503.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
@@ -253,7 +257,7 @@ impl StaticFiles {
     }
 
     fn try_load(&self, root: &Root, request: &RequestHead, path: &[u8], now: Now) -> Result<Loaded, Errno> {
-        Ok(match self.find(root, path)? {
+        Ok(match self.find(root, path, now)? {
             Target::File(plan) => {
                 Loaded::Resource(Arc::new(Resource::load(root, *plan, &self.settings, request, now)?))
             }
@@ -263,9 +267,10 @@ impl StaticFiles {
     }
 
     /// What stands at `path`: a regular file, an index file of the folder, or the folder.
-    fn find(&self, root: &Root, path: &[u8]) -> Result<Target, Errno> {
+    fn find(&self, root: &Root, path: &[u8], now: Now) -> Result<Target, Errno> {
         let plan = |name: Vec<u8>, stamp| {
-            Target::File(Box::new(Plan::of(root, name, stamp, self.settings.precompressed)))
+            let has = self.settings.precompressed && self.folders.may_have_siblings(root, &name, now);
+            Target::File(Box::new(Plan::of(root, name, stamp, has)))
         };
         if !path.is_empty() && !path.ends_with(b"/") {
             return match root.inspect(path)? {

@@ -34,11 +34,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for the regular file `name`, with the siblings that are regular and not older.
-    pub(super) fn of(root: &Root, name: Vec<u8>, original: Stamp, precompressed: bool) -> Self {
+    /// The plan for the regular file `name`, with the siblings that are regular and not older, if there may be any.
+    pub(super) fn of(root: &Root, name: Vec<u8>, original: Stamp, may_have_siblings: bool) -> Self {
         let mut stamps: Stamps = [None; 4];
         stamps[Coding::Identity as usize] = Some(original);
-        if precompressed {
+        if may_have_siblings {
             for coding in Coding::COMPRESSED {
                 // A sibling that cannot be looked at is no sibling: the original can be sent.
                 if let Ok(Found::File(stamp)) = root.inspect(&sibling(&name, coding)) {
@@ -52,13 +52,17 @@ impl Plan {
 
 /// The name of the form in this coding.
 fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
-    let suffix = match coding {
+    [name, suffix(coding).as_bytes()].concat()
+}
+
+/// What the names of forms in this coding end in.
+pub(super) fn suffix(coding: Coding) -> &'static str {
+    match coding {
         Coding::Identity => "",
         Coding::Gzip => ".gz",
         Coding::Zstd => ".zst",
         Coding::Brotli => ".br",
-    };
-    [name, suffix.as_bytes()].concat()
+    }
 }
 
 /// A file with its siblings, ready to be sent.

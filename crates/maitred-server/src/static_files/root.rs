@@ -69,6 +69,11 @@ impl Root {
         Ok(kind(&found))
     }
 
+    /// The stamp of the folder at `path`.
+    pub(super) fn folder_stamp(&self, path: &[u8]) -> Result<Stamp, Errno> {
+        Ok(Stamp::of(&fstat(self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?)?))
+    }
+
     /// Opens the regular file at `path` for reading. The caller has inspected it; what took its
     /// place since then is opened without waiting (`O_NONBLOCK`) and refused as not found.
     pub(super) fn open_file(&self, path: &[u8]) -> Result<(File, Stamp), Errno> {
