@@ -177,7 +177,10 @@ fn what_was_answered_arrives_whole_although_the_server_drains() {
     for (count, stream) in &mut streams {
         // How much fits varies a little: the last request may not have been read when the drain began.
         let answered = whole_answers(stream);
-        assert!(answered <= *count && answered >= (*count).min(fit.saturating_sub(1)), "{answered} of {count}, {fit} fit");
+        assert!(
+            answered <= *count && answered >= (*count).min(fit.saturating_sub(1)),
+            "{answered} of {count}, {fit} fit"
+        );
     }
     assert!(running.server.wait_drained(PATIENCE));
 }
