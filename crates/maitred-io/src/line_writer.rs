@@ -1,7 +1,8 @@
 //! Writes lines to a file, a pipe or a terminal without ever making the caller wait for it.
 //!
 //! Lines go into a bounded buffer; a thread writes them in batches, in the order they were accepted. Each write(2)
-//! ends at the end of a line, so that processes that append to the same file do not mix their lines.
+//! ends at the end of a line, so that processes that append to the same file do not mix their lines. The thread can also
+//! make the lines, of what the callers give instead of them.
 //!
 //! What happens when writing fails:
 //!
@@ -84,6 +85,18 @@ pub enum Notice {
 /// What is called when a time is over: it may say lines that are due, and when it wants to be called again.
 pub type Reminder = Box<dyn Fn(&mut dyn FnMut(Severity, &[u8])) -> Option<Instant> + Send + Sync>;
 
+/// Makes a line of what was given instead of one, and appends it with its line feed.
+pub type Make = Box<dyn FnMut(&[u8], &mut Vec<u8>) + Send>;
+
+/// What the thread does beside writing.
+#[derive(Default)]
+pub struct Options {
+    /// Called on the thread whenever [`remind`](LineWriter::remind) says so.
+    pub reminder: Option<Reminder>,
+    /// Makes the lines: what is given to [`write`](LineWriter::write) is what they are made of, and counts as it is.
+    pub make: Option<Make>,
+}
+
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
 /// for that: call [`flush`](Self::flush) before.
 pub struct LineWriter {
@@ -104,6 +117,8 @@ struct Shared {
 
 struct State {
     pending: Batch,
+    /// What is pending is what lines are made of.
+    makes_lines: bool,
     /// Cost of the lines the thread has taken and not yet written.
     in_flight: usize,
     capacity: usize,
@@ -135,23 +150,24 @@ impl LineWriter {
     /// # Errors
     /// When the target cannot be opened (for a FIFO without a reader: ENXIO) or the thread not be started.
     pub fn open(target: Target, capacity_bytes: usize) -> io::Result<Self> {
-        Self::open_with(target, capacity_bytes, None)
+        Self::open_with(target, capacity_bytes, Options::default())
     }
 
-    /// The same with something that is called on the thread whenever [`remind`](Self::remind) says so.
+    /// The same with more for the thread to do.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(target: Target, capacity_bytes: usize, reminder: Option<Reminder>) -> io::Result<Self> {
+    pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
+        let Options { reminder, make } = options;
         let sink = Sink::open(target)?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(capacity_bytes)),
+            state: Mutex::new(State::new(capacity_bytes, make.is_some())),
             work: Condvar::new(),
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
             reminder,
         });
-        writer_thread::start(Arc::clone(&shared), sink)?;
+        writer_thread::start(Arc::clone(&shared), sink, make)?;
         Ok(Self { shared })
     }
 
@@ -258,9 +274,10 @@ impl Shared {
 }
 
 impl State {
-    fn new(capacity: usize) -> Self {
+    fn new(capacity: usize, makes_lines: bool) -> Self {
         Self {
             pending: Batch::default(),
+            makes_lines,
             in_flight: 0,
             capacity,
             accepted: 0,
@@ -293,7 +310,10 @@ impl State {
         if self.unreported > 0 {
             self.push_notice();
         }
-        self.pending.push(severity, line);
+        match self.makes_lines {
+            true => self.pending.push_unmade(severity, line),
+            false => self.pending.push(severity, line),
+        }
         self.accepted += 1;
         true
     }

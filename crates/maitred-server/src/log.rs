@@ -6,20 +6,23 @@ mod fold;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{DirectWriter, LineWriter, Reminder, Severity, Target};
+use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Reminder, Severity, Target};
 use maitred_stats::Span;
 
-use crate::access_log::{self, Format, Lines, Mask, Names};
+use crate::access_log::{self, Format, Line, Lines, Mask, Names};
 use crate::dispatch::Trace;
 use crate::outcome::Outcome;
 use fold::{Fold, Folds};
 
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
 const CAPACITY: usize = 1024 * 1024;
+
+/// The same for what lines of the access log are made of, which takes twice as much.
+const FACTS_CAPACITY: usize = 2 * CAPACITY;
 
 /// How long lines of the access log wait for others: nobody who watches them sees it, and at 50 lines a second it saves nothing any
 /// more.
@@ -90,20 +93,21 @@ pub struct Log {
     errors: LineWriter,
     folds: Arc<Folds>,
     access: Option<Access>,
-    names: OnceLock<Names>,
+    names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
 }
 
 struct Access {
-    lines: Lines,
+    lines: Arc<Lines>,
     writer: AccessWriter,
 }
 
 enum AccessWriter {
+    /// Which makes the lines as well.
     Thread(LineWriter),
-    Direct(DirectWriter),
+    Direct(DirectWriter, Mutex<(Line, Vec<u8>)>),
 }
 
 impl Log {
@@ -113,14 +117,17 @@ impl Log {
     /// A file cannot be opened, or a thread cannot be made.
     pub fn open(level: Level, errors: Target, access: Option<Target>) -> io::Result<Self> {
         let folds = Arc::<Folds>::default();
-        let errors = LineWriter::open_with(errors, CAPACITY, Some(reminder(&folds)))?;
+        let errors = {
+            let reminder = Some(reminder(&folds));
+            LineWriter::open_with(errors, CAPACITY, Options { reminder, ..Options::default() })?
+        };
         let level = AtomicU8::new(level as u8);
         let log = Self {
             level,
             errors,
             folds,
             access: None,
-            names: OnceLock::new(),
+            names: Arc::default(),
             traces: AtomicBool::new(false),
             pauses: AtomicBool::new(false),
         };
@@ -135,7 +142,8 @@ impl Log {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn with_access(self, settings: AccessLogSettings) -> io::Result<Self> {
-        Ok(Self { access: Some(Access::open(settings)?), ..self })
+        let access = Access::open(settings, Arc::clone(&self.names))?;
+        Ok(Self { access: Some(access), ..self })
     }
 
     /// Says what the indexes of outcomes mean; once, before the first of them.
@@ -254,12 +262,14 @@ impl Log {
             return;
         }
         if let Some(Access { lines, writer }) = &self.access {
-            let none = Names::default();
-            lines.with_line(outcome, self.names.get().unwrap_or(&none), |line| {
-                match writer {
-                    AccessWriter::Thread(writer) => writer.write(line),
-                    AccessWriter::Direct(writer) => writer.write(line),
-                };
+            lines.with_facts(outcome, |facts| match writer {
+                AccessWriter::Thread(writer) => _ = writer.write(facts),
+                AccessWriter::Direct(writer, made) => {
+                    let (line, text) = &mut *made.lock().unwrap_or_else(PoisonError::into_inner);
+                    text.clear();
+                    line.make(lines, facts, text);
+                    writer.write(text);
+                }
             });
         }
     }
@@ -280,7 +290,7 @@ impl Log {
         self.errors.reopen();
         match self.access.as_ref().map(|access| &access.writer) {
             Some(AccessWriter::Thread(writer)) => writer.reopen(),
-            Some(AccessWriter::Direct(writer)) => writer.reopen(),
+            Some(AccessWriter::Direct(writer, _)) => writer.reopen(),
             None => {}
         }
     }
@@ -289,7 +299,7 @@ impl Log {
     pub fn dropped(&self) -> (u64, Option<u64>) {
         let access = self.access.as_ref().map(|access| match &access.writer {
             AccessWriter::Thread(writer) => writer.dropped(),
-            AccessWriter::Direct(writer) => writer.dropped(),
+            AccessWriter::Direct(writer, _) => writer.dropped(),
         });
         (self.errors.dropped(), access)
     }
@@ -305,13 +315,22 @@ impl Log {
 }
 
 impl Access {
-    fn open(settings: AccessLogSettings) -> io::Result<Self> {
+    fn open(settings: AccessLogSettings, names: Arc<OnceLock<Names>>) -> io::Result<Self> {
         let AccessLogSettings { target, format, mask, synchronous } = settings;
-        let lines = Lines { format, mask };
+        let lines = Arc::new(Lines::new(format, mask, names));
         if synchronous {
-            return Ok(Self { lines, writer: AccessWriter::Direct(DirectWriter::open(target)?) });
+            let writer = AccessWriter::Direct(DirectWriter::open(target)?, Mutex::default());
+            return Ok(Self { lines, writer });
         }
-        let writer = LineWriter::open(target, CAPACITY)?;
+        let make = {
+            let (lines, mut line) = (Arc::clone(&lines), Line::default());
+            Box::new(move |facts: &[u8], out: &mut Vec<u8>| line.make(&lines, facts, out))
+        };
+        let writer = LineWriter::open_with(
+            target,
+            FACTS_CAPACITY,
+            Options { make: Some(make), ..Options::default() },
+        )?;
         writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);

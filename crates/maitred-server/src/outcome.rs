@@ -7,7 +7,6 @@ use maitred_http::{RequestHead, Status};
 use maitred_stats::{Counter, Times};
 
 use crate::ids::RequestId;
-use crate::shape::Shape;
 
 /// How an exchange ended.
 pub(crate) struct Outcome<'a> {
@@ -27,25 +26,6 @@ pub(crate) struct Outcome<'a> {
     pub(crate) end: End,
 }
 
-impl Outcome<'_> {
-    /// Its route; none of what has been refused, or leads nowhere.
-    pub(crate) fn route(&self) -> Option<RouteName<'_>> {
-        let head = self.head;
-        match self.pool {
-            Some(_) => Some(RouteName::Shape(Shape { method: head.method.as_str(), path: head.path() })),
-            None => self.engine_route.map(RouteName::Engine),
-        }
-    }
-}
-
-/// What a route is called.
-pub(crate) enum RouteName<'a> {
-    /// What stands for the route of a request that a handler has run.
-    Shape(Shape<'a>),
-    /// A static mount or a path of the engine's own.
-    Engine(&'a str),
-}
-
 /// Who ended it, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -58,6 +38,9 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// In the order of their numbers.
+    pub(crate) const ALL: [Self; 3] = [Self::Complete, Self::PeerGone, Self::Cut];
+
     /// As in the access log.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,9 @@ use std::fmt;
 
 use maitred_stats::Span;
 
+use crate::ids::RequestId;
+use crate::outcome::Outcome;
+
 /// Formats with a name.
 const NAMED: &[(&str, &str)] = &[
     (
@@ -36,59 +39,60 @@ const NAMED: &[(&str, &str)] = &[
     ),
 ];
 
-const FIELDS: &[(&str, Field)] = &[
-    ("remote_addr", Field::RemoteAddress),
-    ("remote_user", Field::RemoteUser),
-    ("remote_port", Field::RemotePort),
-    ("time_local", Field::LocalTime),
-    ("request", Field::Request),
-    ("request_method", Field::Method),
-    ("request_uri", Field::Target),
-    ("path", Field::Path),
-    ("args", Field::Query),
-    ("server_protocol", Field::Protocol),
-    ("host", Field::Host),
-    ("status", Field::Status),
-    ("body_bytes_sent", Field::BodyBytes),
-    ("request_id", Field::RequestId),
-    ("route", Field::Route),
-    ("pool", Field::Pool),
-    ("listener", Field::Listener),
-    ("ended", Field::Ended),
-    ("ended_mark", Field::EndedMark),
-    ("start", Field::Start),
-    ("start_iso", Field::StartIso),
-    ("accept", Field::Span(Span::Accept)),
-    ("queue", Field::Span(Span::Queue)),
-    ("gate", Field::Span(Span::Gate)),
-    ("filter", Field::Span(Span::Filter)),
-    ("run", Field::Span(Span::Run)),
-    ("write", Field::Span(Span::Write)),
-    ("total", Field::Total),
-    ("outer", Field::Outer),
+const FIELDS: &[(&str, Known)] = &[
+    ("remote_addr", Known::Field(Field::RemoteAddress)),
+    ("remote_user", Known::Source(Source::User)),
+    ("remote_port", Known::Field(Field::RemotePort)),
+    ("time_local", Known::Field(Field::LocalTime)),
+    ("request", Known::Request),
+    ("request_method", Known::Source(Source::Method)),
+    ("request_uri", Known::Source(Source::Target)),
+    ("path", Known::Source(Source::Path)),
+    ("args", Known::Source(Source::Query)),
+    ("server_protocol", Known::Source(Source::Protocol)),
+    ("host", Known::Source(Source::Host)),
+    ("status", Known::Field(Field::Status)),
+    ("body_bytes_sent", Known::Field(Field::BodyBytes)),
+    ("request_id", Known::Id),
+    ("route", Known::Route),
+    ("pool", Known::Field(Field::Pool)),
+    ("listener", Known::Field(Field::Listener)),
+    ("ended", Known::Field(Field::Ended)),
+    ("ended_mark", Known::Field(Field::EndedMark)),
+    ("start", Known::Field(Field::Start)),
+    ("start_iso", Known::Field(Field::StartIso)),
+    ("accept", Known::Field(Field::Span(Span::Accept))),
+    ("queue", Known::Field(Field::Span(Span::Queue))),
+    ("gate", Known::Field(Field::Span(Span::Gate))),
+    ("filter", Known::Field(Field::Span(Span::Filter))),
+    ("run", Known::Field(Field::Span(Span::Run))),
+    ("write", Known::Field(Field::Span(Span::Write))),
+    ("total", Known::Field(Field::Total)),
+    ("outer", Known::Field(Field::Outer)),
 ];
 
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
 const HEADER: &str = "http_";
 
-/// Something of a request and its answer.
+/// What a name stands for.
+#[derive(Debug)]
+enum Known {
+    Field(Field),
+    Source(Source),
+    /// The request line.
+    Request,
+    Id,
+    Route,
+}
+
+/// Something of a request and its answer that is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     RemoteAddress,
-    RemoteUser,
     RemotePort,
     LocalTime,
-    Request,
-    Method,
-    Target,
-    Path,
-    Query,
-    Protocol,
-    Host,
     Status,
     BodyBytes,
-    RequestId,
-    Route,
     Pool,
     Listener,
     Ended,
@@ -100,12 +104,63 @@ pub(super) enum Field {
     Outer,
 }
 
+/// A text of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Method,
+    Target,
+    Path,
+    Query,
+    Protocol,
+    Host,
+    User,
+    /// The id that the request brought.
+    Id,
+    /// The route of what the engine has answered.
+    EngineRoute,
+    /// A field of the request's head.
+    Header(Box<str>),
+}
+
+impl Source {
+    /// The text of an exchange; empty if it has none.
+    #[inline]
+    pub(super) fn text<'a>(&self, outcome: &'a Outcome<'_>) -> &'a [u8] {
+        let head = outcome.head;
+        match self {
+            Self::Method => head.method.as_str().as_bytes(),
+            Self::Target => head.target(),
+            Self::Path => head.path(),
+            Self::Query => head.query().unwrap_or_default(),
+            Self::Protocol => head.version.as_str().as_bytes(),
+            Self::Host => head.authority(),
+            Self::User => head.user(),
+            Self::Id => match outcome.id {
+                RequestId::Given(id) => id,
+                RequestId::Made(_) => &[],
+            },
+            Self::EngineRoute => outcome.engine_route.unwrap_or_default().as_bytes(),
+            Self::Header(name) => head.fields.first(name).unwrap_or_default(),
+        }
+    }
+}
+
+/// A part of a line. Numbers are places in [`Format::sources`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(Box<[u8]>),
     Field(Field),
-    /// A field of the request's head.
-    Header(Box<str>),
+    /// What a client sent; a hyphen if it is empty.
+    Source(usize),
+    /// The same, or nothing.
+    Whole(usize),
+    /// The id of the request, or what is made for one without.
+    Id(usize),
+    Route {
+        method: usize,
+        path: usize,
+        engine: usize,
+    },
 }
 
 /// How what a client sent is written.
@@ -120,8 +175,10 @@ pub(super) enum Escape {
 pub struct Format {
     text: String,
     pub(super) pieces: Vec<Piece>,
+    /// The texts that the pieces are made of.
+    pub(super) sources: Vec<Source>,
     pub(super) escape: Escape,
-    pub(super) has_local_time: bool,
+    pub(super) has_outer: bool,
 }
 
 /// Why a text is no format.
@@ -178,7 +235,8 @@ impl Format {
     }
 
     fn empty() -> Self {
-        Self { text: String::new(), pieces: Vec::new(), escape: Escape::Text, has_local_time: false }
+        let (pieces, sources) = (Vec::new(), Vec::new());
+        Self { text: String::new(), pieces, sources, escape: Escape::Text, has_outer: false }
     }
 
     fn compile(text: &str) -> Result<Self, BadFormat> {
@@ -218,13 +276,45 @@ impl Format {
     fn push_field(&mut self, name: &str) -> Result<(), BadFormat> {
         let known = FIELDS.iter().find(|(known, _)| *known == name);
         let piece = match (known, name.strip_prefix(HEADER)) {
-            (Some((_, field)), _) => Piece::Field(*field),
-            (None, Some(header)) if !header.is_empty() => Piece::Header(header.replace('_', "-").into()),
+            (Some((_, Known::Field(field))), _) => Piece::Field(*field),
+            (Some((_, Known::Source(source))), _) => Piece::Source(self.source(source)),
+            (Some((_, Known::Id)), _) => Piece::Id(self.source(&Source::Id)),
+            (Some((_, Known::Route)), _) => {
+                let [method, path, engine] =
+                    [Source::Method, Source::Path, Source::EngineRoute].map(|source| self.source(&source));
+                Piece::Route { method, path, engine }
+            }
+            (Some((_, Known::Request)), _) => {
+                self.push_request();
+                return Ok(());
+            }
+            (None, Some(header)) if !header.is_empty() => {
+                Piece::Source(self.source(&Source::Header(header.replace('_', "-").into())))
+            }
             _ => return Err(BadFormat::UnknownField(name.to_owned())),
         };
-        self.has_local_time |= piece == Piece::Field(Field::LocalTime);
+        self.has_outer |= piece == Piece::Field(Field::Outer);
         self.pieces.push(piece);
         Ok(())
+    }
+
+    fn push_request(&mut self) {
+        let [method, target, protocol] =
+            [Source::Method, Source::Target, Source::Protocol].map(|source| self.source(&source));
+        self.pieces.push(Piece::Source(method));
+        self.push_text(" ");
+        self.pieces.push(Piece::Whole(target));
+        self.push_text(" ");
+        self.pieces.push(Piece::Source(protocol));
+    }
+
+    /// The place of a text.
+    fn source(&mut self, source: &Source) -> usize {
+        let known = self.sources.iter().position(|known| known == source);
+        known.unwrap_or_else(|| {
+            self.sources.push(source.clone());
+            self.sources.len() - 1
+        })
     }
 }
 
@@ -258,8 +348,9 @@ mod tests {
         let text = |text: &str| Piece::Text(text.as_bytes().into());
         assert_eq!(
             format.pieces,
-            [text("a"), Piece::Field(Field::Status), text("b$c "), Piece::Header("x-y".into()), text("-")]
+            [text("a"), Piece::Field(Field::Status), text("b$c "), Piece::Source(0), text("-")]
         );
+        assert_eq!(format.sources, [Source::Header("x-y".into())]);
     }
 
     #[test]

@@ -1,31 +1,31 @@
 //! The access log's line, as a [`Format`] says.
 //!
 //! What a client sent is made printable, so that a line is always one line and a terminal is not
-//! told what to do.
+//! told what to do. The thread that has answered keeps the facts, the log's own thread makes lines of them: it has many to
+//! make, one like the other.
 
 mod escape;
+mod facts;
 mod format;
+mod line;
 mod mask;
 mod number;
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maitred_io::clock;
 use maitred_io::line_writer::Notice;
-use maitred_stats::Spans;
 
-use crate::outcome::{End, Outcome, RouteName};
-use crate::outer::outer_queue;
-use escape::{push_json, push_printable};
+use crate::outcome::Outcome;
+use format::Escape;
 pub use format::{BadFormat, Format};
-use format::{Escape, Field, Piece};
+pub(crate) use line::Line;
 pub use mask::Mask;
-use number::{push_address, push_decimal, push_fraction, push_seconds};
 
 /// What the indexes of an outcome mean, for the log.
 #[derive(Default)]
@@ -36,32 +36,25 @@ pub(crate) struct Names {
 
 /// How the lines of a log are made.
 pub(crate) struct Lines {
-    pub(crate) format: Format,
-    pub(crate) mask: Option<Mask>,
-}
-
-#[derive(Default)]
-struct Line {
-    bytes: Vec<u8>,
-    second: u64,
-    time: String,
-    /// The second of the last start in UTC, and its text.
-    start: (u64, String),
+    format: Format,
+    mask: Option<Mask>,
+    names: Arc<OnceLock<Names>>,
 }
 
 thread_local! {
-    static LINE: RefCell<Line> = RefCell::new(Line::default());
+    static FACTS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Lines {
-    /// Calls `write` with the line of `outcome`.
-    pub(crate) fn with_line(&self, outcome: &Outcome<'_>, names: &Names, write: impl FnOnce(&[u8])) {
-        LINE.with_borrow_mut(|line| {
-            if self.format.has_local_time {
-                line.set_time(clock::unix_seconds());
-            }
-            line.compose(self, outcome, names);
-            write(&line.bytes);
+    pub(crate) fn new(format: Format, mask: Option<Mask>, names: Arc<OnceLock<Names>>) -> Self {
+        Self { format, mask, names }
+    }
+
+    /// Calls `write` with what the line of `outcome` is [made](Line::make) of.
+    pub(crate) fn with_facts(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
+        FACTS.with_borrow_mut(|facts| {
+            facts::write(facts, outcome, &self.format.sources, self.format.has_outer);
+            write(facts);
         });
     }
 
@@ -75,135 +68,6 @@ impl Lines {
                 format!("{{\"notice\":\"this log could not be rotated\",\"errno\":{error}}}")
             }
         })
-    }
-}
-
-impl Line {
-    /// Local time, formatted once a second.
-    fn set_time(&mut self, second: u64) {
-        if self.second == second && !self.time.is_empty() {
-            return;
-        }
-        self.second = second;
-        self.time = strftime("%d/%b/%Y:%H:%M:%S %z", second);
-    }
-
-    fn compose(&mut self, lines: &Lines, outcome: &Outcome<'_>, names: &Names) {
-        let spans = outcome.times.spans();
-        self.bytes.clear();
-        for piece in &lines.format.pieces {
-            match piece {
-                Piece::Text(text) => self.bytes.extend_from_slice(text),
-                Piece::Header(name) => {
-                    let value = outcome.head.fields.first(name);
-                    push_text(&mut self.bytes, value, lines.format.escape);
-                }
-                Piece::Field(field) => self.push(*field, lines, outcome, &spans, names),
-            }
-        }
-        self.bytes.push(b'\n');
-    }
-
-    fn push(&mut self, field: Field, lines: &Lines, outcome: &Outcome<'_>, spans: &Spans, names: &Names) {
-        let (out, head, escape) = (&mut self.bytes, outcome.head, lines.format.escape);
-        match field {
-            Field::RemoteAddress => {
-                let address = outcome.peer.ip();
-                push_address(out, lines.mask.map_or(address, |mask| mask.apply(address)));
-            }
-            Field::RemoteUser => push_text(out, Some(head.user()), escape),
-            Field::RemotePort => push_decimal(out, outcome.peer.port().into()),
-            Field::LocalTime => out.extend_from_slice(self.time.as_bytes()),
-            Field::Request => {
-                push_text(out, Some(head.method.as_str().as_bytes()), escape);
-                out.push(b' ');
-                push_value(out, head.target(), escape);
-                out.push(b' ');
-                out.extend_from_slice(head.version.as_str().as_bytes());
-            }
-            Field::Method => push_text(out, Some(head.method.as_str().as_bytes()), escape),
-            Field::Target => push_text(out, Some(head.target()), escape),
-            Field::Path => push_text(out, Some(head.path()), escape),
-            Field::Query => push_text(out, head.query(), escape),
-            Field::Protocol => out.extend_from_slice(head.version.as_str().as_bytes()),
-            Field::Host => push_text(out, Some(head.authority()), escape),
-            Field::Status => push_decimal(out, outcome.status.code().into()),
-            Field::BodyBytes => push_decimal(out, outcome.body_bytes),
-            // Writing to memory does not fail.
-            Field::RequestId => _ = write!(out, "{}", outcome.id),
-            Field::Route => push_route(out, outcome, escape),
-            Field::Pool => {
-                let pool = outcome.pool.and_then(|pool| name(&names.pools, pool.into()));
-                push_text(out, pool, escape);
-            }
-            Field::Listener => {
-                let index = usize::try_from(outcome.listener).unwrap_or(usize::MAX);
-                push_text(out, name(&names.listeners, index), escape);
-            }
-            Field::Ended => out.extend_from_slice(outcome.end.name().as_bytes()),
-            Field::EndedMark if outcome.end == End::Complete => {}
-            Field::EndedMark => {
-                out.push(b' ');
-                out.extend_from_slice(outcome.end.name().as_bytes());
-            }
-            Field::Start => push_seconds(out, wall_micros(outcome.times.arrived)),
-            Field::StartIso => {
-                let micros = wall_micros(outcome.times.arrived);
-                let (second, text) = &mut self.start;
-                if *second != micros / 1_000_000 || text.is_empty() {
-                    *second = micros / 1_000_000;
-                    *text = format!("{:.0}", timestamp(micros - micros % 1_000_000))
-                        .trim_end_matches('Z')
-                        .to_owned();
-                }
-                out.extend_from_slice(text.as_bytes());
-                push_fraction(out, micros);
-                out.push(b'Z');
-            }
-            Field::Span(span) => push_seconds(out, spans.get(span) / 1_000),
-            Field::Total => push_seconds(out, spans.total() / 1_000),
-            Field::Outer => {
-                let outer = outer_queue(&head.fields, outcome.times.arrived);
-                push_seconds(out, outer.unwrap_or(0) / 1_000);
-            }
-        }
-    }
-}
-
-fn name(names: &[String], index: usize) -> Option<&[u8]> {
-    names.get(index).map(String::as_bytes)
-}
-
-/// What is not there, or is empty, is a hyphen, or in JSON an empty text.
-fn push_text(out: &mut Vec<u8>, value: Option<&[u8]>, escape: Escape) {
-    match value.filter(|value| !value.is_empty()) {
-        Some(value) => push_value(out, value, escape),
-        None if escape == Escape::Json => {}
-        None => out.push(b'-'),
-    }
-}
-
-fn push_value(out: &mut Vec<u8>, value: &[u8], escape: Escape) {
-    match escape {
-        Escape::Text => push_printable(out, value),
-        Escape::Json => push_json(out, value),
-    }
-}
-
-fn push_route(out: &mut Vec<u8>, outcome: &Outcome<'_>, escape: Escape) {
-    match outcome.route() {
-        None => push_text(out, None, escape),
-        Some(RouteName::Engine(route)) => push_text(out, Some(route.as_bytes()), escape),
-        // Printable and escaped for text already.
-        Some(RouteName::Shape(route)) => {
-            let begin = out.len();
-            // Writing to memory does not fail.
-            let _ = write!(out, "{route}");
-            if escape == Escape::Json && out[begin..].iter().any(|byte| matches!(byte, b'"' | b'\\')) {
-                let text = out.split_off(begin);
-                push_json(out, &text);
-            }
-        }
     }
 }
 
@@ -250,6 +114,7 @@ mod tests {
 
     use super::*;
     use crate::ids::RequestId;
+    use crate::outcome::End;
 
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
         let mut head = RequestHead::default();
@@ -266,12 +131,13 @@ mod tests {
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
         };
-        let mut out = String::new();
-        let lines = Lines { format: Format::parse(format).unwrap(), mask };
-        lines.with_line(&outcome, &Names::default(), |line| {
-            out = std::str::from_utf8(line).unwrap().to_owned();
-        });
-        out
+        written(Lines::new(Format::parse(format).unwrap(), mask, Arc::default()), &outcome)
+    }
+
+    fn written(lines: Lines, outcome: &Outcome<'_>) -> String {
+        let mut out = Vec::new();
+        lines.with_facts(outcome, |facts| Line::default().make(&lines, facts, &mut out));
+        String::from_utf8(out).unwrap()
     }
 
     #[test]
@@ -320,10 +186,8 @@ mod tests {
             ("$route", (None, Some("/static/*")), "/static/*\n"),
             ("$route", (None, None), "-\n"),
         ] {
-            let lines = Lines { format: Format::parse(format).unwrap(), mask: None };
-            lines.with_line(&outcome(by), &Names::default(), |found| {
-                assert_eq!(std::str::from_utf8(found).unwrap(), line);
-            });
+            let lines = Lines::new(Format::parse(format).unwrap(), None, Arc::default());
+            assert_eq!(written(lines, &outcome(by)), line);
         }
     }
 

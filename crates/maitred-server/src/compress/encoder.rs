@@ -1,7 +1,8 @@
 //! The compressors, behind one face: blocks go in, and what comes out can be decoded at once.
 //!
 //! Promises: what [`Encoder::block`] has appended so far decodes to all that went in; nothing is held back. A thread
-//! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory.
+//! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory. A body that is there as
+//! a whole is made gzip [at once](super::at_once), in half the time.
 
 use std::cell::RefCell;
 
@@ -11,6 +12,8 @@ use flate2::{Compress, Compression as GzipLevel, FlushCompress, Status};
 use maitred_http::coding::Coding;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
+
+use super::at_once;
 
 /// The window of deflate is 32 KiB at most (RFC 1951 §2).
 const GZIP_WINDOW_BITS: u8 = 15;
@@ -67,6 +70,17 @@ pub(crate) fn memory(coding: Coding, level: u8) -> u64 {
         (Coding::Brotli, 5) => 2048 * KIB,
         (Coding::Brotli, _) => 3072 * KIB,
     }
+}
+
+/// Compresses a body that is there as a whole, and appends that to `out`. `coding` compresses.
+///
+/// # Errors
+/// There is no memory for it.
+pub(crate) fn whole(coding: Coding, level: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+    if coding == Coding::Gzip && body.len() <= at_once::MAX_BODY {
+        return at_once::gzip(level, body, out);
+    }
+    Encoder::new(coding, level, Some(body.len() as u64))?.last(body, out)
 }
 
 impl Encoder {

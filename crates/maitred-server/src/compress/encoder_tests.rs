@@ -87,9 +87,30 @@ fn decoded_so_far(coding: Coding, bytes: &[u8]) -> Vec<u8> {
 
 fn whole(coding: Coding, level: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let encoder = Encoder::new(coding, level, Some(body.len() as u64)).expect("memory");
-    encoder.last(body, &mut out).expect("compressed");
+    super::whole(coding, level, body, &mut out).expect("compressed");
     out
+}
+
+#[test]
+fn a_body_is_compressed_whatever_its_length() {
+    for length in [0, 1, at_once::MAX_BODY, at_once::MAX_BODY + 1] {
+        // Letters by chance, so that the room for what is made is needed.
+        let mut state = 1_u64;
+        let body = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
+        let body = &body.take(length).collect::<Vec<u8>>();
+        for level in [1, 6] {
+            let mut out = b"before".to_vec();
+            super::whole(Coding::Gzip, level, body, &mut out).expect("compressed");
+            assert_eq!(
+                decoded(Coding::Gzip, out.strip_prefix(b"before").expect("appended")),
+                *body,
+                "{length}"
+            );
+        }
+    }
 }
 
 fn codings() -> impl Strategy<Value = (Coding, u8)> {

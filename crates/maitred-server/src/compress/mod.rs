@@ -6,6 +6,7 @@
 //!
 //! Leaves out: when a response begins and ends (`responder/reshaped.rs`), files (`static_files/compressed.rs`).
 
+mod at_once;
 mod encoder;
 mod head;
 mod metrics;
@@ -18,7 +19,7 @@ use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_stats::Counter;
 
-pub(crate) use encoder::Encoder;
+pub(crate) use encoder::{Encoder, whole};
 use head::Finding;
 pub(crate) use head::decimal;
 pub use settings::{CODINGS, CodingLevel, CompressionSettings, TYPES, TypePattern};
@@ -105,9 +106,9 @@ impl Compression {
         self.settings.min_length.max(1)
     }
 
-    /// A compressor for a body of this length that is there as a whole.
-    pub(crate) fn for_whole(&self, coding: Coding, length: u64) -> Option<Encoder> {
-        Encoder::new(coding, self.settings.level(coding)?, Some(length)).ok()
+    /// How hard it tries with this coding, if it has it at all.
+    pub(crate) fn level(&self, coding: Coding) -> Option<u8> {
+        self.settings.level(coding)
     }
 
     /// A compressor for a body that comes in parts, if there is memory for one more.

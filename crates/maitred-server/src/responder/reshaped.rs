@@ -263,12 +263,9 @@ impl Responder {
     ) -> Option<(ResponseHead, Vec<u8>)> {
         let compression = self.compression()?;
         let body = last_bytes(last).filter(|body| body.len() as u64 >= compression.min_length())?;
-        let encoder = compression.for_whole(coding, body.len() as u64)?;
-        let (mut encoder, mut made) = (Some(encoder), Vec::with_capacity(body.len() / 3));
-        let mut done = Ok(());
-        self.compress(body.len(), &mut || {
-            done = encoder.take().map_or(Ok(()), |encoder| encoder.last(body, &mut made));
-        });
+        let level = compression.level(coding)?;
+        let (mut made, mut done) = (Vec::with_capacity(body.len() / 3), Ok(()));
+        self.compress(body.len(), &mut || done = compress::whole(coding, level, body, &mut made));
         if done.is_err() || made.len() >= body.len() {
             return None;
         }

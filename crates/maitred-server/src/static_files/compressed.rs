@@ -7,7 +7,7 @@ use maitred_http::coding::Coding;
 
 use super::StaticSettings;
 use super::resource::{Resource, Variant};
-use crate::compress::{CompressionSettings, Encoder, is_excepted};
+use crate::compress::{self, CompressionSettings, is_excepted};
 
 /// The longest file that is compressed here, in bytes: a thread that also polls is busy with it for about 20 ms, once. For longer
 /// ones there are siblings.
@@ -38,8 +38,7 @@ pub(super) fn make(
 ) -> Option<(Coding, Variant)> {
     let content = resource.content()?;
     let mut made = Vec::with_capacity(content.len() / 3);
-    let encoder = Encoder::new(coding, settings.level(coding)?, Some(content.len() as u64)).ok()?;
-    encoder.last(&content, &mut made).ok()?;
+    compress::whole(coding, settings.level(coding)?, &content, &mut made).ok()?;
     made.shrink_to_fit();
     (made.len() < content.len()).then(|| (coding, resource.original().compressed(coding, made)))
 }
