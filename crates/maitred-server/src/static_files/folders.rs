@@ -87,7 +87,8 @@ impl Folder {
         };
         // One that has just been changed may change again without another stamp, and one that changes often need not be
         // read each time.
-        let Some(stamp) = root.folder_stamp(folder).ok().filter(|stamp| !stamp.is_young(now.unix_seconds)) else {
+        let Some(stamp) = root.folder_stamp(folder).ok().filter(|stamp| !stamp.is_young(now.unix_seconds))
+        else {
             return nothing;
         };
         match has_compressed(root, folder) {
@@ -197,7 +198,8 @@ mod tests {
         place.pass(60);
         assert!(!place.may_have_siblings("/a.html"));
         assert!(place.may_have_siblings("/none/a.html"));
-        (0..MAX_NAMES).for_each(|number| fs::write(place.folder.path().join(number.to_string()), "").unwrap());
+        (0..MAX_NAMES)
+            .for_each(|number| fs::write(place.folder.path().join(number.to_string()), "").unwrap());
         place.write("longer.html");
         place.pass(1);
         assert!(place.may_have_siblings("/a.html"), "too many names");
