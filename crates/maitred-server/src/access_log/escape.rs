@@ -5,12 +5,17 @@ use std::io::Write as _;
 /// Bytes looked at together: as many as fit into a register of every processor of today.
 const TOGETHER: usize = 16;
 
-/// How many of the first bytes are printable ASCII that needs no care, to a multiple of [`TOGETHER`].
+fn needs_care(byte: u8) -> bool {
+    !(0x20..=0x7e).contains(&byte) | (byte == b'"') | (byte == b'\\')
+}
+
+/// How many of the first bytes are printable ASCII that needs no care: all of them, or a multiple of [`TOGETHER`].
 fn plain(bytes: &[u8]) -> usize {
-    let needs_care = |byte: &u8| !(0x20..=0x7e).contains(byte) | (*byte == b'"') | (*byte == b'\\');
     // Without a branch for each byte, so that it is compiled to a few instructions for all of them.
-    let is_plain = |chunk: &&[u8; TOGETHER]| !chunk.iter().fold(false, |any, byte| any | needs_care(byte));
-    bytes.as_chunks().0.iter().take_while(is_plain).count() * TOGETHER
+    let is_plain = |bytes: &[u8]| !bytes.iter().fold(false, |any, byte| any | needs_care(*byte));
+    let (chunks, rest) = bytes.as_chunks::<TOGETHER>();
+    let count = chunks.iter().take_while(|chunk| is_plain(&chunk[..])).count();
+    if count == chunks.len() && is_plain(rest) { bytes.len() } else { count * TOGETHER }
 }
 
 /// A quotation mark and a backslash get a backslash, everything outside printable ASCII is `\xNN`.

@@ -129,9 +129,11 @@ impl Facts {
 /// Replaces what is in `out` by what `outcome` and these sources have.
 pub(super) fn write(out: &mut Vec<u8>, outcome: &Outcome<'_>, sources: &[Source], outer: bool) {
     out.clear();
-    for word in Facts::of(outcome, outer).pack() {
-        out.extend_from_slice(&word.to_ne_bytes());
+    let mut fixed = [0; WORDS * 8];
+    for (bytes, word) in fixed.as_chunks_mut().0.iter_mut().zip(Facts::of(outcome, outer).pack()) {
+        *bytes = word.to_ne_bytes();
     }
+    out.extend_from_slice(&fixed);
     for source in sources {
         let text = source.text(outcome);
         // Heads are far below 4 GiB.
