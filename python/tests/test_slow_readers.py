@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -81,6 +82,9 @@ async def app(scope, receive, send):
         await send({"type": "http.response.body", "body": " ".join(seen).encode()})
     elif scope["path"] == "/list":
         await send({"type": "http.response.body", "body": b"".join(blocks())})
+    elif scope["path"] == "/fresh":
+        await send({"type": "http.response.body", "body": b"x" * (8 << 20)})
+        seen.append("made")
     else:
         for block in blocks():
             await send({"type": "http.response.body", "body": block, "more_body": True})
@@ -148,6 +152,23 @@ def test_a_complete_body_of_an_asgi_application_waits_in_a_file(serve_asgi: Serv
         until("it is in a file", lambda: open_in(server, spool) > 0)
         assert response.read() == expected()
     until("the files are closed", lambda: open_in(server, spool) == 0)
+
+
+def test_bodies_that_an_event_loop_makes_faster_than_the_disk_takes_them_stay_within_bounds(serve_asgi: Serve) -> None:
+    server = serve_asgi("--response-budget", "8m", source=ASGI)
+    server.fetch("/seen")
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
+    before = server.memory("VmHWM")
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(60):
+            peer = open_ones.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
+            peer.sendall(b"GET /fresh HTTP/1.1\r\nHost: a\r\n\r\n")
+        until("all are made", lambda: server.fetch("/seen").body.count(b"made") == 60)
+        # The budget and half of it, one that is being made, one that is being written, and some room.
+        assert server.memory("VmHWM") - before < 48 * MIB
+        response = http.client.HTTPResponse(peer)
+        response.begin()
+        assert response.read() == b"x" * (8 * MIB)
 
 
 def test_a_stream_of_an_asgi_application_awaits_its_reader(serve_asgi: Serve, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ pub trait Respond: Send {
     /// The peer is gone.
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError>;
 
-    /// Whether a thread that may wait shall call [`relieve`](Self::relieve) when it has sent a part of this length. A few
-    /// loads.
+    /// Whether a thread that may wait shall call [`relieve`](Self::relieve) when it has sent a part of this length; the thread
+    /// of an event loop as well, of which this is asked much later. A few loads.
     fn is_tight(&self, length: u64) -> bool {
         let _ = length;
         false

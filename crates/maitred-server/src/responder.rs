@@ -411,7 +411,12 @@ impl Respond for Responder {
     }
 
     fn is_tight(&self, length: u64) -> bool {
-        self.direct || length > MIN_COUNTED && self.group.site.spilling.is_over()
+        let spilling = &self.group.site.spilling;
+        if self.group.is_looped() {
+            // What an event loop waits for, all its requests wait for: only where it makes bodies faster than the spooler writes.
+            return !self.direct && length > MIN_COUNTED && spilling.is_far_over();
+        }
+        self.direct || length > MIN_COUNTED && spilling.is_over()
     }
 
     fn set_label(&mut self, label: &str) {

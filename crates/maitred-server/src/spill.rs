@@ -6,8 +6,9 @@
 //!   writer   [ head | range of the file .... ]      exchanged where it stands; what has left meanwhile is passed over
 //! ```
 //! Who writes: the application thread that would have to wait for its reader, for as long as the disk takes. What nobody waits
-//! for (a complete body whose handler is an event loop's, or gone) is the spooler's. A stream of an event loop is not written at all:
-//! its `send` awaits the reader, which costs no thread, and what is not read is not made.
+//! for (a complete body whose handler is an event loop's, or gone) is the spooler's; when a loop makes bodies faster than that, it
+//! writes what it has made itself before it makes more. A stream of an event loop is not written at all: its `send` awaits the
+//! reader, which costs no thread, and what is not read is not made.
 //!
 //! Promises: the order of what a connection sends never changes; nothing is written, opened or closed under a slot's lock. The
 //! space of a file is given back with the last byte in it that has left, or that nobody takes any more: each file is a part of a
@@ -91,6 +92,12 @@ impl Spilling {
     /// Whether writers refer to more bytes of bodies, each object counted once, than they may.
     pub(crate) fn is_over(&self) -> bool {
         self.referenced.total.load(Ordering::Relaxed) > self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Whether they refer to half as much again: the spooler does not keep up.
+    pub(crate) fn is_far_over(&self) -> bool {
+        let budget = self.budget.load(Ordering::Relaxed);
+        self.referenced.total.load(Ordering::Relaxed) > budget.saturating_add(budget / 2)
     }
 
     /// Counts content that has to wait, until the result is dropped. None for what takes no memory by waiting, or little.

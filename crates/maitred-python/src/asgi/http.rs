@@ -156,6 +156,15 @@ impl Http {
             Phase::Waiting { exchange, declared: Some(declared) } if more => {
                 start(&mut state, exchange, declared, body)
             }
+            Phase::Waiting { exchange, declared: Some(declared) }
+                if !self.is_head && exchange.is_tight(body.len()) =>
+            {
+                // The interpreter is released meanwhile, and then the lock must not be held.
+                drop(state);
+                let sent = whole_to_disk(py, exchange, declared, body);
+                state = self.state();
+                sent
+            }
             Phase::Waiting { exchange, declared: Some(declared) } => {
                 whole(exchange, declared, body, self.is_head).map(|()| Flow::Ready)
             }
@@ -383,6 +392,35 @@ fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) 
     let started = exchange.start(&head, length);
     Declared::recycle(head);
     started?.finish_with(body)
+}
+
+/// The same when all responses together hold far more than they may, since bodies are made faster than the spooler writes
+/// them: this thread writes it to a file, before it makes another one.
+fn whole_to_disk(
+    py: Python<'_>,
+    exchange: Exchange,
+    declared: Declared,
+    body: Last<'_>,
+) -> Result<Flow, SendError> {
+    let started = exchange.start(&declared.head, declared.length.or(Some(body.len())));
+    Declared::recycle(declared.head);
+    let mut stream = started?;
+    match stream.send(body.keep()) {
+        Ok(_) => {
+            let relieved = py.detach(|| stream.relieve());
+            stream.finish();
+            relieved.map(|()| Flow::Ready)
+        }
+        Err(SendError::Closed) => {
+            stream.abort("the peer closed the connection");
+            Err(SendError::Closed)
+        }
+        // What was declared has been sent, so the response is whole.
+        Err(error) => {
+            stream.finish();
+            Err(error)
+        }
+    }
 }
 
 fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {

@@ -236,6 +236,11 @@ impl Group {
         self.groups.count_closed(self.number);
     }
 
+    /// Whether its handlers run on the thread of an event loop.
+    pub(crate) fn is_looped(&self) -> bool {
+        self.scheduler.is_looped()
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.groups.is_draining()
     }
