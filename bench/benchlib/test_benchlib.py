@@ -140,7 +140,7 @@ class AccessLogs(unittest.TestCase):
                 file.write_bytes(b"started\n" + b'"GET / HTTP/1.1" 200\n' * 3)
                 log = insight.Log(file, asked, under_way)
                 with contextlib.nullcontext() if right else self.assertRaises(load.WrongAnswer):
-                    log.check("test")
+                    self.assertEqual(log.check("test"), len(b'"GET / HTTP/1.1" 200\n'))
                 self.assertFalse(file.exists())
             insight.Log(file).check("one that writes none")
             with self.assertRaises(load.WrongAnswer):

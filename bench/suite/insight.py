@@ -64,15 +64,16 @@ class Peer:
     log: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
-    """CPU-seconds per 100,000 requests, pair by pair."""
+    """CPU-seconds per 100,000 requests, pair by pair; and the mean length of a line in the log."""
 
     case: Case
     server: str
     ours: bool
     on: list[float] = field(default_factory=list)
     off: list[float] = field(default_factory=list)
+    line: float = 0.0
 
     def ratio(self) -> figures.Spread:
         return figures.ratios(self.on, self.off)
@@ -91,17 +92,19 @@ class Log:
     #: What was under way when a load ended is in the log or not.
     under_way: int = 0
 
-    def check(self, name: str) -> None:
-        """Raise unless there is a line for each request; then the file has done its duty."""
+    def check(self, name: str) -> float:
+        """The mean length of the lines. Raise unless there is one for each request; then the file has done its duty."""
+        count = length = 0
         if self.file.exists():
             with self.file.open("rb") as lines:
-                count = sum(MARK in line for line in lines)
+                for line in lines:
+                    if MARK in line:
+                        count, length = count + 1, length + len(line)
             self.file.unlink()
-        else:
-            count = 0
         if not self.asked <= count <= self.asked + self.under_way:
             raise load.WrongAnswer(f"{name}: {count} lines in the access log, for {self.asked} requests and at most "
                                    f"{self.under_way} that were under way")
+        return length / max(1, count)
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
@@ -122,12 +125,13 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"{CONNECTIONS} keep-alive connections of wrk, the server on one core. maitred is one process: `maitred ctl` sets "
         f"{', '.join(f'`{name}`' for name, _, _ in SETTINGS)} on for one window, off for the next, and the other way "
         "round in every second pair; the access log is the default line, written to a file by its own thread. "
+        "CPU-seconds (user and system, all threads) per 100,000 requests; in µs the difference for one request. "
+        f"{rounds.INTERVAL_NOTE}", "",
         "Peers have no spans and no statistics like these, only an access log: each is two processes, one with it and one "
-        f"without, loaded in the same order, and new ones after {PAIRS_OF_PROCESSES} pairs. nginx "
-        "writes its combined line with `$request_time`, through a buffer (`buffer=64k flush=1s`) or, its default, with a "
-        "write for each line; the Python servers write their own line to standard output, which is a file. All logs "
-        "were counted: a line for each request. CPU-seconds (user and system, all threads) per "
-        f"100,000 requests; the last column is the difference for one request. {rounds.INTERVAL_NOTE}{versions}")
+        f"without, loaded in the same order, and new ones after {PAIRS_OF_PROCESSES} pairs. nginx writes its combined line "
+        "with `$request_time`, through a buffer (`buffer=64k flush=1s`) or, its default, with a write for each line; the "
+        "Python servers write their own line to standard output, which is a file. A line of peregrine or weft has neither "
+        f"date nor address. All logs were counted: a line for each request.{versions}")
     rows = []
     for each in candidates:
         if each.on not in chosen:
@@ -173,7 +177,9 @@ def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
 
         _warm_up(options, ours.case, server, log, folder)
         _pairs(row, range(options.rounds(PAIRS)), window)
-    log.check(server.name)
+        # The native server is ended by the signal itself: the lines of the last 20 ms would never be written.
+        rounds.rest(server)
+    row.line = log.check(server.name)
     return row
 
 
@@ -192,8 +198,7 @@ def _measure_peer(options: rounds.Options, peer: Peer, folder: Path) -> Row:
                 _warm_up(options, peer.case, server, logs[server.name] if server is up[0] else None, folder)
             _pairs(row, range(first, min(pairs, first + PAIRS_OF_PROCESSES)), window)
         # Only now, as a server writes what is still in its buffer when it ends. The one without a log has no lines.
-        for name, log in logs.items():
-            log.check(name)
+        row.line, _ = (log.check(name) for name, log in logs.items())
     return row
 
 
@@ -240,12 +245,14 @@ def _write(report: Report, rows: Sequence[Row]) -> None:
         micros = row.micros()
         table.append([row.case.name, row.server, str(len(row.on)),
                       *(f"{each.median:.3f} [{each.lower:.3f}, {each.upper:.3f}]" for each in spreads),
-                      rounds.ratio_text(row.ratio()), f"{micros.median:.2f} ({micros.low:.2f}–{micros.high:.2f})"])
+                      rounds.ratio_text(row.ratio()), f"{micros.median:.2f} ({micros.low:.2f}–{micros.high:.2f})",
+                      f"{row.line:.0f}"])
         if row.ours:
             gates += _gates(row, [each for each in rows if each.case is row.case and not each.ours])
         bars.append((f"{row.case.name}: {row.server}", [chart.Bar(word, each.median, each.lower, each.upper)
                                                         for word, each in zip(("on", "off"), spreads, strict=True)]))
-    report.table(["what", "server", "pairs", "CPU-s per 100,000, on", "off", "on / off", "µs, on − off"], table)
+    report.table(["what", "server", "pairs", "CPU-s per 100,000, on", "off", "on / off", "µs, on − off",
+                  "bytes of a line"], table)
     if gates:
         report.text("## Gates", "", *gates)
     report.chart(chart.bars(TITLE, "CPU-seconds per 100,000 requests", bars))
