@@ -85,8 +85,9 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text(
         "The client reads `CLOCK_MONOTONIC` before it sends the first byte of a request and after it has received the last "
         "one of the answer. The server's time is the `total` of the same request, by its `X-Request-ID`, in an access log "
-        "in the format `json`. The difference has what only the client sees: its own system calls. It never sleeps, so that "
-        "it need not be woken, but for slow readers. Nothing is subtracted.", "",
+        "in the format `json`. The difference has what only the client sees: its own system calls. One thread of its own "
+        "core asks over all connections; it never sleeps, so that it need not be woken, but for slow readers. Nothing is "
+        "subtracted.", "",
         f"{PIECES} pieces of {PIECE:,} bytes make a body in drips, {PIECE_EVERY_S * 1e3:g} ms apart; a slow reader takes at "
         f"most 128 KiB every {TAKEN_EVERY_S * 1e3:g} ms, with a receive buffer of 128 KiB and segments of {SEGMENT:,} "
         "bytes. The server's time ends when the kernel has taken the last byte: what the kernel still holds then, a "
@@ -129,8 +130,9 @@ def _name(kind: Kind, connections: int) -> str:
 def _stop(server: servers.Server, kind: Kind, connections: int, each: int) -> dict[str, float]:
     """So many requests over each connection, by the stopwatch; the client's times in ms, by their ids."""
     drips = [str(PIECES), str(PIECE), str(int(PIECE_EVERY_S * 1e6))] if kind.drips else []
-    done = subprocess.run([str(workbench.STOPWATCH), str(server.port), kind.path, _name(kind, connections), str(connections),
-                           str(each), *drips], capture_output=True, text=True, timeout=120, check=False)
+    command = [*machine.pinned(machine.cores()[1]), str(workbench.STOPWATCH), str(server.port), kind.path,
+               _name(kind, connections), str(connections), str(each), *drips]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise load.WrongAnswer(f"{server.name}: {done.stderr.strip()}")
     lines = (line.split() for line in done.stdout.splitlines())

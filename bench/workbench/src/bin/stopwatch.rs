@@ -1,6 +1,7 @@
 //! Asks for the same again and again over some connections, and tells how long each answer took: from before the first
-//! byte of the request is sent until the last one of the answer is here. It never sleeps, so that its own wake-ups are in no
-//! figure: its core must be its own.
+//! byte of the request is sent until the last one of the answer is here. One thread goes round all connections and never
+//! sleeps, so that neither its own wake-ups nor another of its threads are in any figure: its core must be its own. Whoever
+//! takes that from it, for a slice of the scheduler, is in the figures of all requests under way.
 //!
 //! `stopwatch PORT PATH NAME CONNECTIONS COUNT [PIECES BYTES MICROSECONDS]` prints a line `ID NANOSECONDS` for each of COUNT
 //! requests over each connection; the server gets the id, which begins with NAME, as `X-Request-ID`. With PIECES the body comes in
