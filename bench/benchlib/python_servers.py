@@ -1,10 +1,12 @@
-"""The Python servers as contenders: one worker process, no access log, everything else as it comes.
+"""The Python servers as contenders: one worker process, no access log (but `with_access_log`), everything else as it
+comes.
 
 Threads are what the name says; "maitred" without a number is our default, 1 to 10.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -53,6 +55,18 @@ def wsgi(environment: Environment, application: str, threads: int | None = None,
     return [ours(environment, application, "wsgi", variables=variables), mine(1),
             one("peregrine", "peregrine", _peregrine, "--protocol", "wsgi"),
             weft(None), granian(1), granian(4), gunicorn(4)]
+
+
+#: How peers are told to write a line for each request to standard output.
+_ACCESS_LOG = {"granian": ["--access-log"], "gunicorn": ["--access-logfile", "-"], "peregrine": ["--access-log"],
+               "weft": ["--access-log"]}
+
+
+def with_access_log(peer: Contender) -> Contender:
+    """The same with a line for each request in its output, which is a file."""
+    _, words = _words(peer)
+    more = _ACCESS_LOG[Path(peer.program).name]
+    return dataclasses.replace(peer, options={**peer.options, "words": [*words, *more]})
 
 
 def _threads(number: int) -> str:

@@ -1,7 +1,7 @@
 """The contenders: how each server is configured, started, watched and ended.
 
-Every server gets one thread (one worker), no access log, sendfile where it has it, keep-alive without a limit worth
-mentioning, and the same root folder.
+Every server gets one thread (one worker), no access log unless the bench is about it, sendfile where it has it,
+keep-alive without a limit worth mentioning, and the same root folder.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Server:
     name: str
     port: int
     process: subprocess.Popen[bytes]
+    #: Where its standard output and standard error go.
+    output: Path
 
     @property
     def pid(self) -> int:
@@ -85,8 +87,9 @@ worker_rlimit_nofile {machine.raise_descriptor_limit()};
 events {{ worker_connections {min(machine.raise_descriptor_limit(), place.connections + 4600)}; }}
 http {{
   default_type application/octet-stream; {temporary}
-  sendfile on; tcp_nopush on; tcp_nodelay on; access_log off; {cache}
-  keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000; {contender.options.get("more", "")}
+  sendfile on; tcp_nopush on; tcp_nodelay on; {cache} {contender.options.get("more", "")}
+  access_log {contender.options.get("log", "off")};
+  keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000;
   server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG}; root {place.root}; }}
 }}
 """)
@@ -126,9 +129,9 @@ NGINX = Contender("nginx", "nginx", _nginx, {"cache": False})
 NGINX_CACHE = Contender("nginx with open_file_cache", "nginx", _nginx, {"cache": True})
 
 
-def nginx(name: str, more: str) -> Contender:
-    """nginx with more in its configuration."""
-    return Contender(name, "nginx", _nginx, {"cache": False, "more": more})
+def nginx(name: str, more: str, log: str = "off") -> Contender:
+    """nginx with more in its configuration, and an access log if there is to be one."""
+    return Contender(name, "nginx", _nginx, {"cache": False, "more": more, "log": log})
 
 
 H2O = Contender("h2o", "h2o", _h2o)
@@ -186,7 +189,7 @@ def _start(contender: Contender, root: Path, folder: Path, connections: int) -> 
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                        env=os.environ | contender.environment)
         if _accepts(place.port, process):
-            return Server(contender.name, place.port, process)
+            return Server(contender.name, place.port, process, own / "output")
         _end(process)
         said = (own / "output").read_bytes()[-2000:]
     raise CannotStart(f"{contender.name} does not start: {said.decode(errors='replace').strip() or 'no output'}")

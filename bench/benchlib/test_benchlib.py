@@ -1,13 +1,17 @@
 """Tests of what the benches rest on: `python3 -m unittest discover -s bench` from the repository root."""
 
+import contextlib
 import http.server
 import os
+import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 from xml.etree import ElementTree
 
 from benchlib import chart, crowd, figures, load, machine, metrics, rounds, series, traffic
+from suite import insight
 
 
 class Figures(unittest.TestCase):
@@ -126,6 +130,21 @@ class Verification(unittest.TestCase):
                 with self.assertRaises(load.WrongAnswer):
                     load.verify("test", port, path, body, length)
             server.shutdown()
+
+
+class AccessLogs(unittest.TestCase):
+    def test_a_log_has_a_line_for_each_request_but_perhaps_of_those_under_way(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "log"
+            for asked, under_way, right in ((3, 0, True), (2, 1, True), (4, 9, False), (1, 1, False)):
+                file.write_bytes(b"started\n" + b'"GET / HTTP/1.1" 200\n' * 3)
+                log = insight.Log(file, asked, under_way)
+                with contextlib.nullcontext() if right else self.assertRaises(load.WrongAnswer):
+                    self.assertEqual(log.check("test"), len(b'"GET / HTTP/1.1" 200\n'))
+                self.assertFalse(file.exists())
+            insight.Log(file).check("one that writes none")
+            with self.assertRaises(load.WrongAnswer):
+                insight.Log(file, 1).check("one that wrote none")
 
 
 class _Watched(_Handler):

@@ -56,6 +56,8 @@ class Times:
     client: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
     spans: dict[str, list[float]] = field(default_factory=lambda: {span: [] for span in SPANS})
+    #: Requests in place of which others were asked, as the client had lost its core.
+    again: int = 0
 
     def apart(self, long: bool | None = None) -> tuple[list[float], list[float]]:
         """How far the server's are from the client's, sorted: µs, and per cent; of long requests, of shorter ones, of all."""
@@ -85,8 +87,11 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text(
         "The client reads `CLOCK_MONOTONIC` before it sends the first byte of a request and after it has received the last "
         "one of the answer. The server's time is the `total` of the same request, by its `X-Request-ID`, in an access log "
-        "in the format `json`. The difference has what only the client sees: its own system calls. It never sleeps, so that "
-        "it need not be woken, but for slow readers. Nothing is subtracted.", "",
+        "in the format `json`. The difference has what only the client sees: its own system calls. One thread of its own "
+        "core asks over all connections; it never sleeps, so that it need not be woken, but for slow readers. Where another "
+        "program takes its core just when a request goes or its answer comes, it does not know the time and asks again (last "
+        "column: how often). Where threads of the server contend for its core, one may lose it after its send, before it has "
+        "read the clock: then the server's time is longer than the client's, in `write`. Nothing is subtracted.", "",
         f"{PIECES} pieces of {PIECE:,} bytes make a body in drips, {PIECE_EVERY_S * 1e3:g} ms apart; a slow reader takes at "
         f"most 128 KiB every {TAKEN_EVERY_S * 1e3:g} ms, with a receive buffer of 128 KiB and segments of {SEGMENT:,} "
         "bytes. The server's time ends when the kernel has taken the last byte: what the kernel still holds then, a "
@@ -111,9 +116,9 @@ def _count(options: rounds.Options, kind: Kind) -> int:
 
 
 def _measure(server: servers.Server, kind: Kind, connections: int, each: int, folder: Path) -> Times:
-    asked = (_sip if kind.slow else _stop)(server, kind, connections, each)
+    asked, again = (_sip if kind.slow else _stop)(server, kind, connections, each)
     told = _told(folder / server.name, set(asked))
-    times = Times()
+    times = Times(again=again)
     for ident, client in asked.items():
         times.client.append(client)
         times.server.append(told[ident]["total"] * 1e3)
@@ -126,23 +131,25 @@ def _name(kind: Kind, connections: int) -> str:
     return f"{kind.path}{'-drips' * kind.drips}-{connections}"
 
 
-def _stop(server: servers.Server, kind: Kind, connections: int, each: int) -> dict[str, float]:
-    """So many requests over each connection, by the stopwatch; the client's times in ms, by their ids."""
+def _stop(server: servers.Server, kind: Kind, connections: int, each: int) -> tuple[dict[str, float], int]:
+    """So many requests over each connection, by the stopwatch; the client's times in ms, by their ids, and how many requests
+    it asked again."""
     drips = [str(PIECES), str(PIECE), str(int(PIECE_EVERY_S * 1e6))] if kind.drips else []
-    done = subprocess.run([str(workbench.STOPWATCH), str(server.port), kind.path, _name(kind, connections), str(connections),
-                           str(each), *drips], capture_output=True, text=True, timeout=120, check=False)
+    command = [*machine.pinned(machine.cores()[1]), str(workbench.STOPWATCH), str(server.port), kind.path,
+               _name(kind, connections), str(connections), str(each), *drips]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise load.WrongAnswer(f"{server.name}: {done.stderr.strip()}")
     lines = (line.split() for line in done.stdout.splitlines())
-    return {ident: int(nanos) / 1e6 for ident, nanos in lines}
+    return {ident: int(nanos) / 1e6 for ident, nanos in lines}, int(done.stderr or 0)
 
 
-def _sip(server: servers.Server, kind: Kind, connections: int, each: int) -> dict[str, float]:
-    """The same with slow readers."""
+def _sip(server: servers.Server, kind: Kind, connections: int, each: int) -> tuple[dict[str, float], int]:
+    """The same with slow readers, who take what comes."""
     with concurrent.futures.ThreadPoolExecutor(connections) as pool:
         parts = list(pool.map(lambda number: _read(server, kind, f"{_name(kind, connections)}-{number}", each),
                               range(connections)))
-    return {ident: taken for part in parts for ident, taken in part.items()}
+    return {ident: taken for part in parts for ident, taken in part.items()}, 0
 
 
 def _read(server: servers.Server, kind: Kind, who: str, count: int) -> dict[str, float]:
@@ -200,9 +207,9 @@ def _write(report: Report, table: Table) -> None:
         rows.append([server, str(connections), kind.name, str(len(micros)),
                      f"{figures.spread(times.client).median:.3f}", times.longest(),
                      *(f"{figures.percentile(micros, share):.0f}" for share in (0.5, 0.99)),
-                     *(f"{figures.percentile(percents, share):.2f}" for share in (0.5, 0.99))])
+                     *(f"{figures.percentile(percents, share):.2f}" for share in (0.5, 0.99)), str(times.again)])
     report.table(["server", "connections", "requests", "count", "client p50", "longest span", "apart, µs, p50", "p99",
-                  "apart, %, p50", "p99"], rows)
+                  "apart, %, p50", "p99", "again"], rows)
     gates = []
     bars: dict[bool, list[chart.Bar]] = {False: [], True: []}
     for server, connections in dict.fromkeys(key[:2] for key in table):
