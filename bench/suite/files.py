@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchlib import chart, figures, load, rounds, servers
+from benchlib import chart, figures, load, machine, rounds, servers
 from benchlib.report import Report, say
 
 TITLE = "Files: CPU per request, warm and cold"
@@ -84,25 +84,31 @@ def cold(options: rounds.Options, running: Sequence[servers.Server], root: Path,
     shares = []
     for number in range(options.rounds(PAIRS)):
         say(f"files of {size} bytes: cold, round {number + 1}")
-        for server in running:
+        for server in running if number % 2 else reversed(running):
             for path in paths:
                 drop(root / path)
             meter = rounds.Meter(server)
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
             meter.start()
-            for path in paths:
-                connection.request("GET", f"/{path}")
-                answer = connection.getresponse()
-                if answer.status != 200 or len(answer.read()) != size:
-                    raise load.WrongAnswer(f"{server.name} answered /{path} with {answer.status}, or not the {size} bytes")
+            with machine.on_core(machine.cores()[1]):
+                ask(server, paths, size)
             meter.stop()
-            connection.close()
             samples[server.name].append(meter.cpu_ns / len(paths) / 1e3)
             shares.append(meter.others)
             # What a server keeps in its own memory would be no disk's: each file is another one next time.
             for path in paths:
                 os.utime(root / path)
     return samples, shares
+
+
+def ask(server: servers.Server, paths: list[str], size: int) -> None:
+    """Ask for these files, one after the other."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    for path in paths:
+        connection.request("GET", f"/{path}")
+        answer = connection.getresponse()
+        if answer.status != 200 or len(answer.read()) != size:
+            raise load.WrongAnswer(f"{server.name} answered /{path} with {answer.status}, or not the {size} bytes")
+    connection.close()
 
 
 def drop(path: Path) -> None:

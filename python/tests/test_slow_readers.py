@@ -85,6 +85,11 @@ async def app(scope, receive, send):
     elif scope["path"] == "/fresh":
         await send({"type": "http.response.body", "body": b"x" * (8 << 20)})
         seen.append("made")
+    elif scope["path"] == "/parts":
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        seen.append("made")
+        await send({"type": "http.response.body", "body": b"x" * (8 << 20), "more_body": True})
+        await send({"type": "http.response.body"})
     else:
         for block in blocks():
             await send({"type": "http.response.body", "body": block, "more_body": True})
@@ -154,7 +159,10 @@ def test_a_complete_body_of_an_asgi_application_waits_in_a_file(serve_asgi: Serv
     until("the files are closed", lambda: open_in(server, spool) == 0)
 
 
-def test_bodies_that_an_event_loop_makes_faster_than_the_disk_takes_them_stay_within_bounds(serve_asgi: Serve) -> None:
+@pytest.mark.parametrize(("path", "length"), [("/fresh", 8 * MIB), ("/parts", 8 * MIB + 1)])
+def test_bodies_that_an_event_loop_makes_faster_than_the_disk_takes_them_stay_within_bounds(
+    serve_asgi: Serve, path: str, length: int
+) -> None:
     server = serve_asgi("--response-budget", "8m", source=ASGI)
     server.fetch("/seen")
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
@@ -162,13 +170,13 @@ def test_bodies_that_an_event_loop_makes_faster_than_the_disk_takes_them_stay_wi
     with contextlib.ExitStack() as open_ones:
         for _ in range(60):
             peer = open_ones.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
-            peer.sendall(b"GET /fresh HTTP/1.1\r\nHost: a\r\n\r\n")
+            peer.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         until("all are made", lambda: server.fetch("/seen").body.count(b"made") == 60)
-        # The budget and half of it, one that is being made, one that is being written, and some room.
+        # The budget and half of it, one that is being made, one that is being written, and the allocator's share.
         assert server.memory("VmHWM") - before < 96 * MIB
         response = http.client.HTTPResponse(peer)
         response.begin()
-        assert response.read() == b"x" * (8 * MIB)
+        assert response.read() == b"x" * length
 
 
 def test_a_stream_of_an_asgi_application_awaits_its_reader(serve_asgi: Serve, tmp_path: Path) -> None:

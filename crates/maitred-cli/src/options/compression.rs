@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[Definition] = &[
                   siblings, for clients that accept it (Accept-Encoding). Blocks of a stream are compressed one by \
                   one, so that an event leaves at once. The application keeps a response as it is with \
                   `Content-Encoding: identity` or `Cache-Control: no-transform`.",
-        cost: "processor time: for 100 KiB about 0.7 ms with zstd, 2.5 ms with gzip",
+        cost: "processor time: for 100 KiB about 0.7 ms with zstd, 2 ms with gzip",
         worst: "a page that repeats what the client has sent beside a secret can be made to give the secret away \
                 (BREACH): see docs/operations/compression.md",
     },
@@ -27,7 +27,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "A coding to compress with, and how hard to try; the first one that a client accepts is taken, unless \
                   it prefers another. Levels are 1 to 9, of br 1 to 6.",
-        cost: "from gzip:2 to gzip:9 about four times the time for a tenth fewer bytes",
+        cost: "from gzip:2 to gzip:9 four to seven times the time for 7 % fewer bytes",
         worst: "high levels: the processor is what responses wait for",
     },
     Definition {

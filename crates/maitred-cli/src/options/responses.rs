@@ -35,7 +35,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "How much memory all bodies together may take that were given in one piece and wait for their readers; those \
                   that come on top go to files, up to response-file each. An object that several responses share counts once; \
                   bodies up to 16 KiB and files do not count.",
-        cost: "this much memory, and what the threads of the application make at the same time",
+        cost: "this much memory, and what the threads of the application make at the same time; an event loop that makes bodies \
+               faster than they are written may have half as much again, and then writes them itself",
         worst: "too little: bodies are written to the disk that would have left in a moment",
     },
 ];

@@ -153,17 +153,16 @@ impl Http {
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
         let mut state = self.state();
         let sent = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
-            Phase::Waiting { exchange, declared: Some(declared) } if more => {
-                start(&mut state, exchange, declared, body)
-            }
-            Phase::Waiting { exchange, declared: Some(declared) }
-                if !self.is_head && exchange.is_tight(body.len()) =>
-            {
+            phase if self.is_tight(&phase, body.len()) => {
                 // The interpreter is released meanwhile, and then the lock must not be held.
                 drop(state);
-                let sent = whole_to_disk(py, exchange, declared, body);
+                let (sent, phase) = to_disk(py, phase, body, more);
                 state = self.state();
+                state.phase = phase;
                 sent
+            }
+            Phase::Waiting { exchange, declared: Some(declared) } if more => {
+                start(&mut state, exchange, declared, body)
             }
             Phase::Waiting { exchange, declared: Some(declared) } => {
                 whole(exchange, declared, body, self.is_head).map(|()| Flow::Ready)
@@ -195,6 +194,15 @@ impl Http {
             )),
             error @ SendError::InvalidField(_) => PyValueError::new_err(error.to_string()),
         })
+    }
+
+    /// Whether this thread has to write a part of this length to a file before it makes another one.
+    fn is_tight(&self, phase: &Phase, length: u64) -> bool {
+        match phase {
+            Phase::Waiting { exchange, declared: Some(_) } => !self.is_head && exchange.is_tight(length),
+            Phase::Streaming { stream } => stream.is_tight(length),
+            Phase::Waiting { .. } | Phase::Over { .. } => false,
+        }
     }
 
     /// Says what the application calls this response.
@@ -352,6 +360,37 @@ impl Http {
     }
 }
 
+/// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses together
+/// hold far more than they may, since bodies are made faster than the spooler writes them.
+fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> (Result<Flow, SendError>, Phase) {
+    let started = match phase {
+        Phase::Waiting { exchange, declared: Some(declared) } => {
+            let length = declared.length.or_else(|| (!more).then(|| body.len()));
+            let started = exchange.start(&declared.head, length);
+            Declared::recycle(declared.head);
+            started
+        }
+        Phase::Streaming { stream } => Ok(stream),
+        unchanged => return (Ok(Flow::Ready), unchanged),
+    };
+    let over = Phase::Over { peer_gone: false };
+    let mut stream = match started {
+        Ok(stream) => stream,
+        Err(error) => return (Err(error), over),
+    };
+    let sent = stream.send(body.keep()).and_then(|_| py.detach(|| stream.relieve()));
+    match sent {
+        Ok(()) if more => {
+            let flow = if stream.is_full() { Flow::Full } else { Flow::Ready };
+            return (Ok(flow), Phase::Streaming { stream });
+        }
+        Err(SendError::Closed) => stream.abort("the peer closed the connection"),
+        // If more was sent than declared, what was declared has been sent, so the response is whole.
+        Ok(()) | Err(_) => stream.finish(),
+    }
+    (sent.map(|()| Flow::Ready), over)
+}
+
 fn start(
     state: &mut State,
     exchange: Exchange,
@@ -392,35 +431,6 @@ fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) 
     let started = exchange.start(&head, length);
     Declared::recycle(head);
     started?.finish_with(body)
-}
-
-/// The same when all responses together hold far more than they may, since bodies are made faster than the spooler writes
-/// them: this thread writes it to a file, before it makes another one.
-fn whole_to_disk(
-    py: Python<'_>,
-    exchange: Exchange,
-    declared: Declared,
-    body: Last<'_>,
-) -> Result<Flow, SendError> {
-    let started = exchange.start(&declared.head, declared.length.or(Some(body.len())));
-    Declared::recycle(declared.head);
-    let mut stream = started?;
-    match stream.send(body.keep()) {
-        Ok(_) => {
-            let relieved = py.detach(|| stream.relieve());
-            stream.finish();
-            relieved.map(|()| Flow::Ready)
-        }
-        Err(SendError::Closed) => {
-            stream.abort("the peer closed the connection");
-            Err(SendError::Closed)
-        }
-        // What was declared has been sent, so the response is whole.
-        Err(error) => {
-            stream.finish();
-            Err(error)
-        }
-    }
 }
 
 fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {
