@@ -177,7 +177,7 @@ def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
 
         _warm_up(options, ours.case, server, log, folder)
         _pairs(row, range(options.rounds(PAIRS)), window)
-        # The native server is ended by the signal itself: the lines of the last 20 ms would never be written.
+        # The native server is ended by the signal itself: the lines of the last 5 ms would never be written.
         rounds.rest(server)
     row.line = log.check(server.name)
     return row

@@ -22,6 +22,7 @@
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
+pub mod background;
 pub mod clock;
 pub mod line_writer;
 pub mod local;

@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "A line for each request: nowhere, to standard output (-), to standard error, to the local syslog or \
                   syslog:HOST:PORT over UDP, or appended to a file, whose name may have the date in it \
                   (access-%Y%m%d.log).",
-        cost: "some CPU for each request, and a write every 20 ms",
+        cost: "some CPU for each request, and a write every 5 ms",
         worst: "a reader that does not keep up loses lines, never requests",
     },
     Definition {

@@ -13,6 +13,7 @@
 use super::batch::Batch;
 use super::sink::Sink;
 use super::{Make, Notice, Shared, State};
+use crate::background;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::io;
@@ -48,6 +49,8 @@ struct WriterThread {
 
 impl WriterThread {
     fn run(mut self) {
+        // Who waits for a line waits for milliseconds anyway, and others run application code.
+        background::interrupt_nobody();
         while self.take() {
             self.send();
         }
