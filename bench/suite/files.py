@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def drop(path: Path) -> None:
 
 def can_drop(path: Path) -> bool:
     """Whether that works here.  Looking has the kernel read the pages again, so it is done once."""
-    for _ in range(10):
+    for _ in range(50):
         drop(path)
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -135,6 +136,8 @@ def can_drop(path: Path) -> bool:
             return True
         finally:
             os.close(descriptor)
+        # Somebody may still look at them.
+        time.sleep(0.02)
     return False
 
 
