@@ -26,6 +26,8 @@ NGINX_LINE = ('log_format timed \'$remote_addr - $remote_user [$time_local] "$re
 NGINX_LOGS = (("nginx, log in a buffer", "buffer=64k flush=1s"), ("nginx, a write for each line", ""))
 PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn")
 PYTHON_PEERS = ("peregrine", "weft", "granian, 1 thread", "gunicorn gthread, 4 threads")
+#: The folder of what is served.
+SITE = "site"
 #: In every line of every log, once.
 MARK = b"GET /"
 
@@ -112,8 +114,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     workbench.build()
     lines: list[str] = []
     # Ours serves `files` as /files, nginx the folder that it is in.
-    (folder / "root/files").mkdir(parents=True)
-    (folder / "root/files/1k").write_bytes(bytes(SIZE))
+    (folder / SITE / "files").mkdir(parents=True)
+    (folder / SITE / "files/1k").write_bytes(bytes(SIZE))
     environments = workbench.languages(options, lines)
     environment = environments.get(workbench.WSGI)
     candidates: list[Ours | Peer] = [_ours(STATIC, None, folder), *_nginx()]
@@ -150,7 +152,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 def _ours(case: Case, environment: peers.Environment | None, folder: Path) -> Ours:
     kind = workbench.NATIVE if environment is None else workbench.WSGI
     socket, log = folder / f"{kind}.sock", folder / f"{kind}.log"
-    words = ["--control", str(socket), "--access-log", str(log), "--static", f"/files={folder}/root/files",
+    words = ["--control", str(socket), "--access-log", str(log), "--static", f"/files={folder / SITE / 'files'}",
              *(["--max-threads", "1"] if environment is None else [])]
     return Ours(case, workbench.contender(environment, f"{python_servers.OURS}, {kind}", words), socket, log)
 
@@ -170,7 +172,7 @@ def _python(environment: peers.Environment) -> list[Peer]:
 def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
     row = Row(ours.case, ours.on.name, True)
     log = Log(ours.log)
-    with rounds.all_running([ours.on], folder / "root", folder) as (server,):
+    with rounds.all_running([ours.on], folder / SITE, folder) as (server,):
         def window(on: bool) -> float:
             _switch(ours.socket, on)
             return _window(options, ours.case, server, log if on else None, folder)
@@ -187,7 +189,7 @@ def _measure_peer(options: rounds.Options, peer: Peer, folder: Path) -> Row:
     row = Row(peer.case, peer.on.name, False)
     pairs = options.rounds(PEER_PAIRS)
     for first in range(0, pairs, PAIRS_OF_PROCESSES):
-        with rounds.all_running([peer.on, peer.off], folder / "root", folder) as up:
+        with rounds.all_running([peer.on, peer.off], folder / SITE, folder) as up:
             logs = {server.name: Log(server.output.with_name(peer.log)) for server in up}
 
             def window(on: bool) -> float:

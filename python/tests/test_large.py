@@ -40,12 +40,6 @@ def peak(server: Server) -> int:
     return server.memory("VmHWM")
 
 
-def settled(server: Server) -> int:
-    """What the server has, from where its most is counted anew: loading the application may have taken more."""
-    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
-    return peak(server)
-
-
 def answer(peer: socket.socket) -> http.client.HTTPResponse:
     response = http.client.HTTPResponse(peer)
     response.begin()
@@ -62,7 +56,7 @@ def test_a_sparse_file(serve: Serve, tmp_path: Path) -> None:
         file.write(b"last")
     server = serve("--static", f"/files={files}", source=APP)
     assert server.fetch("/").body == b"0 "
-    before = settled(server)
+    before = server.settled_memory()
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:
         peer.sendall(b"GET /files/large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         response = answer(peer)
@@ -79,7 +73,7 @@ def test_a_sparse_file(serve: Serve, tmp_path: Path) -> None:
 def test_an_upload(serve: Serve, is_chunked: bool) -> None:
     server = serve("--max-body", str(UP), source=APP)
     assert server.fetch("/", "POST", b"small").body == b"5 mall"
-    before = settled(server)
+    before = server.settled_memory()
     block = bytes(MIB - 4) + b"last"
     with socket.create_connection(("127.0.0.1", server.port), 10 * PATIENCE) as peer:
         framing = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % UP

@@ -24,8 +24,8 @@ const CAPACITY: usize = 1024 * 1024;
 /// The same for what lines of the access log are made of, which takes twice as much.
 const FACTS_CAPACITY: usize = 2 * CAPACITY;
 
-/// How long lines of the access log wait for others: nobody who watches them sees it. Longer, and what they are made of would have
-/// left the processor's caches again under load.
+/// How long lines of the access log wait for others: nobody who watches them sees it, and the thread that makes them is not busy
+/// for long at a time.
 const LINGER: Duration = Duration::from_millis(5);
 
 /// How much is told.

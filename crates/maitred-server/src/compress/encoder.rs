@@ -2,7 +2,7 @@
 //!
 //! Promises: what [`Encoder::block`] has appended so far decodes to all that went in; nothing is held back. A thread
 //! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory. A body that is there as
-//! a whole is made gzip [at once](super::at_once), in half the time.
+//! a whole is made gzip [at once](super::at_once), in less time.
 
 use std::cell::RefCell;
 
