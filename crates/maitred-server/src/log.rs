@@ -107,7 +107,7 @@ struct Access {
 enum AccessWriter {
     /// Which makes the lines as well.
     Thread(LineWriter),
-    Direct(DirectWriter, Mutex<(Line, Vec<u8>)>),
+    Direct(DirectWriter, Box<Mutex<(Line, Vec<u8>)>>),
 }
 
 impl Log {
@@ -319,7 +319,7 @@ impl Access {
         let AccessLogSettings { target, format, mask, synchronous } = settings;
         let lines = Arc::new(Lines::new(format, mask, names));
         if synchronous {
-            let writer = AccessWriter::Direct(DirectWriter::open(target)?, Mutex::default());
+            let writer = AccessWriter::Direct(DirectWriter::open(target)?, Box::default());
             return Ok(Self { lines, writer });
         }
         let make = {
@@ -331,8 +331,7 @@ impl Access {
             FACTS_CAPACITY,
             Options { make: Some(make), ..Options::default() },
         )?;
-        writer
-            .set_linger(std::env::var("HACK").map_or(LINGER, |v| Duration::from_micros(v.parse().unwrap())));
+        writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);
         }

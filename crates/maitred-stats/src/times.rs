@@ -75,6 +75,13 @@ impl Spans {
 }
 
 impl Times {
+    /// From the arrival to the last station: the sum of the [`spans`](Self::spans).
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self { arrived, complete, begun, gated, done, written, .. } = *self;
+        complete.max(begun).max(gated).max(done).max(written).saturating_sub(arrived)
+    }
+
     /// A station that was not passed takes no time, and none of them goes back.
     #[must_use]
     pub fn spans(&self) -> Spans {
@@ -119,7 +126,7 @@ mod tests {
             written: 250,
         };
         assert_eq!(times.spans(), Spans([10, 20, 1, 9, 60, 50]));
-        assert_eq!(times.spans().total(), 150);
+        assert_eq!((times.spans().total(), times.total()), (150, 150));
         assert_eq!(times.spans().get(Span::Run), 60);
     }
 
@@ -127,6 +134,7 @@ mod tests {
     fn a_station_that_was_not_passed_takes_no_time() {
         let times = Times { arrived: 100, begun: 130, done: 120, written: 150, ..Times::default() };
         assert_eq!(times.spans(), Spans([0, 30, 0, 0, 0, 20]));
+        assert_eq!(times.total(), 50);
     }
 
     #[test]

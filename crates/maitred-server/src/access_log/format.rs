@@ -6,6 +6,7 @@ use std::fmt;
 
 use maitred_stats::Span;
 
+use super::text::Short;
 use crate::ids::RequestId;
 use crate::outcome::Outcome;
 
@@ -148,12 +149,15 @@ impl Source {
 /// A part of a line. Numbers are places in [`Format::sources`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    Text(Box<[u8]>),
+    /// A part of the format's own text.
+    Text(Short),
     Field(Field),
     /// What a client sent; a hyphen if it is empty.
     Source(usize),
     /// The same, or nothing.
     Whole(usize),
+    /// The same of what needs no care in any line.
+    Plain(usize),
     /// The id of the request, or what is made for one without.
     Id(usize),
     Route {
@@ -179,6 +183,8 @@ pub struct Format {
     pub(super) sources: Vec<Source>,
     pub(super) escape: Escape,
     pub(super) has_outer: bool,
+    /// There is a [`Field::Span`] in it.
+    pub(super) has_spans: bool,
 }
 
 /// Why a text is no format.
@@ -236,7 +242,14 @@ impl Format {
 
     fn empty() -> Self {
         let (pieces, sources) = (Vec::new(), Vec::new());
-        Self { text: String::new(), pieces, sources, escape: Escape::Text, has_outer: false }
+        Self {
+            text: String::new(),
+            pieces,
+            sources,
+            escape: Escape::Text,
+            has_outer: false,
+            has_spans: false,
+        }
     }
 
     fn compile(text: &str) -> Result<Self, BadFormat> {
@@ -266,17 +279,17 @@ impl Format {
     }
 
     fn push_text(&mut self, text: &str) {
-        match self.pieces.last_mut() {
-            _ if text.is_empty() => {}
-            Some(Piece::Text(before)) => *before = [before, text.as_bytes()].concat().into(),
-            _ => self.pieces.push(Piece::Text(text.as_bytes().into())),
-        }
+        self.pieces.extend(Short::all(text.as_bytes()).map(Piece::Text));
     }
 
     fn push_field(&mut self, name: &str) -> Result<(), BadFormat> {
         let known = FIELDS.iter().find(|(known, _)| *known == name);
         let piece = match (known, name.strip_prefix(HEADER)) {
             (Some((_, Known::Field(field))), _) => Piece::Field(*field),
+            // A token (RFC 9110, section 9.1), and a text of ours.
+            (Some((_, Known::Source(source @ (Source::Method | Source::Protocol)))), _) => {
+                Piece::Plain(self.source(source))
+            }
             (Some((_, Known::Source(source))), _) => Piece::Source(self.source(source)),
             (Some((_, Known::Id)), _) => Piece::Id(self.source(&Source::Id)),
             (Some((_, Known::Route)), _) => {
@@ -294,6 +307,7 @@ impl Format {
             _ => return Err(BadFormat::UnknownField(name.to_owned())),
         };
         self.has_outer |= piece == Piece::Field(Field::Outer);
+        self.has_spans |= matches!(piece, Piece::Field(Field::Span(_)));
         self.pieces.push(piece);
         Ok(())
     }
@@ -301,11 +315,11 @@ impl Format {
     fn push_request(&mut self) {
         let [method, target, protocol] =
             [Source::Method, Source::Target, Source::Protocol].map(|source| self.source(&source));
-        self.pieces.push(Piece::Source(method));
+        self.pieces.push(Piece::Plain(method));
         self.push_text(" ");
         self.pieces.push(Piece::Whole(target));
         self.push_text(" ");
-        self.pieces.push(Piece::Source(protocol));
+        self.pieces.push(Piece::Plain(protocol));
     }
 
     /// The place of a text.
@@ -345,10 +359,18 @@ mod tests {
     #[test]
     fn fields_stand_in_text() {
         let format = Format::parse("a${status}b$$c $http_x_y-").unwrap();
-        let text = |text: &str| Piece::Text(text.as_bytes().into());
+        let text = |text: &str| Piece::Text(Short::all(text.as_bytes()).next().unwrap());
         assert_eq!(
             format.pieces,
-            [text("a"), Piece::Field(Field::Status), text("b$c "), Piece::Source(0), text("-")]
+            [
+                text("a"),
+                Piece::Field(Field::Status),
+                text("b"),
+                text("$"),
+                text("c "),
+                Piece::Source(0),
+                text("-")
+            ]
         );
         assert_eq!(format.sources, [Source::Header("x-y".into())]);
     }

@@ -10,6 +10,7 @@ mod format;
 mod line;
 mod mask;
 mod number;
+mod text;
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

@@ -4,42 +4,43 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 
+use super::text::Text;
+
 /// In decimal.
-pub(super) fn push_decimal(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+#[inline]
+pub(super) fn push_decimal(out: &mut Text, number: u64) {
+    out.push(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Microseconds as seconds with six places.
-pub(super) fn push_seconds(out: &mut Vec<u8>, micros: u64) {
+#[inline]
+pub(super) fn push_seconds(out: &mut Text, micros: u64) {
+    if micros < 1_000_000 {
+        let [point, places @ ..] = fraction(micros);
+        let [a, b, c, d, e, f] = places;
+        return out.push(&[b'0', point, a, b, c, d, e, f]);
+    }
     push_decimal(out, micros / 1_000_000);
     push_fraction(out, micros);
 }
 
 /// The microseconds of a second, as its decimal places: `.000123`.
-pub(super) fn push_fraction(out: &mut Vec<u8>, micros: u64) {
-    let mut places = *b".000000";
-    let mut left = micros % 1_000_000;
-    for place in places[1..].iter_mut().rev() {
-        *place += (left % 10) as u8;
-        left /= 10;
-    }
-    out.extend_from_slice(&places);
+pub(super) fn push_fraction(out: &mut Text, micros: u64) {
+    out.push(&fraction(micros % 1_000_000));
+}
+
+/// Of less than a second.
+#[inline]
+fn fraction(micros: u64) -> [u8; 7] {
+    let micros = micros as u32;
+    let digit = |unit: u32| b'0' + (micros / unit % 10) as u8;
+    [b'.', digit(100_000), digit(10_000), digit(1_000), digit(100), digit(10), digit(1)]
 }
 
 /// As the standard library writes it.
-pub(super) fn push_address(out: &mut Vec<u8>, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => {
-            for (index, octet) in address.octets().into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b'.');
-                }
-                out.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
-            }
-        }
-        // Writing to memory does not fail.
-        IpAddr::V6(address) => _ = write!(out, "{address}"),
-    }
+pub(super) fn push_address(out: &mut Text, address: IpAddr) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "{address}");
 }
 
 #[cfg(test)]
@@ -48,15 +49,16 @@ mod tests {
 
     use super::*;
 
-    fn text(push: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = Vec::new();
+    fn text(push: impl FnOnce(&mut Text)) -> String {
+        let mut out = Text::default();
         push(&mut out);
-        String::from_utf8(out).unwrap()
+        String::from_utf8(out.as_bytes().to_vec()).unwrap()
     }
 
     proptest! {
         #[test]
-        fn it_is_what_the_standard_library_writes(number: u64, address: IpAddr) {
+        fn it_is_what_the_standard_library_writes(number: u64, shift in 0..64_u32, address: IpAddr) {
+            let number = number >> shift;
             prop_assert_eq!(text(|out| push_decimal(out, number)), number.to_string());
             let seconds = format!("{}.{:06}", number / 1_000_000, number % 1_000_000);
             prop_assert_eq!(text(|out| push_seconds(out, number)), seconds);

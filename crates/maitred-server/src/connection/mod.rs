@@ -406,7 +406,10 @@ impl Connection {
         }
         let Some(writer) = &mut self.writer else {
             if !context.scratch.records.is_empty() {
-                site.note_all(&mut context.scratch.records, site.later(context.now), None);
+                let written = site.look_at_clock();
+                site.note_all(&mut context.scratch.records, written.unwrap_or(context.now), None);
+                // The turn of the next connection begins now.
+                context.scratch.set_now(written);
             }
             return Turn::Wait;
         };
