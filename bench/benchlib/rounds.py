@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from . import figures, machine, servers
+from . import figures, load, machine, servers
 from .report import say
 
 T = TypeVar("T")
@@ -125,6 +125,19 @@ def timed(server: servers.Server, work: Callable[[], T]) -> Timed[T]:
     outcome = work()
     meter.stop()
     return Timed(outcome, meter.cpu_ns, meter.others)
+
+
+def busy(options: Options, server: servers.Server, path: str, size: int, connections: int, seconds: float,
+         folder: Path) -> tuple[load.Closed, Meter]:
+    """Keep so many connections busy with one path, by the generator that the options say, and account for it."""
+    meter = Meter(server)
+    if options.load == "own":
+        marks = {"measuring": meter.start, "measured": meter.stop}
+        return load.busy(server.port, load.one_path(path, size), connections, 1, seconds, seconds / 4, marks), meter
+    meter.start()
+    closed = load.wrk(server.port, path, connections, seconds, folder)
+    meter.stop()
+    return closed, meter
 
 
 def against(samples: dict[str, list[float]], name: str, base: str) -> str:

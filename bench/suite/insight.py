@@ -18,6 +18,8 @@ PAIRS, PEER_PAIRS, WINDOW_S, WARM_UP_S = 40, 15, 2.0, 1.0
 PAIRS_OF_PROCESSES = 5
 #: Settings of `maitred ctl set`, with their values on and off.
 SETTINGS = (("spans", "kernel", "off"), ("statistics", "on", "off"), ("access-log", "on", "off"))
+#: The one of them that peers have.
+LOG = "access-log"
 #: Bytes of the static file.
 SIZE = 1024
 #: What nginx writes: its combined line and the time, as our default line has it.
@@ -26,6 +28,9 @@ NGINX_LINE = ('log_format timed \'$remote_addr - $remote_user [$time_local] "$re
 NGINX_LOGS = (("nginx, log in a buffer", "buffer=64k flush=1s"), ("nginx, a write for each line", ""))
 PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn")
 PYTHON_PEERS = ("peregrine", "weft", "granian, 1 thread", "gunicorn gthread, 4 threads")
+LOADS = {"wrk": "wrk, which sleeps while nothing has come, so that the server pays for waking it, the slower the more often",
+         "own": "our own generator, which never sleeps"}
+ALL, ALONE, PEER = "all", "alone", "peer"
 #: The folder of what is served.
 SITE = "site"
 #: In every line of every log, once.
@@ -48,12 +53,21 @@ HELLO = Case("WSGI hello", "/", len(workbench.HELLO), 1.03)
 
 @dataclass(frozen=True)
 class Ours:
-    """One process, in which insight is set on and off."""
+    """One process, in which insight is set on and off: all of it, or only what peers have too."""
 
     case: Case
     on: servers.Contender
     socket: Path
     log: Path
+    alone: bool
+
+    def switch(self, on: bool) -> None:
+        for name, yes, no in SETTINGS:
+            value = yes if on and (name == LOG or not self.alone) else no
+            words: Sequence[str] = ["ctl", "--socket", str(self.socket), "set", name, value]
+            done = subprocess.run([str(workbench.PROGRAM), *words], capture_output=True, text=True, timeout=10, check=False)
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,8 @@ class Row:
 
     case: Case
     server: str
-    ours: bool
+    #: What is on: `ALL` that ours has, the access log `ALONE`, or that of a `PEER`.
+    kind: str
     on: list[float] = field(default_factory=list)
     off: list[float] = field(default_factory=list)
     line: float = 0.0
@@ -118,13 +133,14 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     (folder / SITE / "files/1k").write_bytes(bytes(SIZE))
     environments = workbench.languages(options, lines)
     environment = environments.get(workbench.WSGI)
-    candidates: list[Ours | Peer] = [_ours(STATIC, None, folder), *_nginx()]
+    candidates: list[Ours | Peer] = [*_ours(STATIC, None, folder), *_nginx()]
     if environment is not None:
-        candidates += [_ours(HELLO, environment, folder), *_python(environment)]
+        candidates += [*_ours(HELLO, environment, folder), *_python(environment)]
     chosen, skipped = rounds.present(options, [each.on for each in candidates])
     versions = "" if environment is None else f" {peers.versions(environment, PACKAGES)}."
     report.text(
-        f"{CONNECTIONS} keep-alive connections of wrk, the server on one core. maitred is one process: `maitred ctl` sets "
+        f"{CONNECTIONS} keep-alive connections of {LOADS[options.load]}, the server on one core. maitred is one process: "
+        "`maitred ctl` sets "
         f"{', '.join(f'`{name}`' for name, _, _ in SETTINGS)} on for one window, off for the next, and the other way "
         "round in every second pair; the access log is the default line, written to a file by its own thread. "
         "CPU-seconds (user and system, all threads) per 100,000 requests; in µs the difference for one request. "
@@ -149,12 +165,15 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     _write(report, rows)
 
 
-def _ours(case: Case, environment: peers.Environment | None, folder: Path) -> Ours:
+def _ours(case: Case, environment: peers.Environment | None, folder: Path) -> list[Ours]:
     kind = workbench.NATIVE if environment is None else workbench.WSGI
-    socket, log = folder / f"{kind}.sock", folder / f"{kind}.log"
-    words = ["--control", str(socket), "--access-log", str(log), "--static", f"/files={folder / SITE / 'files'}",
-             *(["--max-threads", "1"] if environment is None else [])]
-    return Ours(case, workbench.contender(environment, f"{python_servers.OURS}, {kind}", words), socket, log)
+    found = []
+    for name, alone in ((f"{python_servers.OURS}, {kind}", False), (f"{python_servers.OURS}, {kind}, log alone", True)):
+        socket, log = (folder / f"{kind}-{alone}.{what}" for what in ("sock", "log"))
+        words = ["--control", str(socket), "--access-log", str(log), "--static", f"/files={folder / SITE / 'files'}",
+                 *(["--max-threads", "1"] if environment is None else [])]
+        found.append(Ours(case, workbench.contender(environment, name, words), socket, log, alone))
+    return found
 
 
 def _nginx() -> list[Peer]:
@@ -170,15 +189,15 @@ def _python(environment: peers.Environment) -> list[Peer]:
 
 
 def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
-    row = Row(ours.case, ours.on.name, True)
+    row = Row(ours.case, ours.on.name, ALONE if ours.alone else ALL)
     log = Log(ours.log)
     with rounds.all_running([ours.on], folder / SITE, folder) as (server,):
         def window(on: bool) -> float:
-            _switch(ours.socket, on)
+            ours.switch(on)
             return _window(options, ours.case, server, log if on else None, folder)
 
         _warm_up(options, ours.case, server, log, folder)
-        _pairs(row, range(options.rounds(PAIRS)), window)
+        _pairs(row, range(options.rounds(PEER_PAIRS if ours.alone else PAIRS)), window)
         # The native server is ended by the signal itself: the lines of the last 5 ms would never be written.
         rounds.rest(server)
     row.line = log.check(server.name)
@@ -186,7 +205,7 @@ def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
 
 
 def _measure_peer(options: rounds.Options, peer: Peer, folder: Path) -> Row:
-    row = Row(peer.case, peer.on.name, False)
+    row = Row(peer.case, peer.on.name, PEER)
     pairs = options.rounds(PEER_PAIRS)
     for first in range(0, pairs, PAIRS_OF_PROCESSES):
         with rounds.all_running([peer.on, peer.off], folder / SITE, folder) as up:
@@ -220,24 +239,14 @@ def _warm_up(options: rounds.Options, case: Case, server: servers.Server, log: L
 
 
 def _window(options: rounds.Options, case: Case, server: servers.Server, log: Log | None, folder: Path) -> float:
-    meter = rounds.Meter(server)
-    meter.start()
-    closed = load.wrk(server.port, case.path, CONNECTIONS, options.duration(WINDOW_S), folder)
-    meter.stop()
+    closed, meter = rounds.busy(options, server, case.path, case.size, CONNECTIONS, options.duration(WINDOW_S), folder)
     if closed.failed:
         raise load.WrongAnswer(f"{server.name}: {closed.failed} failed requests")
     if log is not None:
         log.asked += closed.requests
-        log.under_way += CONNECTIONS
+        # The warm-up of our own generator is in the log, too.
+        log.under_way += CONNECTIONS if options.load == "wrk" else closed.requests
     return meter.cpu_ns / closed.requests / 1e4
-
-
-def _switch(socket: Path, on: bool) -> None:
-    for name, yes, no in SETTINGS:
-        words: Sequence[str] = ["ctl", "--socket", str(socket), "set", name, yes if on else no]
-        done = subprocess.run([str(workbench.PROGRAM), *words], capture_output=True, text=True, timeout=10, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
 def _write(report: Report, rows: Sequence[Row]) -> None:
@@ -249,8 +258,7 @@ def _write(report: Report, rows: Sequence[Row]) -> None:
                       *(f"{each.median:.3f} [{each.lower:.3f}, {each.upper:.3f}]" for each in spreads),
                       rounds.ratio_text(row.ratio()), f"{micros.median:.2f} ({micros.low:.2f}–{micros.high:.2f})",
                       f"{row.line:.0f}"])
-        if row.ours:
-            gates += _gates(row, [each for each in rows if each.case is row.case and not each.ours])
+        gates += _gates(row, [each for each in rows if each.case is row.case and each.kind == PEER])
         bars.append((f"{row.case.name}: {row.server}", [chart.Bar(word, each.median, each.lower, each.upper)
                                                         for word, each in zip(("on", "off"), spreads, strict=True)]))
     report.table(["what", "server", "pairs", "CPU-s per 100,000, on", "off", "on / off", "µs, on − off",
@@ -260,11 +268,16 @@ def _write(report: Report, rows: Sequence[Row]) -> None:
     report.chart(chart.bars(TITLE, "CPU-seconds per 100,000 requests", bars))
 
 
-def _gates(ours: Row, others: Sequence[Row]) -> list[str]:
-    ratio = ours.ratio().median
-    lines = [rounds.verdict(f"Gate, {ours.case.name}: everything on to everything off", ratio, ours.case.gate)]
+def _gates(row: Row, others: Sequence[Row]) -> list[str]:
+    if row.kind == PEER:
+        return []
+    ratio = row.ratio().median
+    what = f"{row.case.name}: " + {ALL: "everything", ALONE: "the access log alone"}[row.kind]
+    lines = []
+    if row.kind == ALL:
+        lines.append(rounds.verdict(f"Gate, {what}, on to off", ratio, row.case.gate))
     if others:
         lowest = min(others, key=lambda row: row.ratio().median)
-        lines.append(rounds.verdict(f"Gate, {ours.case.name}: ahead of every peer; lowest of them ({lowest.server})", ratio,
+        lines.append(rounds.verdict(f"Gate, {what}, ahead of every peer's log; lowest of them ({lowest.server})", ratio,
                                     lowest.ratio().median))
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,14 +75,9 @@ def _measure(options: rounds.Options, running: Sequence[servers.Server], path: s
 
 def _load(options: rounds.Options, server: servers.Server, path: str, size: int, seconds: float,
           folder: Path) -> tuple[load.Closed, rounds.Meter]:
-    meter = rounds.Meter(server)
-    if options.load == "own" and size <= 1 << 20:
-        marks = {"measuring": meter.start, "measured": meter.stop}
-        return load.busy(server.port, load.one_path(path, size), CONNECTIONS, 1, seconds, seconds / 4, marks), meter
-    meter.start()
-    closed = load.wrk(server.port, path, CONNECTIONS, seconds, folder)
-    meter.stop()
-    return closed, meter
+    if size > 1 << 20:
+        options = dataclasses.replace(options, load="wrk")
+    return rounds.busy(options, server, path, size, CONNECTIONS, seconds, folder)
 
 
 def _write(report: Report, name: str, samples: dict[str, list[Figures]], shares: list[float]) -> None:
