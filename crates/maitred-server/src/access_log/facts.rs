@@ -11,6 +11,7 @@ use std::ops::Range;
 use maitred_stats::Times;
 
 use super::format::Source;
+use super::text::Text;
 use crate::ids::RequestId;
 use crate::outcome::{End, Outcome};
 use crate::outer::outer_queue;
@@ -127,19 +128,19 @@ impl Facts {
 }
 
 /// Replaces what is in `out` by what `outcome` and these sources have.
-pub(super) fn write(out: &mut Vec<u8>, outcome: &Outcome<'_>, sources: &[Source], outer: bool) {
+pub(super) fn write(out: &mut Text, outcome: &Outcome<'_>, sources: &[Source], outer: bool) {
     out.clear();
     let mut fixed = [0; WORDS * 8];
     for (bytes, word) in fixed.as_chunks_mut().0.iter_mut().zip(Facts::of(outcome, outer).pack()) {
         *bytes = word.to_ne_bytes();
     }
-    out.extend_from_slice(&fixed);
+    out.push(&fixed);
     for source in sources {
         let text = source.text(outcome);
         // Heads are far below 4 GiB.
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        out.extend_from_slice(&length.to_ne_bytes());
-        out.extend_from_slice(&text[..length as usize]);
+        out.push(&length.to_ne_bytes());
+        out.push(&text[..length as usize]);
     }
 }
 
@@ -188,10 +189,11 @@ mod tests {
                 times: Times { arrived, begun, written, ..Times::default() },
                 end: End::ALL[end],
             };
-            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            let (mut text, mut places) = (Text::default(), Vec::new());
             let sources = [Source::Method, Source::Header("X".into()), Source::Query];
-            write(&mut bytes, &outcome, &sources, false);
-            let facts = read(&bytes, &mut places).unwrap();
+            write(&mut text, &outcome, &sources, false);
+            let bytes = text.as_bytes();
+            let facts = read(bytes, &mut places).unwrap();
             prop_assert_eq!(facts, Facts::of(&outcome, false));
             let texts: Vec<&[u8]> = places.iter().map(|place| &bytes[place.clone()]).collect();
             prop_assert_eq!(texts, [b"GET", &user[..], b""]);

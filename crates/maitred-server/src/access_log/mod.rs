@@ -27,6 +27,7 @@ use format::Escape;
 pub use format::{BadFormat, Format};
 pub(crate) use line::Line;
 pub use mask::Mask;
+use text::Text;
 
 /// What the indexes of an outcome mean, for the log.
 #[derive(Default)]
@@ -43,7 +44,7 @@ pub(crate) struct Lines {
 }
 
 thread_local! {
-    static FACTS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static FACTS: RefCell<Text> = RefCell::default();
 }
 
 impl Lines {
@@ -55,7 +56,7 @@ impl Lines {
     pub(crate) fn with_facts(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
         FACTS.with_borrow_mut(|facts| {
             facts::write(facts, outcome, &self.format.sources, self.format.has_outer);
-            write(facts);
+            write(facts.as_bytes());
         });
     }
 
