@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from benchlib.report import Report, say
 TITLE = "Allocators: memory over a long mixed run"
 SYSTEM = "system"
 ALLOCATORS = (SYSTEM, "mimalloc", "jemalloc")
+#: The system's, told by its own variable (mallopt(3)) not to make an arena for each thread.
+ONE_ARENA, ARENAS = "system, one arena", {"MALLOC_ARENA_MAX": "1"}
 THREADS = 10
 #: Turns of every server, and the length of the closed loop in each.
 TURNS, SMOKE_TURNS, WINDOW_S = 40, 1, 4.0
@@ -57,10 +60,11 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"browser, 36 % static files of {', '.join(map(str, FILES))} KiB, 4 % bodies of 1 MiB), beside them "
         f"{READERS} clients that read 2 MiB at {READ_RATE >> 10} KiB/s and {UPLOADERS} that send {UPLOAD >> 10} KiB at "
         f"{UPLOAD_RATE >> 10} KiB/s, and {visitors:,} connections that ask once and stay until its end. Memory is PSS: loaded "
-        "with all of that there, at rest when they have left. "
+        "with all of that there, at rest when they have left. One arena: `MALLOC_ARENA_MAX=1`. "
         f"{rounds.INTERVAL_NOTE}")
     contenders = [workbench.allocating(name, ["--min-threads", str(THREADS), "--max-threads", str(THREADS),
                                               "--static", f"/files={root}"]) for name in names]
+    contenders.append(dataclasses.replace(contenders[0], name=ONE_ARENA, environment={**contenders[0].environment, **ARENAS}))
     chosen, skipped = rounds.present(options, contenders)
     report.text(*skipped)
     table = {each.name: Series() for each in chosen}
