@@ -114,38 +114,6 @@ SHUT_FOR = 0.1
 CLOCKS = 0.005
 
 
-ASYNC_HELLO = """
-async def app(scope, receive, send):
-    assert scope["type"] == "http"
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"hello"})
-"""
-
-
-@pytest.mark.parametrize("source", [HELLO, ASYNC_HELLO], ids=["wsgi", "asgi"])
-def test_no_request_begins_when_the_one_before_it_ended(serve: Serve, tmp_path: Path, source: str) -> None:
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site/file").write_text("file")
-    server = serve("--access-log", "a.log", "--access-log-format", "$args $start", "--static", "/files=site", "--max-threads", "1",
-                   source=source)
-    connection = server.connect()
-    sent = []
-    for number, path in enumerate(("/files/file", "/", "/files/file", "/files/file", "/", "/", "/files/file")):
-        until = time.time() + 0.02
-        while time.time() < until:
-            pass
-        sent.append(time.time())
-        connection.request("GET", f"{path}?{number}")
-        connection.getresponse().read()
-    connection.close()
-    assert server.stop() == 0, server.said
-    lines = [line.split() for line in (tmp_path / "a.log").read_text().splitlines()]
-    assert [int(number) for number, _ in lines] == list(range(len(sent)))
-    # The clocks of a line and of this test may differ by what is between two looks at them.
-    early = {number: sent[int(number)] - float(start) for number, start in lines if float(start) < sent[int(number)] - 0.005}
-    assert not early
-
-
 def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(serve: Serve, tmp_path: Path) -> None:
     """Two requests are in the application and three in the queue. One stays in its socket's buffer, behind the first of
     its connection. The door is opened by one of a pool of its own."""

@@ -84,12 +84,7 @@ impl Measures {
 impl Site {
     /// A later time of an exchange: looked at only where somebody wants to know, else `then`, in monotonic nanoseconds.
     pub(crate) fn later(&self, then: u64) -> u64 {
-        self.look_at_clock().unwrap_or(then)
-    }
-
-    /// The time in monotonic nanoseconds, if somebody wants to know.
-    pub(crate) fn look_at_clock(&self) -> Option<u64> {
-        self.times().then(clock::monotonic)
+        if self.times() { clock::monotonic() } else { then }
     }
 
     /// Whether the times of exchanges are looked at.

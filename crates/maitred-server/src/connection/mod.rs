@@ -406,10 +406,7 @@ impl Connection {
         }
         let Some(writer) = &mut self.writer else {
             if !context.scratch.records.is_empty() {
-                let written = site.look_at_clock();
-                site.note_all(&mut context.scratch.records, written.unwrap_or(context.now), None);
-                // The turn of the next connection begins now.
-                context.scratch.set_now(written);
+                site.note_all(&mut context.scratch.records, site.later(context.now), None);
             }
             return Turn::Wait;
         };

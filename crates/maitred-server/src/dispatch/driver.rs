@@ -218,7 +218,6 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         scheduler.answer_call(&scheduler.pool.call_poller(), server);
     }
     while alone() {
-        scratch.set_now(None);
         // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
         scheduler.send_promptly(server);
         // As much as there is now: what comes back to the list waits until the poller was looked at.
@@ -230,7 +229,6 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
             if let Some(job) = server.serve(token, signals, scratch) {
                 if server.is_non_blocking(&job) {
                     server.run(job, scratch.last_now());
-                    scratch.set_now(None);
                 } else {
                     scheduler.submit(job, server);
                 }

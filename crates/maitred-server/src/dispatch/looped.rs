@@ -120,8 +120,6 @@ impl<S: Serve> LoopTurns<S> {
     fn next_job(&mut self, looks: &mut u32) -> Option<S::Job> {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
-        // The loop has run since.
-        self.scratch.set_now(None);
         loop {
             if let Some(job) = scheduler.pool.pop() {
                 return Some(job);

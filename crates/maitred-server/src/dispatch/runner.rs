@@ -75,7 +75,6 @@ impl<S: Serve> Worker<'_, S> {
     fn run(&mut self, job: S::Job, entry: u64) {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
-        self.scratch.set_now(None);
         let mut run = Run { mine: entry, next: Some(job), beside: None, ended: false, count: 0 };
         while !run.ended {
             // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
