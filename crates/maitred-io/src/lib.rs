@@ -13,6 +13,7 @@
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
+//! | [`activity`] | what another thread of this process is doing |
 //! | [`clock`] | monotonic time and dates |
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
@@ -22,6 +23,7 @@
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 
+pub mod activity;
 pub mod background;
 pub mod clock;
 pub mod line_writer;

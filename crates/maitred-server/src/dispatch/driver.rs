@@ -162,13 +162,11 @@ fn park<S: Serve>(server: &Arc<S>) {
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    if scheduler.pool.gate.is_watched() {
-        // Whoever watches goes on with all of it when the runner stands still.
-        return false;
-    }
     let unpolled =
         scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
-    unpolled || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty()
+    // A watcher of the gate sends what is unsent.
+    let left = !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
+    unpolled || (left && !scheduler.pool.gate.is_watched())
 }
 
 /// Looks until there has been nothing to watch for a while.
@@ -187,11 +185,13 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             scheduler.waker.wake();
         } else if !needs_watch(server) {
             idle_looks += 1;
-        } else if now == before {
+        } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
-            scheduler.send_promptly(server);
-            let call = scheduler.pool.call_poller();
-            scheduler.answer_call(&call, server);
+            if !scheduler.pool.gate.is_watched() {
+                scheduler.send_promptly(server);
+                let call = scheduler.pool.call_poller();
+                scheduler.answer_call(&call, server);
+            }
             take_seat(server, scratch);
         } else {
             (idle_looks, pause) = (0, FIRST_LOOK);
@@ -243,7 +243,8 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         if !alone() {
             break;
         }
-        if scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered() {
+        let left = scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered();
+        if left && !scheduler.pool.gate.is_watched() {
             // The thread that was called has taken one request; the others wait for another thread.
             let call = scheduler.pool.call_poller();
             scheduler.answer_call(&call, server);

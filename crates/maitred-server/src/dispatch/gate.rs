@@ -1,80 +1,74 @@
-//! The interpreter gate: one thread at a time runs application code, and a second comer watches it.
+//! The interpreter gate: as many threads run application code as keep the interpreter busy, and no more.
 //!
-//! A language whose interpreter is one lock gains nothing from two threads that want it: each would
-//! interrupt the other in the middle of a request. So one thread, the runner, runs request after
-//! request. Who arrives meanwhile queues its request; the first of them watches. Only when the runner
-//! has stood still for [`THRESHOLD`] (it sleeps, or waits for a database, and the interpreter is
-//! free) does the watcher take over, and the old runner finds out when it comes back.
+//! A language whose interpreter is one lock gains nothing from two threads that want it: each would interrupt the other in
+//! the middle of a request. So a thread needs a **permit** to enter application code, and keeps it from request to request.
+//! At first there is one. Who arrives and gets none queues its request; the first of them watches. A watcher that finds
+//! that those inside wait for something ([`meter`](super::meter)) enters beside them, and the next one watches.
 //!
 //! ```text
-//! since == 0: nobody runs     arrive: run
-//! since != 0                  arrive: queue, and watch (the first) or park (the others)
-//! runner: entry by entry; pops the queue, looks at the ready list, polls without waiting
-//! watcher: since old, or 0?   take the oldest request and run it, else poll
+//! permits < limit    arrive: enter
+//! else               arrive: queue, and watch (the first) or park (the others)
+//! inside             request after request: from the queue, the ready list, the poller
+//! watcher            a permit is free: take the oldest request and enter
+//!                    nobody computes:  those that wait lose their permits, those that wait for moments only keep them and
+//!                                      the limit rises; enter
+//!                    all compute:      look again; the limit falls
 //! ```
-//! Arriving where nobody runs, and leaving where nothing waits, take no lock: `since` is changed by compare-and-swap, always
-//! from what was seen. Who leaves looks at the queue's length after it has made `since` 0, and who queues looks at `since`
-//! after that: one of them sees the other.
+//! A thread that comes back from a long wait without its permit asks for one, and is out if there is none. A request that
+//! computes for much longer than others of its site gives its permit back too, and goes on beside: one at a time.
 //!
-//! Invariants, checked under shuttle: the queue is not empty only while somebody watches or the
-//! runner is going to look at it; at most one watches; `since` becomes 0 only by the thread whose entry it is, before
-//! that thread looks at the queue or calls another one.
+//! Arriving where a permit is free, and leaving where nothing waits, take no lock. Who leaves looks at the queue's length
+//! after it has given its permit back, and who queues asks for a permit after that: one of them sees the other.
+//!
+//! Invariants, checked under shuttle with measurements that are made up: the queue is not empty only while somebody
+//! watches, or somebody with a permit is going to look at it, or no thread is left; at most one watches; a permit that is taken
+//! away belongs to a thread in application code.
 
 use std::io;
+use std::sync::{Arc, PoisonError};
 
-use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use maitred_io::clock;
+use maitred_io::sync::Mutex;
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use super::meter::{self, Finding, Gated, Meter};
 use super::pause::Pause;
-use super::pool::Pool;
+use super::pool::{Call, Pool};
 use super::queue::Queue;
-
-/// A runner that stands still this long is waiting for something, not computing: a request of
-/// ordinary length takes 50 to 200 µs, twice that on a slow machine. In nanoseconds.
-const THRESHOLD: u64 = 500_000;
+use super::seat::{Seat, State};
 
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
 const PROMPT: u64 = 100_000_000;
 
-/// The watcher's pause while the runner gets on: with [`CONFIRM`] a request waits for less than a millisecond where the
-/// interpreter is free. In nanoseconds.
-const LOOK: u64 = 700_000;
-
-/// The watcher's pause before it takes a runner it has seen for the first time for one that stands still. A system that
-/// stops the whole processor for a while, as a hypervisor does, wakes the watcher first. In nanoseconds.
-const CONFIRM: u64 = 100_000;
-
-/// Whether somebody who finds a request waiting may run it: nobody runs, or the runner that entered at `since` stands still.
-fn is_stuck(since: u64, now: u64) -> bool {
-    since == 0 || now.saturating_sub(since) >= THRESHOLD
-}
-
-/// What a look of the watcher saw.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Seen {
-    since: u64,
-    /// When it began to watch.
-    began: u64,
-}
-
-/// The words of the gate.
+/// The gate of one interpreter.
 pub(super) struct Gate {
-    /// When the runner entered application code last, in monotonic nanoseconds; 0: nobody runs.
-    since: AtomicU64,
+    /// Permits that are in use, and how many may be. There can be more for a while.
+    permits: AtomicUsize,
+    limit: AtomicUsize,
+    /// Requests inside that compute for long, beside those with permits.
+    computing: AtomicUsize,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
     /// Between two looks of the watcher.
     pause: Pause,
-    /// The runner is busy and wants a watcher.
+    /// One thread computes all the time: it puts the watcher's looks off.
+    calm: AtomicBool,
+    /// When the watcher has looked last, in monotonic nanoseconds.
+    looked: AtomicU64,
+    /// Somebody inside is busy and wants a watcher.
     wanted: AtomicBool,
     /// Until then responses leave at once: a handler has stood still while others waited.
     prompt: AtomicU64,
+    seats: Mutex<Vec<Arc<Seat>>>,
+    meter: Mutex<Meter>,
+    processors: usize,
 }
 
 /// What a thread with a request, or one that found the queue not empty, does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Arrival<J> {
-    /// Runs this request; the second value is its entry.
-    Run(J, u64),
+    /// Runs this request; it has a permit.
+    Run(J),
     /// Watches.
     Watch,
     /// Parks: somebody watches.
@@ -85,33 +79,154 @@ pub(super) enum Arrival<J> {
 
 /// What a look of the watcher led to.
 pub(super) enum Watched<J> {
-    /// Runs this request; it does not watch any more.
-    Run(J, u64),
+    /// Runs this request, with a permit; it does not watch any more.
+    Run(J),
     /// Nothing waits: it does not watch any more.
     Idle,
     /// Looks again after so many nanoseconds.
     Sleep(u64),
 }
 
-/// What a runner without another request does.
+/// What a thread with a permit does that has no other request.
 pub(super) enum Left<J> {
     /// Runs this request, which came in the last moment.
     Next(J),
-    /// It is no runner any more.
+    /// It has no permit any more.
     Gone,
 }
 
 impl Gate {
+    /// The gate of an interpreter whose threads have so many processors.
+    ///
     /// # Errors
     /// Out of descriptors.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(processors: usize) -> io::Result<Self> {
         Ok(Self {
-            since: AtomicU64::new(0),
+            permits: AtomicUsize::new(0),
+            limit: AtomicUsize::new(1),
+            computing: AtomicUsize::new(0),
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
+            calm: AtomicBool::new(false),
+            looked: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             prompt: AtomicU64::new(0),
+            seats: Mutex::new(Vec::new()),
+            meter: Mutex::new(Meter::default()),
+            processors,
         })
+    }
+
+    /// Notes the calling thread until [`unseat`](Self::unseat).
+    pub(super) fn seat(&self) -> Arc<Seat> {
+        let seat = Seat::own();
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&seat));
+        seat
+    }
+
+    /// The thread ends.
+    pub(super) fn unseat(&self, seat: &Arc<Seat>) {
+        self.give_back(seat);
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !Arc::ptr_eq(seat, other));
+    }
+
+    /// Takes a permit for a thread without one, if one is free.
+    pub(super) fn take(&self, seat: &Seat) -> bool {
+        let limit = self.limit.load(Ordering::SeqCst);
+        let more = |permits| (permits < limit).then_some(permits + 1);
+        if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
+            return false;
+        }
+        self.has_one_more(seat);
+        true
+    }
+
+    /// Takes one more permit than there may be.
+    pub(super) fn force(&self, seat: &Seat) {
+        self.permits.fetch_add(1, Ordering::SeqCst);
+        self.has_one_more(seat);
+    }
+
+    /// A permit that was counted becomes that of this thread, which has none and is the caller.
+    fn has_one_more(&self, seat: &Seat) {
+        let was_out = seat.change(State::Out, State::Permitted);
+        debug_assert!(was_out, "a thread has one permit at most");
+    }
+
+    /// Gives a permit back, or what it has become; the thread is not in application code.
+    pub(super) fn give_back(&self, seat: &Seat) {
+        // Whoever measures may change it between two looks.
+        loop {
+            let state = seat.state();
+            if seat.change(state, State::Out) {
+                match state {
+                    State::Permitted => _ = self.permits.fetch_sub(1, Ordering::SeqCst),
+                    State::Computes => _ = self.computing.fetch_sub(1, Ordering::SeqCst),
+                    State::Waits | State::Out => {}
+                }
+                return;
+            }
+        }
+    }
+
+    /// Whether a thread that is about to enter may do so: it has its permit still, or gets one. Otherwise it has none.
+    pub(super) fn may_enter(&self, seat: &Seat) -> bool {
+        if seat.state() == State::Permitted {
+            return true;
+        }
+        self.give_back(seat);
+        self.take(seat)
+    }
+
+    /// Whether a thread that comes out of application code may go on: it has its permit still and there are not too many, or
+    /// gets one. Otherwise it has none.
+    pub(super) fn may_go_on(&self, seat: &Seat) -> bool {
+        if seat.state() == State::Permitted {
+            let limit = self.limit.load(Ordering::SeqCst);
+            if self.permits.load(Ordering::SeqCst) <= limit {
+                return true;
+            }
+            let fewer = |permits| (permits > limit).then(|| permits - 1);
+            if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_err() {
+                return true;
+            }
+            if !seat.change(State::Permitted, State::Out) {
+                // It was taken away in this moment: one was counted off for it already.
+                self.permits.fetch_add(1, Ordering::SeqCst);
+                self.give_back(seat);
+            }
+            return false;
+        }
+        self.may_enter(seat)
+    }
+
+    /// A request that is known to wait or to compute for long enters without a permit.
+    pub(super) fn enter_beside(&self, seat: &Seat, computes: bool) {
+        let state = if computes { State::Computes } else { State::Waits };
+        if seat.change(State::Out, state) && computes {
+            self.computing.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether one more request that computes for long may enter.
+    pub(super) fn has_room_for_long(&self) -> bool {
+        self.computing.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether anybody is inside with a permit.
+    pub(super) fn is_taken(&self) -> bool {
+        self.permits.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether one more may take a permit.
+    fn is_free(&self) -> bool {
+        self.permits.load(Ordering::SeqCst) < self.limit.load(Ordering::SeqCst)
+    }
+
+    /// Permits in use, how many may be, and requests that compute beside.
+    pub(super) fn figures(&self) -> (usize, usize, usize) {
+        let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        (load(&self.permits), load(&self.limit), load(&self.computing))
     }
 
     /// The watcher's pause from `now` on.
@@ -119,25 +234,32 @@ impl Gate {
         self.pause.wait(now, nanos);
     }
 
-    /// The runner gets on at `now`, and somebody watches.
+    /// A thread with a permit gets on at `now`. Where it is the only one and computes, the watcher need not look, but now and
+    /// then.
     pub(super) fn get_on(&self, now: u64) {
-        self.pause.put_off(now, LOOK);
+        if self.calm.load(Ordering::Relaxed) {
+            self.pause.put_off(now, meter::CALM);
+        }
     }
 
-    /// Makes the calling thread the runner, from `now` on, if `since` is what was seen.
-    fn enter(&self, seen: u64, now: u64) -> bool {
-        self.since.compare_exchange(seen, now, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, until `now`: whether it still
+    /// computes all the time is to be looked at if not, and now and then.
+    pub(super) fn note_use(&self, used: u64, time: u64, now: u64) {
+        if used < time / 10 * 9
+            || now.saturating_sub(self.looked.load(Ordering::Relaxed)) > meter::LOOK_AT_LEAST
+        {
+            self.calm.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Somebody who waits for the watcher's look has it look now.
+    pub(super) fn cut_short(&self, now: u64) {
+        self.pause.cut_short(now);
     }
 
     /// Whether somebody watches.
     pub(super) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::SeqCst)
-    }
-
-    /// The runner whose last entry or return was `mine` gets on at `now`. False when it has been
-    /// taken over.
-    pub(super) fn renew(&self, mine: u64, now: u64) -> bool {
-        self.enter(mine, now)
     }
 
     /// Whether the response of a handler that is entered at `now` may wait for others, if somebody watches who
@@ -146,12 +268,12 @@ impl Gate {
         now >= self.prompt.load(Ordering::Relaxed)
     }
 
-    /// The runner is busy and wants a watcher: whoever polls next.
+    /// A thread inside is busy and wants a watcher: whoever polls next.
     pub(super) fn want_watcher(&self) {
         self.wanted.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the runner wants a watcher; asked once.
+    /// Whether a watcher is wanted; asked once.
     pub(super) fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
     }
@@ -160,47 +282,117 @@ impl Gate {
     pub(super) fn be_prompt(&self, now: u64) {
         self.prompt.store(now + PROMPT, Ordering::Relaxed);
     }
+
+    /// Measures at `now`, and changes the limit and the permits as it follows. A request computes for long from
+    /// `long` nanoseconds on; `max` is the most permits; the watcher has watched since `began`, and so many requests were
+    /// `taken` from the queue so far.
+    fn look(&self, now: u64, long: u64, max: usize, began: u64, taken: u64) -> Looked {
+        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        self.looked.store(now, Ordering::Relaxed);
+        let limit = self.limit.load(Ordering::SeqCst);
+        let gated = Gated { limit, processors: self.processors, taken, watched_since: began };
+        let mut still = Vec::new();
+        let finding = meter.look(now, gated, &seats, |seat, was, window| match seat.state() {
+            State::Waits if was.used > window / 10 => {
+                self.permits.fetch_add(1, Ordering::SeqCst);
+                if !seat.change(State::Waits, State::Permitted) {
+                    self.permits.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+            State::Permitted if was.of_stay >= long && self.has_room_for_long() => {
+                if seat.change(State::Permitted, State::Computes) {
+                    self.computing.fetch_add(1, Ordering::SeqCst);
+                    self.permits.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+            State::Permitted if was.used < window / 50 => still.push(std::ptr::from_ref(seat)),
+            _ => {}
+        });
+        let calm = meter.is_calm(limit);
+        self.calm.store(calm, Ordering::Relaxed);
+        let set = |limit: usize| self.limit.store(limit.clamp(1, max.max(1)), Ordering::SeqCst);
+        let idle = match finding {
+            Finding::Idle { since } => {
+                for seat in seats.iter().filter(|seat| still.contains(&Arc::as_ptr(seat))) {
+                    if seat.is_inside() && seat.change(State::Permitted, State::Waits) {
+                        self.permits.fetch_sub(1, Ordering::SeqCst);
+                    }
+                }
+                let permits = self.permits.load(Ordering::SeqCst);
+                if permits >= limit {
+                    set(permits + 1);
+                }
+                Some(since)
+            }
+            Finding::StandsStill => Some(now),
+            Finding::Try => {
+                set(limit + 1);
+                Some(now)
+            }
+            Finding::Busy { fewer: true } => {
+                set(limit - 1);
+                None
+            }
+            Finding::Busy { fewer: false } => None,
+            Finding::Unknown => return Looked::Again(meter.rest_of_window(now)),
+        };
+        match idle {
+            Some(since) => Looked::Enter { since },
+            None => Looked::Again(if calm { meter::CALM } else { meter::USUAL }),
+        }
+    }
+}
+
+/// What a measurement led to.
+enum Looked {
+    /// One more request may enter, and could have since then, in monotonic nanoseconds.
+    Enter { since: u64 },
+    /// The next look is due after so many nanoseconds, unless a permit becomes free.
+    Again(u64),
 }
 
 impl<J> Pool<J> {
     /// A thread has a request to run at `now`.
-    pub(super) fn arrive(&self, job: J, now: u64) -> Arrival<J> {
-        if self.queued() == 0 && self.gate.enter(0, now) {
-            return Arrival::Run(job, now);
+    pub(super) fn arrive(&self, job: J, seat: &Seat, now: u64) -> Arrival<J> {
+        if self.queued() == 0 && self.gate.take(seat) {
+            return Arrival::Run(job);
         }
         let mut queue = self.lock();
         if let Err(job) = self.push(&mut queue, job, now) {
             return Arrival::Refuse(job);
         }
-        // The runner may have left without seeing this request.
-        if self.gate.enter(0, now)
-            && let Some(oldest) = self.pop_from(&mut queue)
-        {
-            return Arrival::Run(oldest, now);
+        // Who had the permit may have left without seeing this request.
+        match self.enter_with_oldest(&mut queue, seat) {
+            Some(oldest) => Arrival::Run(oldest),
+            None => self.watch_or_park(),
         }
-        self.watch_or_park()
     }
 
     /// A thread without a request looks at the queue; `None` when it is empty.
-    pub(super) fn look(&self, now: u64) -> Option<Arrival<J>> {
+    pub(super) fn look(&self, seat: &Seat) -> Option<Arrival<J>> {
         let mut queue = self.lock();
         if queue.is_empty() {
             return None;
         }
-        let since = self.gate.since.load(Ordering::SeqCst);
-        // This thread has not been idle before.
-        if is_stuck(since, now)
-            && let Some(job) = self.take_over(&mut queue, since, now, now)
-        {
-            return Some(Arrival::Run(job, now));
-        }
-        Some(self.watch_or_park())
+        Some(match self.enter_with_oldest(&mut queue, seat) {
+            Some(oldest) => Arrival::Run(oldest),
+            None => self.watch_or_park(),
+        })
     }
 
-    /// A thread that polls is to watch instead. False when nobody runs, or somebody watches.
+    /// Takes a permit and the oldest request, if there are both.
+    fn enter_with_oldest(&self, queue: &mut Queue<J>, seat: &Seat) -> Option<J> {
+        if queue.is_empty() || !self.gate.take(seat) {
+            return None;
+        }
+        self.pop_from(queue)
+    }
+
+    /// A thread that polls is to watch instead. False when nobody is inside, or somebody watches.
     pub(super) fn begin_watch(&self) -> bool {
         let _queue = self.lock();
-        self.gate.since.load(Ordering::SeqCst) != 0 && !self.gate.watched.swap(true, Ordering::SeqCst)
+        self.gate.is_taken() && !self.gate.watched.swap(true, Ordering::SeqCst)
     }
 
     /// Under the lock.
@@ -208,45 +400,32 @@ impl<J> Pool<J> {
         if self.gate.watched.swap(true, Ordering::SeqCst) { Arrival::Park } else { Arrival::Watch }
     }
 
-    /// Takes over from the runner that `entered` then, with the oldest request; `None` when nothing waits or another one
-    /// runs meanwhile. This thread has been idle since `idle`.
-    fn take_over(&self, queue: &mut Queue<J>, entered: u64, idle: u64, now: u64) -> Option<J> {
-        let waits = queue.oldest()?;
-        if !self.gate.enter(entered, now) {
-            return None;
-        }
-        let unused = now.saturating_sub(waits.max(entered).max(idle.min(self.idle_since().unwrap_or(idle))));
-        if entered != 0 && unused > 0 {
-            self.audit.add(unused);
-        }
-        self.pop_from(queue)
-    }
-
-    /// One look of the watcher at `now`. `seen` is what it saw at the look before.
-    pub(super) fn watch(&self, now: u64, seen: &mut Seen) -> Watched<J> {
-        let before = *seen;
-        *seen = Seen {
-            since: self.gate.since.load(Ordering::SeqCst),
-            began: if before.began == 0 { now } else { before.began },
+    /// One look of the watcher, which has watched since `began`. A request computes for long from `long` nanoseconds on.
+    pub(super) fn watch(&self, seat: &Seat, began: u64, long: u64) -> Watched<J> {
+        let taken = {
+            let mut queue = self.lock();
+            if queue.is_empty() {
+                self.gate.watched.store(false, Ordering::SeqCst);
+                return Watched::Idle;
+            }
+            if let Some(job) = self.enter_with_oldest(&mut queue, seat) {
+                self.gate.watched.store(false, Ordering::SeqCst);
+                return Watched::Run(job);
+            }
+            queue.taken
         };
-        let age = now.saturating_sub(seen.since);
-        if seen.since != 0 && age < THRESHOLD {
-            // It has not put this look off: a long request, or the one that stands still.
-            return Watched::Sleep((THRESHOLD - age).max(CONFIRM));
-        }
-        if seen.since != 0 && seen.since != before.since {
-            // Where all threads were stopped for a while, the runner goes on now.
-            return Watched::Sleep(CONFIRM);
-        }
+        let now = clock::monotonic();
+        let since = match self.gate.look(now, long, self.max(), began, taken) {
+            Looked::Again(nanos) if !self.gate.is_free() => return Watched::Sleep(nanos),
+            Looked::Again(_) => now,
+            Looked::Enter { since } => since,
+        };
         let mut queue = self.lock();
-        let next = match self.take_over(&mut queue, seen.since, seen.began, now) {
-            Some(job) => Watched::Run(job, now),
-            None if queue.is_empty() => Watched::Idle,
-            // Another one has entered in this moment.
-            None => return Watched::Sleep(CONFIRM),
-        };
         self.gate.watched.store(false, Ordering::SeqCst);
-        next
+        let Some(waits) = queue.oldest() else { return Watched::Idle };
+        self.audit.add(now.saturating_sub(since.max(waits).max(began)));
+        self.gate.force(seat);
+        self.pop_from(&mut queue).map_or(Watched::Idle, Watched::Run)
     }
 
     /// The watcher ends although something may wait: the server stops.
@@ -255,31 +434,45 @@ impl<J> Pool<J> {
         self.gate.watched.store(false, Ordering::SeqCst);
     }
 
-    /// The runner whose last return was `mine` has nothing to run.
-    pub(super) fn leave(&self, mine: u64) -> Left<J> {
-        while self.gate.renew(mine, 0) && self.queued() > 0 {
+    /// A thread with a permit has nothing to run.
+    pub(super) fn leave(&self, seat: &Seat) -> Left<J> {
+        loop {
+            self.gate.give_back(seat);
+            if self.queued() == 0 {
+                return Left::Gone;
+            }
             let mut queue = self.lock();
-            if !self.gate.enter(0, mine) {
-                break;
+            if !self.gate.take(seat) {
+                return Left::Gone;
             }
             if let Some(job) = self.pop_from(&mut queue) {
                 return Left::Next(job);
             }
         }
-        Left::Gone
     }
 
-    /// The runner whose last return was `mine` has something to run beside the others. Whoever watches takes over
-    /// at once; false when nobody does and another thread is to be called.
-    pub(super) fn step_aside(&self, mine: u64, now: u64) -> bool {
-        if !self.gate.renew(mine, 0) {
-            return true;
-        }
+    /// A thread gives up its permit although something may wait. Whoever watches enters at once; false when nobody does and
+    /// another thread is to be called.
+    pub(super) fn step_aside(&self, seat: &Seat, now: u64) -> bool {
+        self.gate.give_back(seat);
         let watched = self.gate.is_watched();
         if watched {
-            self.gate.pause.cut_short(now);
+            self.gate.cut_short(now);
         }
         watched
+    }
+
+    /// Queues a request of a thread that may not run it. Who watches sees it; else a thread is called.
+    ///
+    /// # Errors
+    /// The queue is full and its overflow is refused: the request.
+    pub(super) fn enqueue_gated(&self, job: J, now: u64) -> Result<Call, J> {
+        let watched = {
+            let mut queue = self.lock();
+            self.push(&mut queue, job, now)?;
+            self.gate.is_watched()
+        };
+        Ok(if watched { Call::Unparked } else { self.call_for_queue() })
     }
 
     /// Has a parked thread watch, if none does. False when nobody is parked.

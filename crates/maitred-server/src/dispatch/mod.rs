@@ -21,6 +21,7 @@ mod gate;
 pub(crate) mod learnt;
 mod life;
 mod looped;
+mod meter;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
 mod parking;
@@ -33,6 +34,7 @@ mod queue;
 mod ready;
 mod runner;
 mod scaling;
+mod seat;
 mod sisters;
 mod slow;
 mod standstill;
@@ -55,6 +57,7 @@ use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use driver::Driver;
 pub(crate) use figures::PoolFigures;
+use gate::Gate;
 pub(crate) use learnt::Key as Route;
 use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
@@ -66,6 +69,10 @@ pub(crate) use trace::Trace;
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
+
+/// Threads with permits that have enough to do leave the poller alone for so long, in nanoseconds; then the driver polls: a
+/// static file does not wait for all pages before it.
+const UNPOLLED: u64 = 5_000_000;
 
 /// What the threads of a scheduler serve.
 pub(crate) trait Serve: Send + Sync + Sized + 'static {
@@ -97,6 +104,11 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
 
     /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
     fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
+
+    /// A request computes for long from so many nanoseconds on.
+    fn long(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Answers that there is no room for `job`.
     fn refuse(&self, job: Self::Job);
@@ -177,6 +189,8 @@ pub(crate) struct Scheduler<J> {
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
     progress: AtomicU64,
+    /// When a thread with a permit has looked at the poller last, in monotonic nanoseconds.
+    polled: AtomicU64,
     driver: Arc<Driver>,
     /// An event loop polls; there are no other application threads.
     looped: Option<Looped>,
@@ -197,7 +211,8 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         exclusive: bool,
     ) -> io::Result<Self> {
-        Self::with_others(first, &named(others)?, max_pollers, exclusive)
+        let gate = Arc::new(Gate::new(max_pollers)?);
+        Self::with_others(first, &named(others, &gate), max_pollers, exclusive, &gate)
     }
 
     /// Schedulers of several groups, each for the threads of one of `firsts`, and all for those of `others`.
@@ -209,8 +224,9 @@ impl<J: Send> Scheduler<J> {
         others: &[PoolSettings],
         max_pollers: usize,
     ) -> io::Result<Vec<Self>> {
-        let others = named(others)?;
-        let one = |first| Self::with_others(first, &others, max_pollers, false);
+        let gate = Arc::new(Gate::new(max_pollers)?);
+        let others = named(others, &gate);
+        let one = |first| Self::with_others(first, &others, max_pollers, false, &gate);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
         Self::link(&mut all);
         Ok(all)
@@ -221,6 +237,7 @@ impl<J: Send> Scheduler<J> {
         others: &Arc<[Pool<J>]>,
         max_pollers: usize,
         exclusive: bool,
+        gate: &Arc<Gate>,
     ) -> io::Result<Self> {
         let gated = exclusive && first.strategy == Strategy::Adaptive;
         let scheduler = Self {
@@ -231,7 +248,7 @@ impl<J: Send> Scheduler<J> {
             ready: Ready::new("ready"),
             unsent: Ready::new("unsent"),
             strategy: first.strategy,
-            pool: Arc::new(Pool::new(&first.name, first.limits, gated)?),
+            pool: Arc::new(Pool::new(&first.name, first.limits, gated, gate)),
             others: Arc::clone(others),
             sisters: Box::default(),
             migrations: AtomicU64::new(0),
@@ -245,6 +262,7 @@ impl<J: Send> Scheduler<J> {
             producing: AtomicBool::new(false),
             followed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
+            polled: AtomicU64::new(0),
             driver: Arc::new(Driver::new()?),
             looped: None,
             #[cfg(shuttle)]
@@ -373,7 +391,8 @@ impl<J: Send> Scheduler<J> {
             }
         };
         let now = clock::monotonic();
-        let submitted = if self.gated { self.pool.enqueue(job, now) } else { self.pool.submit(job, now) };
+        let submitted =
+            if self.gated { self.pool.enqueue_gated(job, now) } else { self.pool.submit(job, now) };
         match submitted {
             Err(job) => server.refuse(job),
             Ok(call) => {
@@ -410,8 +429,6 @@ impl<J: Send> Scheduler<J> {
         if self.looped.is_some() {
             // What this thread has fetched is on the ready list, and the poller does not know of it.
             self.driver.rouse();
-        } else if self.gated && self.pool.gate.is_watched() {
-            // The watcher takes over when this thread stands still.
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
         } else if !self.gated && (!self.ready.is_empty() || self.is_offered()) {
@@ -428,10 +445,20 @@ impl<J: Send> Scheduler<J> {
         };
         self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        if self.looped.is_none() {
+        if self.looped.is_none() && !self.is_unpolled_for_long(ended) {
             self.driver.get_on(ended);
         }
         ended
+    }
+
+    /// Those inside have not looked at the poller for long: they have enough to do, and what needs no application waits.
+    fn is_unpolled_for_long(&self, now: u64) -> bool {
+        self.gated && now.saturating_sub(self.polled.load(Ordering::Relaxed)) > UNPOLLED
+    }
+
+    /// A thread with a permit looks at the poller at `now`.
+    fn note_poll(&self, now: u64) {
+        self.polled.store(now, Ordering::Relaxed);
     }
 
     /// Runs application code on a thread that has no part in polling.
@@ -537,8 +564,8 @@ impl<J: Send> Scheduler<J> {
 }
 
 /// Pools whose threads do not poll.
-fn named<J>(settings: &[PoolSettings]) -> io::Result<Arc<[Pool<J>]>> {
-    settings.iter().map(|pool| Pool::new(&pool.name, pool.limits, false)).collect()
+fn named<J>(settings: &[PoolSettings], gate: &Arc<Gate>) -> Arc<[Pool<J>]> {
+    settings.iter().map(|pool| Pool::new(&pool.name, pool.limits, false, gate)).collect()
 }
 
 /// An event loop's thread is no thread of a pool.

@@ -7,7 +7,7 @@
 //! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
 //! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
 
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
@@ -41,8 +41,8 @@ pub(crate) struct Pool<J> {
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     parking: Parking<J>,
-    /// For a language with one interpreter; unused otherwise.
-    pub(super) gate: Gate,
+    /// Of the language's interpreter, for all pools; unused where there are several.
+    pub(super) gate: Arc<Gate>,
     /// One thread at a time can run a request: idle ones could not.
     exclusive: bool,
     /// The length of the queue, to look at without the lock.
@@ -101,9 +101,7 @@ pub(crate) enum Parked<J> {
 }
 
 impl<J> Pool<J> {
-    /// # Errors
-    /// Out of descriptors.
-    pub(crate) fn new(name: &str, limits: PoolLimits, exclusive: bool) -> io::Result<Self> {
+    pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, gate: &Arc<Gate>) -> Self {
         let counts = Counts {
             threads: 0,
             starting: 0,
@@ -119,7 +117,7 @@ impl<J> Pool<J> {
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
             counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
             parking: Parking::new(),
-            gate: Gate::new()?,
+            gate: Arc::clone(gate),
             exclusive,
             queued: AtomicUsize::new(0),
             offered: AtomicBool::new(false),
@@ -137,7 +135,7 @@ impl<J> Pool<J> {
             audit: Audit::default(),
         };
         pool.publish(&pool.counts.lock());
-        Ok(pool)
+        pool
     }
 
     pub(super) fn lock(&self) -> NamedGuard<'_, Queue<J>> {
@@ -180,7 +178,12 @@ impl<J> Pool<J> {
     /// As [`submit`](Self::submit).
     pub(crate) fn enqueue(&self, job: J, now: u64) -> Result<Call, J> {
         self.push(&mut self.lock(), job, now)?;
-        Ok(self.call(Counts::grow_for_queue))
+        Ok(self.call_for_queue())
+    }
+
+    /// Calls a thread that looks at the queue.
+    pub(super) fn call_for_queue(&self) -> Call {
+        self.call(Counts::grow_for_queue)
     }
 
     /// Puts a request into the queue.
@@ -199,6 +202,7 @@ impl<J> Pool<J> {
 
     pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
         let waiting = queue.jobs.pop_front()?;
+        queue.taken += 1;
         trace::note_taken(waiting.since);
         self.withdraw(queue);
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);

@@ -14,6 +14,8 @@ pub(super) struct Queue<J> {
     /// Requests that have waited, and that were refused, so far.
     pub(super) waited: u64,
     pub(super) refused: u64,
+    /// Requests that were taken from it so far.
+    pub(super) taken: u64,
 }
 
 pub(super) struct Waiting<J> {
@@ -32,6 +34,7 @@ impl<J> Queue<J> {
             overflow: limits.overflow,
             waited: 0,
             refused: 0,
+            taken: 0,
         }
     }
 

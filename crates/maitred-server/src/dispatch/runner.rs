@@ -7,7 +7,7 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 
-use super::gate::{Arrival, Left, Seen, Watched};
+use super::gate::{Arrival, Left, Watched};
 use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
 use super::{Here, Serve};
@@ -16,6 +16,9 @@ use super::{Here, Serve};
 /// once, and send several responses together.
 const BUSY: u32 = 32;
 
+/// Responses wait for others only where a request takes less than that, in nanoseconds.
+const QUICK: u64 = 250_000;
+
 /// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
 /// of more is 2 to 3 %.
 pub(super) const BATCH: usize = 16;
@@ -23,7 +26,7 @@ pub(super) const BATCH: usize = 16;
 impl<S: Serve> Worker<'_, S> {
     /// This thread has a request to run.
     pub(super) fn arrive(&mut self, job: S::Job) {
-        let arrival = self.scheduler().pool.arrive(job, clock::monotonic());
+        let arrival = self.scheduler().pool.arrive(job, &self.seat, clock::monotonic());
         self.follow(arrival);
     }
 
@@ -33,49 +36,64 @@ impl<S: Serve> Worker<'_, S> {
         if pool.queued() == 0 {
             return false;
         }
-        let Some(arrival) = pool.look(clock::monotonic()) else { return false };
+        let Some(arrival) = pool.look(&self.seat) else { return false };
         self.follow(arrival);
         true
     }
 
-    fn follow(&mut self, arrival: Arrival<S::Job>) {
-        match arrival {
-            Arrival::Run(job, entry) => self.run(job, entry),
-            Arrival::Watch => self.watch(),
-            Arrival::Park => self.away = true,
-            Arrival::Refuse(job) => self.server.refuse(job),
+    /// Watches those inside, and runs what may enter.
+    pub(super) fn watch(&mut self) {
+        self.follow(Arrival::Watch);
+    }
+
+    fn follow(&mut self, mut arrival: Arrival<S::Job>) {
+        loop {
+            let job = match arrival {
+                Arrival::Run(job) => Some(job),
+                Arrival::Watch => self.watch_for_one(),
+                Arrival::Park => {
+                    self.away = true;
+                    None
+                }
+                Arrival::Refuse(job) => {
+                    self.server.refuse(job);
+                    None
+                }
+            };
+            // Without a permit this thread is a second comer, if it has one more request.
+            let Some(next) = job.and_then(|job| self.run(job)) else { return };
+            arrival = self.scheduler().pool.arrive(next, &self.seat, clock::monotonic());
         }
     }
 
-    /// Watches the runner until it stands still or nobody runs.
-    pub(super) fn watch(&mut self) {
+    /// Watches until a request may enter or none waits.
+    fn watch_for_one(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
-        let mut seen = Seen::default();
+        let began = clock::monotonic();
         loop {
             if scheduler.is_stopping() {
                 scheduler.pool.end_watch();
                 scheduler.send_unsent(self.server, clock::monotonic());
-                return;
+                return None;
             }
-            let now = clock::monotonic();
-            let watched = scheduler.pool.watch(now, &mut seen);
-            if !matches!(watched, Watched::Sleep(_)) {
-                scheduler.send_promptly(self.server);
-            }
+            let watched = scheduler.pool.watch(&self.seat, began, self.server.long());
+            // Those inside have not put this look off: what they have left waits for a long request.
+            scheduler.send_promptly(self.server);
             match watched {
-                Watched::Run(job, entry) => return self.run(job, entry),
-                Watched::Idle => return,
-                Watched::Sleep(nanos) => scheduler.pool.gate.pause(now, nanos),
+                Watched::Run(job) => return Some(job),
+                Watched::Idle => return None,
+                Watched::Sleep(nanos) => scheduler.pool.gate.pause(clock::monotonic(), nanos),
             }
         }
     }
 
-    /// Runs request after request until there is none, or another thread has taken over. `entry` is this
-    /// thread's.
-    fn run(&mut self, job: S::Job, entry: u64) {
+    /// Runs request after request until there is none, or this thread's permit is gone, which it has: a request that is left
+    /// then.
+    fn run(&mut self, job: S::Job) -> Option<S::Job> {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
-        let mut run = Run { mine: entry, next: Some(job), beside: None, ended: false, count: 0 };
+        let now = clock::monotonic();
+        let mut run = Run { now, next: Some(job), beside: None, ended: false, count: 0, quick: true };
         while !run.ended {
             // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
@@ -91,22 +109,19 @@ impl<S: Serve> Worker<'_, S> {
             }
         }
         // What this thread has left, and nobody watches any more.
-        scheduler.send_unsent(self.server, run.mine);
-        if let Some(job) = run.next {
-            // Taken over while this thread was looking for work: it is a second comer now.
-            self.arrive(job);
-        }
+        scheduler.send_unsent(self.server, run.now);
         if let Some(job) = run.beside {
             self.run_slow(job);
         }
+        run.next
     }
 
     /// Runs one request, and finds the next. Never waits but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let Some(job) = run.next.take() else {
-            scheduler.send_unsent(self.server, run.mine);
-            match scheduler.pool.leave(run.mine) {
+            scheduler.send_unsent(self.server, run.now);
+            match scheduler.pool.leave(&self.seat) {
                 Left::Next(job) => run.next = Some(job),
                 Left::Gone => run.ended = true,
             }
@@ -124,52 +139,65 @@ impl<S: Serve> Worker<'_, S> {
                 return;
             }
             Some(Here::Beside(job)) => {
-                self.make_way(run.mine);
+                self.make_way(run.now);
                 (run.beside, run.ended) = (Some(job), true);
                 return;
             }
         };
         run.count = run.count.wrapping_add(1);
-        self.before_entry(run.mine, run.count.is_multiple_of(BUSY));
-        // What came from the poller has just been read. Entries are told from others by their time.
-        let entry = self.scratch.last_now().max(run.mine + 1);
-        if !scheduler.pool.gate.renew(run.mine, entry) {
+        self.before_entry(run.now, run.count.is_multiple_of(BUSY));
+        let gate = &scheduler.pool.gate;
+        if !gate.may_enter(&self.seat) {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
-        let gate = &scheduler.pool.gate;
-        set_defers(gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
-        let ended = scheduler.run(job, entry, &**self.server);
+        // What came from the poller has just been read.
+        let entry = self.scratch.last_now().max(run.now);
+        set_defers(run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
+        self.seat.enter(entry);
+        run.now = scheduler.run(job, entry, &**self.server);
+        self.seat.leave();
+        run.quick = run.now - entry < QUICK;
         self.served += 1;
         set_defers(false);
-        run.mine = ended.max(entry + 1);
-        self.scratch.set_now(Some(run.mine));
-        if !scheduler.pool.gate.renew(entry, run.mine) {
+        self.scratch.set_now(Some(run.now));
+        if !gate.may_go_on(&self.seat) {
             run.ended = true;
             return;
         }
-        if scheduler.pool.gate.is_watched() {
-            scheduler.pool.gate.get_on(run.mine);
+        if gate.is_watched() {
+            if run.count.is_multiple_of(BUSY) {
+                self.note_use(run.now);
+            }
+            gate.get_on(run.now);
         }
-        scheduler.send_unsent_in_time(self.server, run.mine, &mut self.age);
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age);
         if self.is_done() {
-            self.make_way(run.mine);
+            self.make_way(run.now);
             run.ended = true;
             return;
         }
         run.next = self.next_job();
         if run.next.is_none() && !scheduler.unsent.is_empty() {
-            scheduler.send_unsent(self.server, run.mine);
+            scheduler.send_unsent(self.server, run.now);
             // Whoever is answered sends the next request within microseconds.
             run.next = self.next_job();
         }
     }
 
-    /// Gives up the role of the runner although something may wait, to whoever watches, polls or can be called.
-    fn make_way(&self, mine: u64) {
+    /// Tells the gate how much of the time this thread computes.
+    fn note_use(&mut self, now: u64) {
+        let processor = self.seat.activity.processor_ns().unwrap_or(0);
+        let (then, before) = std::mem::replace(&mut self.used, (now, processor));
+        let time = now.saturating_sub(then);
+        self.scheduler().pool.gate.note_use(processor.saturating_sub(before), time, now);
+    }
+
+    /// Gives up the permit although something may wait, to whoever watches, polls or can be called.
+    fn make_way(&self, now: u64) {
         let scheduler = self.scheduler();
-        scheduler.send_unsent(self.server, mine);
-        if scheduler.pool.step_aside(mine, clock::monotonic()) {
+        scheduler.send_unsent(self.server, now);
+        if scheduler.pool.step_aside(&self.seat, clock::monotonic()) {
             return;
         }
         if scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -220,6 +248,7 @@ impl<S: Serve> Worker<'_, S> {
             }
         }
         self.turns = scheduler.ready.len().clamp(1, BATCH);
+        scheduler.note_poll(self.scratch.last_now());
         let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
@@ -231,12 +260,14 @@ impl<S: Serve> Worker<'_, S> {
 
 /// The requests of one thread, from its entry on.
 struct Run<J> {
-    /// The last entry or return.
-    mine: u64,
+    /// The last return, or the begin.
+    now: u64,
     next: Option<J>,
-    /// A request that this thread runs when it is the runner no more.
+    /// A request that this thread runs when it has no permit any more.
     beside: Option<J>,
     ended: bool,
     /// Requests so far.
     count: u32,
+    /// The last one took so little that a response may wait for the next.
+    quick: bool,
 }

@@ -11,6 +11,7 @@ use super::parking::Spot;
 use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
+use super::seat::Seat;
 use super::unsent::{Age, set_defers};
 use super::{Here, Scheduler, Serve, runner};
 use crate::group::claim::Signals;
@@ -26,6 +27,10 @@ const BATCH: usize = 64;
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
     pub(super) spot: Spot<'a, S::Job>,
+    /// At the interpreter gate, where there is one.
+    pub(super) seat: Arc<Seat>,
+    /// When this thread asked for its processor time last, and what it was, in nanoseconds.
+    pub(super) used: (u64, u64),
     pub(super) scratch: Scratch,
     /// For waits.
     pub(super) events: Events,
@@ -49,6 +54,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let mut worker = Worker {
         server,
         spot: scheduler.pool.spot(),
+        seat: scheduler.pool.gate.seat(),
+        used: (0, 0),
         scratch: Scratch::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(runner::BATCH),
@@ -62,6 +69,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     if live(server, || worker.round()) && !worker.done {
         scheduler.pool.ended();
     }
+    scheduler.pool.gate.unseat(&worker.seat);
 }
 
 fn batch(max_pollers: usize) -> usize {
@@ -82,9 +90,13 @@ impl<'a, S: Serve> Worker<'a, S> {
             return Life::Ends;
         }
         self.scratch.set_now(None);
-        if scheduler.gated && !scheduler.pool.gate.is_watched() {
-            // The runner has ended in a panic.
-            self.send_unsent();
+        if scheduler.gated {
+            // After a panic of ours this thread may have its permit still.
+            self.seat.leave();
+            scheduler.pool.gate.give_back(&self.seat);
+            if !scheduler.pool.gate.is_watched() {
+                self.send_unsent();
+            }
         }
         if self.away {
             self.away = false;

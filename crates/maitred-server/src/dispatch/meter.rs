@@ -1,0 +1,222 @@
+//! Tells computing from waiting: how much of an interpreter's time the threads in application code use, and what follows.
+//!
+//! The system does not say who holds the interpreter. It says how much processor time a thread has used, which goes on
+//! while one computes and stands still while one waits, and whether it wants a processor. Of these, over a window of about a
+//! millisecond:
+//!
+//! ```text
+//! they use less than the window, and none of them runs or wants a processor    idle: one more request may enter
+//! they use all of it, and more have permits than that takes                    one permit less
+//! they use all of it, and there are more processors                            a trial: is more used with one more?
+//! ```
+//! Promises: no thread is asked anything, and nothing here decides what runs. Whoever looks holds the meter.
+
+use super::seat::{Seat, State, Window};
+
+/// The shortest window that tells anything: some tens of micro-releases, as of a query in memory. In nanoseconds.
+pub(super) const SHORTEST: u64 = 300_000;
+
+/// The usual window, in nanoseconds.
+pub(super) const USUAL: u64 = 1_000_000;
+
+/// The window while one thread computes and nothing else happens: a page that computes for 1.2 ms is measured every second
+/// time. In nanoseconds.
+pub(super) const CALM: u64 = 2_000_000;
+
+/// While one thread computes somebody looks at least that often, in nanoseconds: there could be a trial to make.
+pub(super) const LOOK_AT_LEAST: u64 = 20_000_000;
+
+/// A longer one is no window: nobody has looked meanwhile. In nanoseconds.
+const STALE: u64 = 2 * LOOK_AT_LEAST;
+
+/// What is used is an average over about so many nanoseconds.
+const AVERAGE: u64 = 5_000_000;
+
+/// An interpreter that is used less than that, in parts of the window, has time for one more.
+const IDLE: f64 = 0.9;
+
+/// One that is used that much is busy with fewer.
+const BUSY: f64 = 0.97;
+
+/// A trial pays if it uses so much more. Threads that fight for an interpreter use up to 0.1 more, and get less done.
+const PAYS: f64 = 0.3;
+
+/// The pause between two trials: after one that paid, and at most. In nanoseconds.
+const TRIAL_GAP: u64 = 20_000_000;
+const MAX_TRIAL_GAP: u64 = 2_000_000_000;
+
+/// How long a trial takes, and how long the number of permits stays before it is lowered, in nanoseconds.
+const TRIAL: u64 = 5_000_000;
+
+/// What waits longest waits no longer than that for its turn while a thread is free, whatever is measured. In nanoseconds.
+#[cfg(not(shuttle))]
+const LONGEST_WAIT: u64 = 50_000_000;
+
+/// Simulated time passes slowly.
+#[cfg(shuttle)]
+const LONGEST_WAIT: u64 = 2_000_000;
+
+/// What the threads in application code do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// They wait: the interpreter is idle.
+    Idle {
+        /// Since about when, in monotonic nanoseconds.
+        since: u64,
+    },
+    /// The queue has stood still for too long.
+    StandsStill,
+    /// To try whether one more brings something.
+    Try,
+    /// Busy; whether one permit less would do.
+    Busy { fewer: bool },
+    /// Not known yet.
+    Unknown,
+}
+
+/// What is known of one interpreter.
+#[derive(Default)]
+pub(super) struct Meter {
+    looked: u64,
+    /// Processor time per time, an average.
+    used: f64,
+    /// When the number of permits was changed last.
+    changed: u64,
+    /// How much was used before each permit that was found by a trial.
+    paid: Vec<f64>,
+    trial: Option<Trial>,
+    next_trial: u64,
+    trial_gap: u64,
+    /// How many requests had been taken from the queue, and since when.
+    taken: (u64, u64),
+}
+
+struct Trial {
+    began: u64,
+    before: f64,
+    used: u64,
+}
+
+/// What the meter is told of the gate.
+#[derive(Clone, Copy)]
+pub(super) struct Gated {
+    pub(super) limit: usize,
+    pub(super) processors: usize,
+    /// Requests that were taken from the queue so far.
+    pub(super) taken: u64,
+    /// When the watcher began, in monotonic nanoseconds.
+    pub(super) watched_since: u64,
+}
+
+impl Meter {
+    /// Permits that are used for computing without the interpreter, beside the first.
+    pub(super) fn paid(&self) -> usize {
+        self.paid.len()
+    }
+
+    /// Whether one thread computes all the time.
+    pub(super) fn is_calm(&self, limit: usize) -> bool {
+        limit == 1 && self.trial.is_none() && self.used >= IDLE
+    }
+
+    /// Looks at `now`, in monotonic nanoseconds; calls `note` with each thread that is in application code or has been.
+    pub(super) fn look(
+        &mut self,
+        now: u64,
+        gated: Gated,
+        seats: &[std::sync::Arc<Seat>],
+        mut note: impl FnMut(&Seat, Window, u64),
+    ) -> Finding {
+        if self.taken.0 != gated.taken || self.looked == 0 {
+            self.taken = (gated.taken, now);
+        }
+        let window = now.saturating_sub(self.looked);
+        if window < SHORTEST {
+            return Finding::Unknown;
+        }
+        self.looked = now;
+        let fresh = window > STALE;
+        let mut used = 0;
+        let mut inside = Vec::with_capacity(seats.len());
+        for seat in seats {
+            let was = seat.measure(window);
+            if was.inside || seat.state() == State::Permitted {
+                used += was.used;
+            }
+            if was.inside {
+                inside.push((seat, was));
+            }
+        }
+        if now.saturating_sub(self.taken.1.max(gated.watched_since)) >= LONGEST_WAIT {
+            self.taken.1 = now;
+            return Finding::StandsStill;
+        }
+        if fresh {
+            self.abandon_trial();
+            return Finding::Unknown;
+        }
+        for (seat, was) in &inside {
+            note(seat, *was, window);
+        }
+        let share = used as f64 / window as f64;
+        self.used += (share - self.used) * (window as f64 / AVERAGE as f64).min(1.0);
+        if share < IDLE && !inside.iter().any(|(seat, _)| seat.activity.wants_processor()) {
+            self.abandon_trial();
+            self.changed = now;
+            return Finding::Idle { since: now - window };
+        }
+        self.judge(now, used, gated)
+    }
+
+    /// Whether a look without a window makes the next one begin.
+    pub(super) fn rest_of_window(&self, now: u64) -> u64 {
+        SHORTEST.saturating_sub(now.saturating_sub(self.looked)).max(SHORTEST / 4)
+    }
+
+    fn judge(&mut self, now: u64, used: u64, gated: Gated) -> Finding {
+        if let Some(trial) = &mut self.trial {
+            trial.used += used;
+            let length = now - trial.began;
+            if length < TRIAL {
+                return Finding::Busy { fewer: false };
+            }
+            let (before, after) = (trial.before, trial.used as f64 / length as f64);
+            self.trial = None;
+            self.changed = now;
+            let pays = after >= before + PAYS;
+            self.trial_gap =
+                if pays { TRIAL_GAP } else { (self.trial_gap * 2).clamp(TRIAL_GAP, MAX_TRIAL_GAP) };
+            self.next_trial = now + self.trial_gap;
+            if pays {
+                self.used = after;
+                self.paid.push(before);
+            }
+            return Finding::Busy { fewer: !pays };
+        }
+        if now.saturating_sub(self.changed) < TRIAL {
+            return Finding::Busy { fewer: false };
+        }
+        if self.paid.last().is_some_and(|before| self.used < before + PAYS) {
+            self.paid.pop();
+            self.changed = now;
+            return Finding::Busy { fewer: gated.limit > 1 };
+        }
+        if gated.limit > 1 + self.paid.len() && self.used >= BUSY {
+            self.changed = now;
+            return Finding::Busy { fewer: true };
+        }
+        let possible = gated.limit < gated.processors && self.used >= IDLE * gated.limit as f64;
+        if possible && now >= self.next_trial {
+            self.trial = Some(Trial { began: now, before: self.used, used: 0 });
+            return Finding::Try;
+        }
+        Finding::Busy { fewer: false }
+    }
+
+    /// What is used changes by itself: nothing follows from it.
+    fn abandon_trial(&mut self) {
+        if self.trial.take().is_some() {
+            self.next_trial = self.looked + self.trial_gap.max(TRIAL_GAP);
+        }
+    }
+}
