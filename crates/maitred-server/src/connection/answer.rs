@@ -273,7 +273,7 @@ impl Connection {
             map.find(head, path, self.peer.ip())
         });
         let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
-        (Target { pool, slow: known.slow }, known.watched)
+        (Target { pool, pace: known.pace }, known.watched)
     }
 
     /// Our own address: the listener's, unless it listens on all.

@@ -20,6 +20,8 @@ pub(crate) enum Role {
     Worker,
     /// The language's event loop.
     EventLoop,
+    /// It runs usual requests while all workers are in slow ones.
+    Extra,
     /// It polls where nobody else can.
     Driver,
 }
@@ -29,6 +31,7 @@ impl Role {
         match self {
             Self::Worker => "worker",
             Self::EventLoop => "event loop",
+            Self::Extra => "extra",
             Self::Driver => "driver",
         }
     }

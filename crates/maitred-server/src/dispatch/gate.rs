@@ -47,6 +47,8 @@ pub(super) struct Gate {
     limit: AtomicUsize,
     /// Requests inside that compute for long, beside those with permits.
     computing: AtomicUsize,
+    /// How many of those may be: as many as compute at once, for most of the time without the interpreter if it is more than one.
+    parallel: AtomicUsize,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
     /// Between two looks of the watcher.
@@ -105,6 +107,7 @@ impl Gate {
             permits: AtomicUsize::new(0),
             limit: AtomicUsize::new(1),
             computing: AtomicUsize::new(0),
+            parallel: AtomicUsize::new(1),
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
             calm: AtomicBool::new(false),
@@ -200,17 +203,35 @@ impl Gate {
         self.may_enter(seat)
     }
 
-    /// A request that is known to wait or to compute for long enters without a permit.
+    /// A request that is known to be slow enters without a permit; one that computes is counted, see
+    /// [`take_long`](Self::take_long).
     pub(super) fn enter_beside(&self, seat: &Seat, computes: bool) {
-        let state = if computes { State::Computes } else { State::Waits };
-        if seat.change(State::Out, state) && computes {
-            self.computing.fetch_add(1, Ordering::SeqCst);
+        seat.change(State::Out, if computes { State::Computes } else { State::Waits });
+    }
+
+    /// Such a request comes back. What was counted for one that computes is the caller's to give back.
+    pub(super) fn leave_beside(&self, seat: &Seat) {
+        if seat.state() == State::Computes && seat.change(State::Computes, State::Out) {
+            return;
         }
+        self.give_back(seat);
+    }
+
+    /// Counts one more request that computes for long, if it may enter.
+    pub(super) fn take_long(&self) -> bool {
+        let limit = self.parallel.load(Ordering::SeqCst);
+        let more = |computing| (computing < limit).then_some(computing + 1);
+        self.computing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// One of those has ended.
+    pub(super) fn give_long_back(&self) {
+        self.computing.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether one more request that computes for long may enter.
     pub(super) fn has_room_for_long(&self) -> bool {
-        self.computing.load(Ordering::SeqCst) == 0
+        self.computing.load(Ordering::SeqCst) < self.parallel.load(Ordering::SeqCst)
     }
 
     /// Whether anybody is inside with a permit.
@@ -221,12 +242,6 @@ impl Gate {
     /// Whether one more may take a permit.
     fn is_free(&self) -> bool {
         self.permits.load(Ordering::SeqCst) < self.limit.load(Ordering::SeqCst)
-    }
-
-    /// Permits in use, how many may be, and requests that compute beside.
-    pub(super) fn figures(&self) -> (usize, usize, usize) {
-        let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        (load(&self.permits), load(&self.limit), load(&self.computing))
     }
 
     /// The watcher's pause from `now` on.
@@ -300,15 +315,17 @@ impl Gate {
                     self.permits.fetch_sub(1, Ordering::SeqCst);
                 }
             }
-            State::Permitted if was.of_stay >= long && self.has_room_for_long() => {
+            State::Permitted if was.of_stay >= long && self.take_long() => {
                 if seat.change(State::Permitted, State::Computes) {
-                    self.computing.fetch_add(1, Ordering::SeqCst);
                     self.permits.fetch_sub(1, Ordering::SeqCst);
+                } else {
+                    self.give_long_back();
                 }
             }
             State::Permitted if was.used < window / 50 => still.push(std::ptr::from_ref(seat)),
             _ => {}
         });
+        self.parallel.store(1 + meter.paid(), Ordering::SeqCst);
         let calm = meter.is_calm(limit);
         self.calm.store(calm, Ordering::Relaxed);
         let set = |limit: usize| self.limit.store(limit.clamp(1, max.max(1)), Ordering::SeqCst);

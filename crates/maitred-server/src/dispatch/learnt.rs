@@ -1,9 +1,9 @@
 //! Routes that are slow again and again, learnt from what their requests took.
 //!
 //! ```text
-//! word:  tag (32) | learnt (1) | second of the last slow one (23) | last 8 results (8), the latest lowest; 1: slow
+//! word:  tag (32) | learnt (1) | computes (1) | second of the last slow one (22) | last 8 results (8), latest lowest; 1: slow
 //!
-//! none --slow--> entry --3 of 8 slow--> learnt --1 of 8 slow, or nothing slow for a minute--> entry or none
+//! none --slow--> entry --3 of 8 slow--> learnt --1 of 8 slow, or nothing slow for an hour--> entry or none
 //! ```
 //! Promises: a table of a fixed size, no lock, no allocation. While nothing has been slow nothing is hashed: one load
 //! says so. Who invents paths cannot make it grow, cannot displace a route that is learnt, and cannot know which
@@ -18,18 +18,17 @@ use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::shape::Shape;
 
-/// A request is slow that was in the application for so long, in nanoseconds: a thread that others wait for can be
-/// missed for as long as the interpreter's own switch interval was by default (5 ms), not longer.
-pub(crate) const SLOW: u64 = 5_000_000;
-
 /// So many of the last 8 slow: the route is learnt. Two are chance (a cold cache, a collection).
 const MANY: u32 = 3;
 
 /// So many of the last 8 slow, or fewer: it is forgotten. Less than [`MANY`] by two, so that it does not swing.
 const FEW: u32 = 1;
 
-/// Seconds after which an entry without another slow request counts for nothing.
+/// Seconds after which an entry without another slow request counts for nothing, unless it is learnt.
 const DECAY: u64 = 60;
+
+/// The same of a learnt one: a burst every few minutes is known when it comes again.
+const LEARNT_DECAY: u64 = 3_600;
 
 /// Places for one key. Four that lie in one half of a cache line: with 50 slow routes a fifth of all buckets is in use,
 /// and about one key in 20,000 finds all its places taken.
@@ -43,7 +42,8 @@ const MAX_TRIES: usize = 4;
 
 const RESULTS: u64 = 0xff;
 const SECONDS_SHIFT: u32 = 8;
-const SECONDS: u64 = 0x007f_ffff;
+const SECONDS: u64 = 0x003f_ffff;
+const COMPUTES: u64 = 1 << 30;
 const LEARNT: u64 = 1 << 31;
 const TAG_SHIFT: u32 = 32;
 
@@ -63,11 +63,17 @@ pub(crate) struct LearntRoutes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
-impl Key {
-    /// As a number.
-    pub(crate) fn to_bits(self) -> u64 {
-        self.0
-    }
+/// What is said of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was not slow.
+    Usual,
+    /// It was slow, and nothing else is known.
+    Slow,
+    /// It was slow because it waited.
+    Waited,
+    /// It was slow because it computed.
+    Computed,
 }
 
 /// What a request has changed.
@@ -106,12 +112,10 @@ impl LearntRoutes {
         Key(Shape { method, path }.hash(&self.hasher))
     }
 
-    /// Whether the route counts as slow.
-    pub(crate) fn is_learnt(&self, key: Key) -> bool {
-        self.bucket(key).iter().any(|word| {
-            let entry = Entry(word.load(Ordering::Relaxed));
-            entry.is_of(key) && entry.is_learnt()
-        })
+    /// Whether the route counts as slow, and then whether it is for computing.
+    pub(crate) fn learnt(&self, key: Key) -> Option<bool> {
+        let entries = self.bucket(key).iter().map(|word| Entry(word.load(Ordering::Relaxed)));
+        entries.into_iter().find(|entry| entry.is_of(key) && entry.is_learnt()).map(Entry::computes)
     }
 
     /// Whether a request of this route has been slow lately.
@@ -120,15 +124,15 @@ impl LearntRoutes {
             && self.bucket(key).iter().any(|word| Entry(word.load(Ordering::Relaxed)).is_of(key))
     }
 
-    /// Notes that a request has been in the application for `nanos`. To be called after each slow one, and after fast
-    /// ones while [`is_watching`](Self::is_watching) says so; `now` in seconds of a clock that does not go back.
-    pub(crate) fn note(&self, key: Key, nanos: u64, now: u64) -> Option<Change> {
-        let slow = nanos >= SLOW;
+    /// Notes that a request was slow or not. To be called after each slow one, and after others while
+    /// [`is_watching`](Self::is_watching) says so; `now` in seconds of a clock that does not go back.
+    pub(crate) fn note(&self, key: Key, result: Outcome, now: u64) -> Option<Change> {
+        let slow = result != Outcome::Usual;
         for _ in 0..MAX_TRIES {
             let (word, before) = self.place(key, slow, now)?;
             let own = before.is_of(key);
             let fresh = !own || before.has_decayed(now);
-            let after = if fresh { Entry::NONE } else { before }.after(key, slow, now);
+            let after = if fresh { Entry::NONE } else { before }.after(key, result, now);
             if word.compare_exchange(before.0, after.0, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                 continue;
             }
@@ -198,16 +202,22 @@ impl Entry {
         self.0 & LEARNT != 0
     }
 
-    /// Seconds are kept modulo 97 days: after such a time an old entry is fresh for a minute once more.
+    fn computes(self) -> bool {
+        self.0 & COMPUTES != 0
+    }
+
+    /// Seconds are kept modulo 48 days: after such a time an old entry is fresh for a while once more.
     fn has_decayed(self, now: u64) -> bool {
+        let decay = if self.is_learnt() { LEARNT_DECAY } else { DECAY };
         let last = self.0 >> SECONDS_SHIFT & SECONDS;
         let since = now.wrapping_sub(last) & SECONDS;
-        // Another thread's later second, seen with an earlier one of this thread, is not 97 days old.
-        (DECAY..SECONDS - DECAY).contains(&since)
+        // Another thread's later second, seen with an earlier one of this thread, is not 48 days old.
+        (decay..SECONDS - decay).contains(&since)
     }
 
     /// The entry of `key` after one more result.
-    fn after(self, key: Key, slow: bool, now: u64) -> Self {
+    fn after(self, key: Key, result: Outcome, now: u64) -> Self {
+        let slow = result != Outcome::Usual;
         let results = (self.0 << 1 | u64::from(slow)) & RESULTS;
         let count = results.count_ones();
         let learnt = count >= MANY || (self.is_learnt() && count > FEW);
@@ -216,7 +226,12 @@ impl Entry {
         }
         let seconds = if slow { now & SECONDS } else { self.0 >> SECONDS_SHIFT & SECONDS };
         let learnt = if learnt { LEARNT } else { 0 };
-        Self(key.0 >> TAG_SHIFT << TAG_SHIFT | learnt | seconds << SECONDS_SHIFT | results)
+        let computes = match result {
+            Outcome::Computed => COMPUTES,
+            Outcome::Waited => 0,
+            Outcome::Usual | Outcome::Slow => self.0 & COMPUTES,
+        };
+        Self(key.0 >> TAG_SHIFT << TAG_SHIFT | learnt | computes | seconds << SECONDS_SHIFT | results)
     }
 }
 

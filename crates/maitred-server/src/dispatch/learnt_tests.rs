@@ -4,12 +4,19 @@ use std::sync::Barrier;
 
 use super::*;
 
-const FAST: u64 = SLOW - 1;
+const FAST: Outcome = Outcome::Usual;
+const SLOW: Outcome = Outcome::Slow;
+
+impl LearntRoutes {
+    fn is_learnt(&self, key: Key) -> bool {
+        self.learnt(key).is_some()
+    }
+}
 
 /// Notes results, `s` for a slow one, in one second; the changes in the order they came.
 fn note_all(routes: &LearntRoutes, key: Key, results: &str, now: u64) -> Vec<Change> {
-    let nanos = |letter| if letter == 's' { SLOW } else { FAST };
-    results.chars().filter_map(|letter| routes.note(key, nanos(letter), now)).collect()
+    let result = |letter| if letter == 's' { SLOW } else { FAST };
+    results.chars().filter_map(|letter| routes.note(key, result(letter), now)).collect()
 }
 
 /// Keys of one bucket.

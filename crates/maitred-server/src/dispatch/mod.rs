@@ -16,6 +16,7 @@ mod assigned;
 mod audit;
 mod driver;
 mod epc;
+mod extra;
 mod figures;
 mod gate;
 pub(crate) mod learnt;
@@ -56,6 +57,8 @@ use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use driver::Driver;
+use extra::Extra;
+pub(crate) use extra::run as run_extra;
 pub(crate) use figures::PoolFigures;
 use gate::Gate;
 pub(crate) use learnt::Key as Route;
@@ -63,6 +66,7 @@ use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
 use ready::Ready;
 use sisters::Sister;
+pub(crate) use slow::Pace;
 use slow::Slow;
 pub(crate) use trace::Trace;
 
@@ -124,6 +128,12 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
     /// It cannot be made.
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
 
+    /// Has a thread made that calls [`run_extra`].
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn spawn_extra(self: &Arc<Self>) -> io::Result<()>;
+
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);
 }
@@ -133,8 +143,8 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
 pub(crate) struct Target {
     /// The pool; 0 is the one whose threads poll.
     pub(crate) pool: usize,
-    /// Its route is slow again and again.
-    pub(crate) slow: bool,
+    /// What its route is known for.
+    pub(crate) pace: Pace,
 }
 
 /// How the thread that has read a request goes on with it.
@@ -192,6 +202,8 @@ pub(crate) struct Scheduler<J> {
     /// When a thread with a permit has looked at the poller last, in monotonic nanoseconds.
     polled: AtomicU64,
     driver: Arc<Driver>,
+    /// A thread for usual requests while all are in slow ones.
+    extra: Extra,
     /// An event loop polls; there are no other application threads.
     looped: Option<Looped>,
     /// The mutation of the model test: see [`is_idle`](Self::is_idle).
@@ -264,6 +276,7 @@ impl<J: Send> Scheduler<J> {
             progress: AtomicU64::new(0),
             polled: AtomicU64::new(0),
             driver: Arc::new(Driver::new()?),
+            extra: Extra::default(),
             looped: None,
             #[cfg(shuttle)]
             forgetful: false,
@@ -365,10 +378,10 @@ impl<J: Send> Scheduler<J> {
             }
             return None;
         }
-        if !target.slow || self.pool.is_single() || self.strategy != Strategy::Adaptive {
+        if target.pace == Pace::Usual || self.pool.is_single() || self.strategy != Strategy::Adaptive {
             return Some(Here::Run(job));
         }
-        match self.pool.pass_slow(job, clock::monotonic()) {
+        match self.pool.pass_slow(job, target.pace, clock::monotonic()) {
             Slow::Run(job) => return Some(Here::Beside(job)),
             Slow::Passed(call) => self.answer_call(&call, server),
             Slow::Refuse(job) => server.refuse(job),
@@ -383,7 +396,8 @@ impl<J: Send> Scheduler<J> {
             Some(Here::Run(job)) => job,
             Some(Here::Beside(job)) => {
                 // No thread is idle: a thread that ends, or the one that is called, looks there.
-                self.pool.wait_slow(job, clock::monotonic());
+                let pace = server.target(&job).pace;
+                self.pool.wait_slow(job, pace, clock::monotonic());
                 if self.pollers.load(Ordering::SeqCst) > 0 {
                     self.call();
                 }
@@ -401,6 +415,7 @@ impl<J: Send> Scheduler<J> {
                     self.call();
                 }
                 self.answer_call(&call, server);
+                self.call_extra(server);
             }
         }
     }
@@ -542,6 +557,7 @@ impl<J: Send> Scheduler<J> {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
+        self.extra.call();
         if let Some(looped) = &self.looped {
             looped.ring();
         }

@@ -12,7 +12,7 @@ use maitred_io::sync::{Condvar, Mutex, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
-use super::{Scheduler, Serve, Target, run_driver, work};
+use super::{Pace, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
@@ -35,20 +35,32 @@ enum Kind {
     NonBlocking,
     /// The application answers it, of a route that is slow, after every page has been answered.
     SlowAfterPages,
+    /// The same of a route that computes for long.
+    LongAfterPages,
     /// The application answers it on a thread of the other pool, after every page has been answered.
     OtherAfterPages,
 }
 
 impl Kind {
     fn target(self) -> Target {
-        Target { pool: usize::from(self == Self::OtherAfterPages), slow: self == Self::SlowAfterPages }
+        Target { pool: usize::from(self == Self::OtherAfterPages), pace: self.pace() }
+    }
+
+    fn pace(self) -> Pace {
+        match self {
+            Self::SlowAfterPages => Pace::Waits,
+            Self::LongAfterPages => Pace::Computes,
+            _ => Pace::Usual,
+        }
     }
 
     /// What has to be answered before.
     fn awaits(self) -> Option<Self> {
         match self {
             Self::PageAfterFiles => Some(Self::File),
-            Self::PageAfterPages | Self::SlowAfterPages | Self::OtherAfterPages => Some(Self::Page),
+            Self::PageAfterPages | Self::SlowAfterPages | Self::LongAfterPages | Self::OtherAfterPages => {
+                Some(Self::Page)
+            }
             Self::File | Self::Page | Self::NonBlocking => None,
         }
     }
@@ -66,6 +78,13 @@ struct Model {
     running: AtomicUsize,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
     events: std::sync::Arc<Events>,
+}
+
+impl Model {
+    /// Whether there may be one more thread: for others while all are in slow requests.
+    fn has_extra(&self) -> bool {
+        self.max > 1 && self.events.kinds.iter().any(|kind| kind.pace() != Pace::Usual)
+    }
 }
 
 /// What happens, in all groups.
@@ -130,7 +149,8 @@ impl Serve for Model {
 
     fn run(&self, event: usize, _now: u64) -> Option<()> {
         if self.events.kinds[event].is_counted() {
-            assert!(self.running.fetch_add(1, SeqCst) < self.max, "never more than the most threads");
+            let most = self.max + usize::from(self.has_extra());
+            assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
         }
         let interpreter = self.events.interpreter.lock();
         if let Some(awaited) = self.events.kinds[event].awaits() {
@@ -155,6 +175,17 @@ impl Serve for Model {
         let own = std::sync::Arc::clone(self);
         self.threads.lock().expect("not poisoned").push(thread::spawn(move || work(&own, pool)));
         Ok(())
+    }
+
+    fn spawn_extra(self: &std::sync::Arc<Self>) -> io::Result<()> {
+        assert!(self.has_extra(), "only for slow requests");
+        let own = std::sync::Arc::clone(self);
+        self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
+        Ok(())
+    }
+
+    fn long(&self) -> u64 {
+        1_000_000
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {
@@ -374,7 +405,9 @@ fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
     }
 }
 
-use Kind::{File, NonBlocking, OtherAfterPages, Page, PageAfterFiles, PageAfterPages, SlowAfterPages};
+use Kind::{
+    File, LongAfterPages, NonBlocking, OtherAfterPages, Page, PageAfterFiles, PageAfterPages, SlowAfterPages,
+};
 
 #[test]
 fn files_are_served_while_the_only_thread_is_in_application_code() {
@@ -423,12 +456,15 @@ fn what_is_made_ready_elsewhere_is_served() {
     check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
 }
 
-/// Requests of slow routes stand still on all threads but one, and what comes behind them is answered.
+/// Requests of slow routes stand still on all threads, and what comes behind them is answered.
 #[test]
-fn slow_routes_leave_a_thread_to_the_others() {
+fn others_get_past_slow_requests() {
     for pollers in [1, 2] {
         check(&[SlowAfterPages, Page, Page], 2, pollers, Source::Poller);
-        check(&[SlowAfterPages, SlowAfterPages, SlowAfterPages, Page], 3, pollers, Source::Poller);
+        check(&[SlowAfterPages, SlowAfterPages, Page], 2, pollers, Source::Poller);
+        check(&[SlowAfterPages, SlowAfterPages, SlowAfterPages, Page], 2, pollers, Source::Poller);
+        check(&[LongAfterPages, LongAfterPages, Page], 2, pollers, Source::Poller);
+        check(&[LongAfterPages, SlowAfterPages, LongAfterPages, Page], 3, pollers, Source::Poller);
         check(&[SlowAfterPages, PageAfterPages, SlowAfterPages, Page], 4, pollers, Source::Poller);
     }
 }

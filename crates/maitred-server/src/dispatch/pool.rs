@@ -21,6 +21,7 @@ use super::parking::{Parking, Spot};
 use super::place::Place;
 use super::queue::{Queue, Waiting};
 use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, Load, Rule};
+use super::slow::SlowCounts;
 use super::trace;
 use crate::settings::PoolLimits;
 
@@ -44,15 +45,13 @@ pub(crate) struct Pool<J> {
     /// Of the language's interpreter, for all pools; unused where there are several.
     pub(super) gate: Arc<Gate>,
     /// One thread at a time can run a request: idle ones could not.
-    exclusive: bool,
+    pub(super) exclusive: bool,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
-    /// Slow requests that wait, likewise.
-    slow_waiting: AtomicUsize,
-    /// Threads that run slow requests, or are being found for one.
-    pub(super) slow_inside: AtomicUsize,
+    /// Slow requests, likewise.
+    pub(super) slow: SlowCounts,
     /// No thread parks any more, likewise.
     stopping: AtomicBool,
     /// How often the limits were changed: who is about to park looks at them again.
@@ -121,8 +120,7 @@ impl<J> Pool<J> {
             exclusive,
             queued: AtomicUsize::new(0),
             offered: AtomicBool::new(false),
-            slow_waiting: AtomicUsize::new(0),
-            slow_inside: AtomicUsize::new(0),
+            slow: SlowCounts::default(),
             stopping: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             idle_limit: AtomicU64::new(0),
@@ -482,6 +480,11 @@ impl<J> Pool<J> {
         self.counts.lock().threads
     }
 
+    /// How long a thread is idle at most, in nanoseconds.
+    pub(super) fn idle_limit(&self) -> u64 {
+        self.idle_limit.load(Ordering::SeqCst)
+    }
+
     /// The most threads.
     pub(super) fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
@@ -497,15 +500,6 @@ impl<J> Pool<J> {
     pub(super) fn has_room(&self) -> bool {
         let counts = self.counts.lock();
         counts.threads < counts.rule.max && counts.starting == 0
-    }
-
-    /// Slow requests that wait.
-    pub(super) fn slow_waiting(&self) -> usize {
-        self.slow_waiting.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn count_slow(&self, queue: &Queue<J>) {
-        self.slow_waiting.store(queue.slow.len(), Ordering::SeqCst);
     }
 
     /// Whether there is never more than one thread.

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use super::slow::SlowQueue;
 use crate::settings::{Overflow, PoolLimits};
 
 /// First in, first out; requests of slow routes beside the others.
 pub(super) struct Queue<J> {
     pub(super) jobs: VecDeque<Waiting<J>>,
-    /// Requests of routes that are slow again and again, and wait for one of the threads that may run them.
-    pub(super) slow: VecDeque<Waiting<J>>,
+    /// Requests of slow routes.
+    pub(super) slow: SlowQueue<J>,
     pub(super) capacity: usize,
     pub(super) overflow: Overflow,
     /// Requests that have waited, and that were refused, so far.
@@ -29,7 +30,7 @@ impl<J> Queue<J> {
     pub(super) fn new(limits: &PoolLimits) -> Self {
         Self {
             jobs: VecDeque::new(),
-            slow: VecDeque::new(),
+            slow: SlowQueue::default(),
             capacity: limits.queue,
             overflow: limits.overflow,
             waited: 0,
@@ -52,10 +53,5 @@ impl<J> Queue<J> {
         let full = self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity;
         self.refused += u64::from(full);
         full
-    }
-
-    pub(super) fn push_slow(&mut self, job: J, now: u64) {
-        self.waited += 1;
-        self.slow.push_back(Waiting { job, since: now });
     }
 }

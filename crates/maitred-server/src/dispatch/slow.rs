@@ -1,21 +1,38 @@
-//! Requests of routes that are slow again and again run beside the others, on all but a few of the threads.
+//! Requests of routes that are slow beside the others of their site, and how those get past them.
 //!
-//! A thread that has one gives it to an idle thread, has one made, or runs it itself after another thread has taken
-//! its place; whatever it does, nobody finds out first that it stands still. When as many such requests run as may,
-//! further ones wait, and a fast request finds a thread.
+//! A slow request that **waits** may have any thread of its pool, like every other. A thread that gets one gives it to an idle
+//! thread, has one made, or runs it itself after another thread has taken its place; nobody has to find out first that it
+//! stands still. When all threads are in such requests, the others are run by one further thread, the [`extra`](super::extra).
+//!
+//! A slow request that **computes** where the language has one interpreter would keep that from all others: one at a time
+//! runs, beside those that have permits of the gate.
+//!
+//! Requests of each kind are served in the order in which they came.
 
-use maitred_io::sync::atomic::Ordering;
+use std::collections::VecDeque;
+
+use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
 use super::pool::{Call, Pool};
-use super::queue::Queue;
+use super::queue::{Queue, Waiting};
+use super::trace;
 
-/// One of so many threads is kept for other requests, and one at least.
-const SHARE: usize = 4;
+/// What the route of a request is known for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Nothing: a usual one.
+    #[default]
+    Usual,
+    /// It waits much longer than others take.
+    Waits,
+    /// It computes much longer than others take.
+    Computes,
+}
 
 /// What becomes of a request of a slow route.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slow<J> {
-    /// The caller runs it; it holds one of the places for such requests, see [`Pool::end_slow`].
+    /// The caller runs it; it is counted, see [`Pool::end_slow`].
     Run(J),
     /// Another thread runs it, now or later; the call is to be answered.
     Passed(Call),
@@ -23,100 +40,158 @@ pub(super) enum Slow<J> {
     Refuse(J),
 }
 
-/// Threads that may run slow requests, of `max`. One that has become the only one may: some may wait from before.
-pub(super) fn slow_limit(max: usize) -> usize {
-    if max == 1 { 1 } else { max - (max / SHARE).max(1).min(max) }
+/// Slow requests of a pool that wait for a thread: those that wait, those that compute. Under the queue's lock.
+pub(super) struct SlowQueue<J>([VecDeque<Waiting<J>>; 2]);
+
+/// Counts to look at without the lock.
+#[derive(Default)]
+pub(super) struct SlowCounts {
+    /// Requests that wait for a thread, of each kind.
+    waiting: [AtomicUsize; 2],
+    /// Threads in slow requests that wait, or being found for one.
+    inside: AtomicUsize,
 }
 
+impl<J> Default for SlowQueue<J> {
+    fn default() -> Self {
+        Self([VecDeque::new(), VecDeque::new()])
+    }
+}
+
+impl<J> SlowQueue<J> {
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(VecDeque::len).sum()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting<J>> {
+        self.0.iter().flatten()
+    }
+}
+
+const WAITS: usize = 0;
+const COMPUTES: usize = 1;
+
 impl<J> Pool<J> {
-    /// Takes one of the places for slow requests, if one is free.
-    fn enter_slow(&self) -> bool {
-        let limit = slow_limit(self.max());
+    /// The kind of a slow request here: computing keeps others from an interpreter only where there is one.
+    fn kind(&self, pace: Pace) -> usize {
+        if pace == Pace::Computes && self.exclusive { COMPUTES } else { WAITS }
+    }
+
+    /// Counts one more slow request inside, if it may be.
+    fn enter_slow(&self, kind: usize) -> bool {
+        if kind == COMPUTES {
+            return self.gate.take_long();
+        }
+        let limit = self.max();
         let more = |inside| (inside < limit).then_some(inside + 1);
-        self.slow_inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+        self.slow.inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    fn leave_slow(&self, kind: usize) {
+        if kind == COMPUTES {
+            self.gate.give_long_back();
+        } else {
+            self.slow.inside.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     /// Finds a thread for a request of a slow route.
-    pub(super) fn pass_slow(&self, job: J, now: u64) -> Slow<J> {
-        if !self.enter_slow() {
+    pub(super) fn pass_slow(&self, job: J, pace: Pace, now: u64) -> Slow<J> {
+        let kind = self.kind(pace);
+        if !self.enter_slow(kind) {
             let mut queue = self.lock();
             if queue.is_full() {
                 return Slow::Refuse(job);
             }
-            self.push_slow(&mut queue, job, now);
+            self.push_slow(&mut queue, kind, job, now);
             drop(queue);
             // One of those inside may have looked for another one before.
-            return self.next_slow().map_or(Slow::Passed(Call::Nothing), |next| self.place_slow(next, now));
+            return self
+                .next_slow()
+                .map_or(Slow::Passed(Call::Nothing), |(next, kind)| self.place_slow(next, kind, now));
         }
-        self.place_slow(job, now)
+        self.place_slow(job, kind, now)
     }
 
-    /// Finds a thread for a slow request that has its place.
-    fn place_slow(&self, job: J, now: u64) -> Slow<J> {
+    /// Finds a thread for a slow request that is counted.
+    fn place_slow(&self, job: J, kind: usize, now: u64) -> Slow<J> {
         let job = match self.give(job) {
             Ok(()) => return Slow::Passed(Call::Unparked),
             Err(job) => job,
         };
         if self.call_for_one_more() {
-            self.wait_slow(job, now);
+            self.wait_counted(job, kind, now);
             return Slow::Passed(Call::Spawn);
         }
         Slow::Run(job)
     }
 
-    /// Has a slow request wait, whose place the caller gives back: for a thread that begins, or ends its request.
-    pub(super) fn wait_slow(&self, job: J, now: u64) {
-        self.push_slow(&mut self.lock(), job, now);
-        self.slow_inside.fetch_sub(1, Ordering::SeqCst);
+    /// Has a slow request wait that is counted as inside, and is not from now on: for a thread that begins, or ends its
+    /// request.
+    pub(super) fn wait_slow(&self, job: J, pace: Pace, now: u64) {
+        self.wait_counted(job, self.kind(pace), now);
+    }
+
+    fn wait_counted(&self, job: J, kind: usize, now: u64) {
+        self.push_slow(&mut self.lock(), kind, job, now);
+        self.leave_slow(kind);
+    }
+
+    fn push_slow(&self, queue: &mut Queue<J>, kind: usize, job: J, now: u64) {
+        queue.waited += 1;
+        queue.slow.0[kind].push_back(Waiting { job, since: now });
+        self.count_slow(queue);
+    }
+
+    /// Slow requests that wait for a thread.
+    pub(super) fn slow_waiting(&self) -> usize {
+        self.slow.waiting.iter().map(|count| count.load(Ordering::SeqCst)).sum()
+    }
+
+    pub(super) fn count_slow(&self, queue: &Queue<J>) {
+        for (count, waiting) in self.slow.waiting.iter().zip(&queue.slow.0) {
+            count.store(waiting.len(), Ordering::SeqCst);
+        }
     }
 
     /// Whether a slow request waits that may run.
     pub(super) fn has_slow(&self) -> bool {
-        self.slow_waiting() > 0 && self.slow_inside.load(Ordering::SeqCst) < slow_limit(self.max())
+        let waits = |kind: usize| self.slow.waiting[kind].load(Ordering::SeqCst) > 0;
+        (waits(WAITS) && self.slow.inside.load(Ordering::SeqCst) < self.max())
+            || (waits(COMPUTES) && self.gate.has_room_for_long())
     }
 
-    fn push_slow(&self, queue: &mut Queue<J>, job: J, now: u64) {
-        queue.push_slow(job, now);
-        self.count_slow(queue);
+    /// Whether all threads are in slow requests, while others wait: they need a thread more.
+    pub(super) fn needs_extra(&self) -> bool {
+        let max = self.max();
+        max > 1 && self.queued() > 0 && self.slow.inside.load(Ordering::SeqCst) >= max
     }
 
-    /// A slow request for this thread, which then has a place.
-    pub(super) fn next_slow(&self) -> Option<J> {
-        if self.slow_waiting() == 0 || !self.enter_slow() {
+    /// The oldest slow request that may run, for this thread, counted.
+    pub(super) fn next_slow(&self) -> Option<(J, usize)> {
+        if !self.has_slow() {
             return None;
         }
-        let next = self.pop_slow();
-        if next.is_none() {
-            self.slow_inside.fetch_sub(1, Ordering::SeqCst);
-        }
-        next
-    }
-
-    fn pop_slow(&self) -> Option<J> {
         let mut queue = self.lock();
-        let waiting = queue.slow.pop_front();
+        let since = |queue: &Queue<J>, kind: usize| queue.slow.0[kind].front().map(|waiting| waiting.since);
+        let mut kinds = [WAITS, COMPUTES];
+        if since(&queue, COMPUTES) < since(&queue, WAITS) {
+            kinds.reverse();
+        }
+        let kind =
+            kinds.into_iter().find(|kind| !queue.slow.0[*kind].is_empty() && self.enter_slow(*kind))?;
+        let waiting = queue.slow.0[kind].pop_front();
         self.count_slow(&queue);
         waiting.map(|waiting| {
-            super::trace::note_taken(waiting.since);
-            waiting.job
+            trace::note_taken(waiting.since);
+            (waiting.job, kind)
         })
     }
 
-    /// A slow request has ended: the next one for this thread, which else gives its place back.
-    pub(super) fn end_slow(&self) -> Option<J> {
-        // Given back before it is looked for: whoever makes one wait looks for a place afterwards.
-        self.slow_inside.fetch_sub(1, Ordering::SeqCst);
-        self.next_slow()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::slow_limit;
-
-    #[test]
-    fn a_thread_at_least_is_kept_for_fast_requests() {
-        let limits: Vec<_> = [0, 1, 2, 3, 4, 8, 10, 20].map(slow_limit).into();
-        assert_eq!(limits, [0, 1, 1, 2, 3, 6, 8, 15]);
+    /// A slow request has ended: the next one for this thread.
+    pub(super) fn end_slow(&self, pace: Pace) -> Option<J> {
+        // Counted off before it is looked for: whoever makes one wait looks for a place afterwards.
+        self.leave_slow(self.kind(pace));
+        self.next_slow().map(|(job, _)| job)
     }
 }

@@ -12,6 +12,7 @@ use super::pool::{Call, Parked};
 use super::ready::Ready;
 use super::scaling::After;
 use super::seat::Seat;
+use super::slow::Pace;
 use super::unsent::{Age, set_defers};
 use super::{Here, Scheduler, Serve, runner};
 use crate::group::claim::Signals;
@@ -102,7 +103,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.away = false;
             return self.park(|_| scheduler.pool.gate.is_watched());
         }
-        if let Some(job) = scheduler.pool.next_slow() {
+        if let Some((job, _)) = scheduler.pool.next_slow() {
             self.run_slow(job);
             return Life::Goes;
         }
@@ -215,18 +216,25 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.done
     }
 
-    /// Runs a request of a slow route, whose place among the threads it holds, and others that wait for it.
+    /// Runs a request of a slow route, which is counted, and others that wait.
     pub(super) fn run_slow(&mut self, job: S::Job) {
         let scheduler = self.scheduler();
         self.send_unsent();
         let mut next = Some(job);
         while let Some(job) = next {
+            let pace = self.server.target(&job).pace;
             if scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.pool.gate.is_watched() {
                 scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
             }
-            scheduler.run(job, clock::monotonic(), &**self.server);
+            scheduler.call_extra(self.server);
+            let now = clock::monotonic();
+            scheduler.pool.gate.enter_beside(&self.seat, pace == Pace::Computes);
+            self.seat.enter(now);
+            scheduler.run(job, now, &**self.server);
+            self.seat.leave();
+            scheduler.pool.gate.leave_beside(&self.seat);
             self.served += 1;
-            next = scheduler.pool.end_slow();
+            next = scheduler.pool.end_slow(pace);
         }
         self.is_done();
     }
@@ -235,7 +243,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         match self.scheduler().pool.park(&self.spot, still_idle) {
             Parked::Superfluous => return Life::Ends,
             Parked::Called => {}
-            Parked::Given(job) if self.server.target(&job).slow => self.run_slow(job),
+            Parked::Given(job) if self.server.target(&job).pace != Pace::Usual => self.run_slow(job),
             Parked::Given(job) => self.run_here(job),
         }
         if self.spot.take_watch() {

@@ -16,7 +16,7 @@ use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Timed;
 use crate::control::roster::{self, Role};
-use crate::dispatch::{Scheduler, Serve, Target, panic_text, work};
+use crate::dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
 use crate::scratch::Scratch;
 
 /// A handler that claims not to block has done so after this time, in nanoseconds: a thousand times what such a
@@ -111,6 +111,7 @@ impl Serve for Group {
         let Job { handler, mut exchange, home, watched, timed, target } = job;
         exchange.begin(now);
         let _entered = roster::enter(home.0, home.1.to_u64(), now);
+        let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
             timed.enter(self.number, now);
@@ -158,6 +159,24 @@ impl Serve for Group {
             work(&own, pool);
         };
         self.host.spawn(name, Box::new(body))
+    }
+
+    fn spawn_extra(self: &Arc<Self>) -> io::Result<()> {
+        let own = Arc::clone(self);
+        let name = match self.groups.count() {
+            1 => "maitred-extra".to_owned(),
+            _ => format!("maitred-{}-extra", self.number + 1),
+        };
+        let known = name.clone();
+        let body = move || {
+            own.groups.roster.join(known, Role::Extra);
+            run_extra(&own);
+        };
+        self.host.spawn(name, Box::new(body))
+    }
+
+    fn long(&self) -> u64 {
+        self.groups.slowness.long()
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {

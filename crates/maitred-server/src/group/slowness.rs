@@ -1,9 +1,9 @@
-//! Which routes are slow: when to look, and telling it.
+//! Which routes are slow beside the others of their site: when to look, and telling it.
 //!
-//! While nothing has been slow lately no path is hashed. The first request that takes long has routes watched for a while:
-//! then the next one of a route with one that took long is measured, and every one of a route that has been slow. A request that took long is slow if its
-//! thread has waited for something or has computed that long; one that was stopped for another thread is not: with more
-//! work than processors every request takes long.
+//! Slow is what takes much longer than the site's usual request. A site of one route has no slow route, however long it takes.
+//! While nothing has been slow for an hour no path is hashed. The first request that takes long has routes watched; a route
+//! with one that took long is measured from then on: a request that took long is slow if its thread has waited for something
+//! or has computed that long; one that was stopped for another thread is not.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,15 +11,25 @@ use maitred_http::RequestHead;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
-use crate::dispatch::Route;
-use crate::dispatch::learnt::{Change, LearntRoutes, SLOW};
+use crate::dispatch::learnt::{Change, LearntRoutes, Outcome};
+use crate::dispatch::{Pace, Route};
 use crate::log::Log;
 use crate::shape::Shape;
 
-/// How long routes are watched after a slow request, in seconds: as long as one counts.
-const WATCH: u64 = 60;
+/// A request is slow at the least from so long on, in nanoseconds: a thread that others wait for can be missed for as long
+/// as the interpreter's own switch interval was by default (5 ms), not longer.
+const SLOW: u64 = 5_000_000;
+
+/// A request is slow that takes so many times what the usual one takes.
+const TIMES: u64 = 8;
+
+/// How long routes are watched after a slow request, in seconds: a burst every few minutes is measured from its begin.
+const WATCH: u64 = 3_600;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// The usual duration follows what comes by a 32nd of itself: half of the requests take longer, half less.
+const STEP: u64 = 32;
 
 /// A request of a route that is watched.
 #[derive(Clone, Copy)]
@@ -40,20 +50,27 @@ impl Measured {
     pub(super) fn begin(watched: Watched) -> Self {
         Self { route: watched.route, before: watched.measure.then(Usage::now) }
     }
-}
 
-/// Whether it was the request's doing that it took long.
-fn is_slow(before: Usage) -> bool {
-    let now = Usage::now();
-    now.sleeps != before.sleeps || now.processor_ns - before.processor_ns >= SLOW
+    /// What is to be said of a request that took `nanos` in all.
+    fn outcome(&self, nanos: u64) -> Outcome {
+        let Some(before) = self.before else { return Outcome::Slow };
+        let now = Usage::now();
+        let computed = now.processor_ns.saturating_sub(before.processor_ns);
+        if computed >= SLOW && computed >= nanos / 2 {
+            Outcome::Computed
+        } else if now.sleeps != before.sleeps {
+            Outcome::Waited
+        } else {
+            Outcome::Usual
+        }
+    }
 }
 
 /// What is known of the route of a request.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) watched: Option<Watched>,
-    /// Slow again and again.
-    pub(crate) slow: bool,
+    pub(crate) pace: Pace,
 }
 
 /// What is known of routes.
@@ -61,8 +78,8 @@ pub(crate) struct Slowness {
     routes: LearntRoutes,
     /// Until when routes are watched, in seconds of the monotonic clock.
     until: AtomicU64,
-    /// The route whose last request took long and was not measured.
-    suspect: AtomicU64,
+    /// What a usual request takes, in nanoseconds.
+    usual: AtomicU64,
     /// What has changed last: told with the next request of that route, whose path is known.
     change: Mutex<Option<(Route, Change)>>,
     untold: AtomicBool,
@@ -73,7 +90,7 @@ impl Slowness {
         Self {
             routes: LearntRoutes::new(),
             until: AtomicU64::new(0),
-            suspect: AtomicU64::new(0),
+            usual: AtomicU64::new(0),
             change: Mutex::new(None),
             untold: AtomicBool::new(false),
         }
@@ -81,7 +98,7 @@ impl Slowness {
 
     /// What is known of the route of a request at `now`, in monotonic nanoseconds.
     pub(crate) fn look_up(&self, head: &RequestHead, now: u64, log: &Log) -> Known {
-        if !self.routes.is_watching() && now / SECOND >= self.until.load(Ordering::Relaxed) {
+        if !self.is_on(now) {
             return Known::default();
         }
         let (method, path) = (head.method.as_str(), head.path());
@@ -89,33 +106,60 @@ impl Slowness {
         if self.untold.load(Ordering::Relaxed) {
             self.tell(route, &Shape { method, path }, log);
         }
-        let measure = self.routes.knows(route) || self.suspect.load(Ordering::Relaxed) == route.to_bits();
-        let slow = self.routes.any() && self.routes.is_learnt(route);
-        Known { watched: Some(Watched { route, measure }), slow }
+        let measure = self.routes.knows(route);
+        let pace = match self.routes.any().then(|| self.routes.learnt(route)).flatten() {
+            None => Pace::Usual,
+            Some(false) => Pace::Waits,
+            Some(true) => Pace::Computes,
+        };
+        Known { watched: Some(Watched { route, measure }), pace }
+    }
+
+    /// The watch on a request that was read before anything was slow, and runs at `now`.
+    pub(super) fn watch_late(&self, head: &RequestHead, now: u64) -> Option<Watched> {
+        if !self.is_on(now) {
+            return None;
+        }
+        let route = self.routes.key(head.method.as_str(), head.path());
+        Some(Watched { route, measure: self.routes.knows(route) })
+    }
+
+    /// Whether routes are watched. Two loads.
+    fn is_on(&self, now: u64) -> bool {
+        self.routes.is_watching() || now / SECOND < self.until.load(Ordering::Relaxed)
+    }
+
+    /// From how many nanoseconds on a request is slow.
+    pub(super) fn long(&self) -> u64 {
+        self.usual.load(Ordering::Relaxed).saturating_mul(TIMES).max(SLOW)
     }
 
     /// A request was in the application, on this thread, for `nanos` until `now`.
     pub(super) fn note(&self, measured: Option<Measured>, nanos: u64, now: u64) {
+        let slow = nanos >= SLOW && nanos >= self.long();
+        self.note_usual(nanos);
         let seconds = now / SECOND;
-        if nanos >= SLOW {
+        if slow {
             self.until.store(seconds + WATCH, Ordering::Relaxed);
         }
-        let Some(Measured { route, before }) = measured else { return };
-        let Some(before) = before else {
-            if nanos >= SLOW {
-                self.suspect.store(route.to_bits(), Ordering::Relaxed);
-            }
-            return;
-        };
-        let slow = nanos >= SLOW && is_slow(before);
-        if !slow && self.suspect.load(Ordering::Relaxed) == route.to_bits() {
-            // The next one that takes long makes it suspect again.
-            self.suspect.store(0, Ordering::Relaxed);
-        }
-        if let Some(change) = self.routes.note(route, if slow { nanos } else { 0 }, seconds) {
+        let Some(measured) = measured else { return };
+        let outcome = if slow { measured.outcome(nanos) } else { Outcome::Usual };
+        let route = measured.route;
+        if let Some(change) = self.routes.note(route, outcome, seconds) {
             *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((route, change));
             self.untold.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Threads that do so at once lose a step, which nobody misses.
+    fn note_usual(&self, nanos: u64) {
+        let usual = self.usual.load(Ordering::Relaxed);
+        let next = match usual {
+            0 => nanos,
+            _ if nanos > usual => usual + usual / STEP + 1,
+            _ => usual - usual / STEP,
+        };
+        self.usual.store(next.max(1), Ordering::Relaxed);
     }
 
     /// Forgets what has not been slow for a while.
@@ -129,9 +173,9 @@ impl Slowness {
         self.untold.store(false, Ordering::Relaxed);
         match what {
             Change::Learnt => log.info(format_args!(
-                "{shape}: slow again and again; its requests leave some of the threads to others from now on"
+                "{shape}: takes much longer than other requests, again and again; they do not wait behind it from now on"
             )),
-            Change::Forgotten => log.info(format_args!("{shape}: not slow any more")),
+            Change::Forgotten => log.info(format_args!("{shape}: does not take much longer than others any more")),
         }
     }
 }
