@@ -48,6 +48,7 @@ impl Connection {
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
         if self.dead {
+            self.lost = true;
             return Err(SendError::Closed);
         }
         self.begin_response();
@@ -97,6 +98,7 @@ impl Connection {
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
         if self.dead {
+            self.lost = true;
             return Err(SendError::Closed);
         }
         self.begin_response();
@@ -129,6 +131,7 @@ impl Connection {
     /// Nobody takes what waits.
     pub(crate) fn lose_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
+            self.lost = true;
             group.site.note_all(&mut writer.records, clock::monotonic(), Some(End::PeerGone));
         }
     }
@@ -220,6 +223,7 @@ impl Connection {
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         self.dead = true;
+        self.lost = true;
         self.lose_writer(group);
         if let Some(slot) = group.slots.find(token.slot) {
             slot.peer_gone.store(true, Ordering::Release);
@@ -231,6 +235,11 @@ impl Connection {
     /// Whether nothing can be sent any more.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead
+    }
+
+    /// Whether the peer lacks a byte that was to be sent, and will not get it.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost
     }
 
     /// The handler has finished its response at `now`; `reusable` says whether another one may follow.

@@ -106,6 +106,8 @@ pub(crate) struct Connection {
     lingering: bool,
     /// Nothing can be sent any more; the connection waits for its handler only.
     dead: bool,
+    /// Bytes of a response could not be sent.
+    lost: bool,
     /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
     abandoned: bool,
     /// It counts among the connections of its client.
@@ -191,6 +193,7 @@ impl Connection {
             lingers: 0,
             lingering: false,
             dead: false,
+            lost: false,
             abandoned: false,
             counted,
             accounted: 0,
@@ -214,6 +217,9 @@ impl Connection {
     pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
+            if self.phase == Phase::Running {
+                context.slot.left.store(true, Ordering::Release);
+            }
             self.tell();
         }
         if signals.any(Signals::READ) {
@@ -307,6 +313,7 @@ impl Connection {
             return Turn::Close;
         }
         context.slot.peer_gone.store(true, Ordering::Release);
+        context.slot.left.store(true, Ordering::Release);
         self.tell();
         if self.awaits_response() {
             // What its timer has to say may have come together with this.

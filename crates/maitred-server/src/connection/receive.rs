@@ -220,6 +220,9 @@ impl Connection {
                 }
                 Event::Head(facts) => {
                     incoming.facts = Some(facts);
+                    if filtering.is_none() {
+                        incoming.times.complete = self.received;
+                    }
                     if filtering.is_none()
                         && let Err(refusal) = self.admit(context, &incoming.request.head)
                     {
@@ -259,7 +262,6 @@ impl Connection {
                         incoming.facts = Some(HeadFacts { keep_alive: false, ..facts });
                         return Consumed { bytes: data.len(), turn: self.answer(context, incoming) };
                     }
-                    incoming.times.complete = self.received;
                     if !facts.complete && self.is_read_live(context, &incoming) {
                         let turn = self.answer_live(context, incoming, facts);
                         return Consumed { bytes: at, turn: Some(turn) };
@@ -286,6 +288,9 @@ impl Connection {
                 Event::Trailers(_) => false,
                 Event::End => true,
             };
+            if complete {
+                incoming.times.complete = self.received;
+            }
             if let Keeping::Spool(spool) = &mut incoming.keeping {
                 if complete {
                     spool.complete();
@@ -305,7 +310,6 @@ impl Connection {
                 continue;
             }
             *requests += 1;
-            incoming.times.complete = self.received;
             if let Some(turn) = self.answer(context, incoming) {
                 return Consumed { bytes: at, turn: Some(turn) };
             }
@@ -396,7 +400,7 @@ impl Connection {
             // In this very moment.
             return self.receive(context);
         }
-        let Some(incoming) = self.incoming.take() else { return Turn::Close };
+        let Some(mut incoming) = self.incoming.take() else { return Turn::Close };
         let rule = match (incoming.facts, late) {
             (None, _) => Rule::HeadTimeout,
             (_, Late::Silent) => Rule::BodyTimeout,
@@ -408,6 +412,10 @@ impl Connection {
         }
         if incoming.keeping.is_dropped() {
             return Turn::Close;
+        }
+        if matches!(spooled, None | Some(Progress::Open)) && !incoming.is_filtering() {
+            // All of its time was its peer's.
+            incoming.times.complete = context.now;
         }
         let turn = match spooled {
             Some(Progress::Failed(error)) => self.refuse_unkept(context, incoming, &error),
