@@ -69,6 +69,8 @@ pub(crate) struct Connection {
     receiver: Receiver,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
     received: u64,
+    /// How much later the socket was empty, in nanoseconds; the most that fits if that is not known.
+    emptied: u32,
     /// The kernel is asked for that; else it is when they are read.
     has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
@@ -173,6 +175,7 @@ impl Connection {
             phase: Phase::Receiving,
             receiver: Receiver::new(),
             received: 0,
+            emptied: u32::MAX,
             has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
             input: Vec::new(),
             incoming: None,
