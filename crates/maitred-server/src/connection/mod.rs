@@ -69,8 +69,8 @@ pub(crate) struct Connection {
     receiver: Receiver,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
     received: u64,
-    /// How much later the socket was empty, in nanoseconds; the most that fits if that is not known.
-    emptied: u32,
+    /// How much later the socket was empty at least, in [steps](receive); the most that fits if that is not known.
+    emptied: u16,
     /// The kernel is asked for that; else it is when they are read.
     has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
@@ -106,10 +106,8 @@ pub(crate) struct Connection {
     /// How often the time to linger has been granted, and whether anything has come in it.
     lingers: u8,
     lingering: bool,
-    /// Nothing can be sent any more; the connection waits for its handler only.
-    dead: bool,
-    /// Bytes of a response could not be sent.
-    lost: bool,
+    /// Whether anything can be sent still.
+    reach: Reach,
     /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
     abandoned: bool,
     /// It counts among the connections of its client.
@@ -124,6 +122,16 @@ enum Phase {
     Running,
     Sending,
     Lingering,
+}
+
+/// Whether the peer can be reached; never better than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Open,
+    /// Nothing can be sent any more; the connection waits for its handler only.
+    Dead,
+    /// Nor could all that was to be sent.
+    Lost,
 }
 
 /// What a turn may use.
@@ -175,7 +183,7 @@ impl Connection {
             phase: Phase::Receiving,
             receiver: Receiver::new(),
             received: 0,
-            emptied: u32::MAX,
+            emptied: u16::MAX,
             has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
             input: Vec::new(),
             incoming: None,
@@ -195,8 +203,7 @@ impl Connection {
             last: false,
             lingers: 0,
             lingering: false,
-            dead: false,
-            lost: false,
+            reach: Reach::Open,
             abandoned: false,
             counted,
             accounted: 0,
@@ -240,7 +247,7 @@ impl Connection {
             let end = context.now + held::idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
-        if self.dead {
+        if self.is_dead() {
             return if self.phase == Phase::Running { Turn::Wait } else { Turn::Close };
         }
         if self.writer.is_some() {
@@ -309,7 +316,7 @@ impl Connection {
 
     /// Both directions are dead, or sending failed.
     fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
-        self.dead = true;
+        self.reach = self.reach.max(Reach::Dead);
         self.lose_writer(context.group);
         context.group.site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
         if self.phase != Phase::Running {
@@ -337,7 +344,7 @@ impl Connection {
 
     /// Whether the peer has ended its sending side, or is gone.
     pub(crate) fn has_peer_ended(&self) -> bool {
-        self.read_closed || self.dead
+        self.read_closed || self.is_dead()
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
