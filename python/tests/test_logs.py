@@ -168,6 +168,74 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
     assert [request["id"] for request in shown] == [line["id"] for line in order]
     for request, line in zip(shown, order, strict=True):
         assert [request[span] for span in SPANS] == [line[span] for span in SPANS]
-    causes = {all_of_them[request["waited_for"] - 1]["id"] for request in shown[2:]}
-    assert causes <= {line["id"] for line in order}
-    assert {line["id"] for line in ran} & causes
+    causes = [all_of_them[request["waited_for"] - 1]["id"] for request in shown[2:]]
+    assert len(set(causes)) == len(waited), "an end frees a thread for one request"
+    assert {line["id"] for line in ran} & set(causes)
+    for line, cause in zip(waited, causes, strict=True):
+        assert line["start"] + line["accept"] < done[cause] <= begun[line["id"]] + 5e-6
+    last = max(line["start"] + line["total"] for line in lines)
+    people = subprocess.run(
+        [*command[:4], "a.log"], cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True, text=True
+    )
+    period = re.match(r"(\d+) requests in (\d+\.\d{6}) s\n", people.stdout)
+    assert period and int(period[1]) == len(lines)
+    assert float(period[2]) == pytest.approx(last - min(line["start"] for line in lines), abs=1e-5)
+
+
+UPLOAD = """
+def app(environ, start_response):
+    length = len(environ["wsgi.input"].read(-1))
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [str(length).encode()]
+"""
+
+
+@pytest.mark.parametrize("length", [200_000, 400_000], ids=["in-memory", "in-a-file"])
+def test_the_time_of_a_slow_upload_is_its_client_s_wherever_it_is_told(
+    serve: Serve, tmp_path: Path, length: int
+) -> None:
+    server = serve(
+        *("--server-timing", "--metrics-path", "/metrics", "--access-log", "a.log", "--access-log-format", "times"),
+        source=UPLOAD,
+    )
+    head = f"POST /upload HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    request = head.encode() + bytes(length)
+    begin = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as connection:
+        connection.sendall(request[: length // 2])
+        half = time.monotonic()
+        time.sleep(SHUT_FOR)
+        slow = time.monotonic() - half - CLOCKS
+        connection.sendall(request[length // 2 :])
+        with connection.makefile("rb") as file:
+            answer = file.read()
+    whole = time.monotonic() - begin + CLOCKS
+    assert b"\r\n%d\r\n" % length in answer
+    metrics = server.fetch("/metrics").body.decode()
+    assert server.stop() == 0, server.said
+    command = [sys.executable, "-m", "maitred", "report", "--json", "--requests", "a.log"]
+    told = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
+    report = json.loads(told.stdout)["in_order_of_arrival"][0]
+    assert report["route"] == "POST /upload"
+    counted = r'maitred_span_duration_seconds_sum\{pool="default",span="(\w+)"\} (\S+)'
+    header = re.search(rb"Server-Timing: (.*)\r\n", answer)
+    line = (tmp_path / "a.log").read_text().splitlines()[0]
+    assert header
+    for where, spans in {
+        "Server-Timing": {name: float(ms) / 1e3 for name, ms in re.findall(r"(\w+);dur=([\d.]+)", header[1].decode())},
+        "log": {name: float(value) for name, value in re.findall(r" (\w+)=([\d.]+)(?= |$)", line)},
+        "statistics": {name: float(value) for name, value in re.findall(counted, metrics)},
+        "report": {name: report[name] for name in SPANS},
+    }.items():
+        assert slow <= spans["accept"], (where, spans)
+        assert spans["accept"] + spans.get("queue", 0) <= whole, (where, spans)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_report_of_a_log_without_times_is_an_error(tmp_path: Path, more: list[str]) -> None:
+    (tmp_path / "a.log").write_text('127.0.0.1 - - [now] "GET / HTTP/1.1" 200 5\n')
+    command = [sys.executable, "-m", "maitred", "report", *more, "a.log"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, text=True)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith("maitred: a.log:1: no line has the start of a request and its times")
+    assert told.stderr.endswith("; write the log with --access-log-format times or json\n")

@@ -110,6 +110,17 @@ pub trait Respond: Send {
         false
     }
 
+    /// Whether the peer has left while the request waited to be run: nobody waits for a response. Asked once, before a handler
+    /// gets it.
+    fn has_left_unrun(&self) -> bool {
+        false
+    }
+
+    /// Ends an exchange that no handler has had, because its peer has left: nothing is sent.
+    fn leave_unrun(self: Box<Self>, request: Box<Request>) {
+        self.abort(request, "the peer left before the request was run");
+    }
+
     /// Has `observer` told of every change until the end of the exchange: the peer has ended its sending
     /// side, the peer is gone, there is room again, the time is over. What has happened already is not told: look
     /// afterwards.
@@ -205,6 +216,18 @@ impl Exchange {
         if let Some(responder) = &mut self.responder {
             responder.enter_interpreter();
         }
+    }
+
+    /// The exchange itself, unless its peer has left while the request waited to be run: then it has ended, without a
+    /// response.
+    pub fn unless_left(mut self) -> Option<Self> {
+        if !self.responder.as_ref().is_some_and(|responder| responder.has_left_unrun()) {
+            return Some(self);
+        }
+        if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            responder.leave_unrun(request);
+        }
+        None
     }
 
     /// The request, to take its body out.

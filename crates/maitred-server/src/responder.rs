@@ -64,6 +64,9 @@ pub(crate) struct Responder {
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
 const LOOK: Duration = Duration::from_secs(10);
 
+/// What the logs and figures have for a request that was not run because its peer had left; never sent. nginx's number.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
 /// Where a request comes from, and goes to.
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
@@ -183,20 +186,22 @@ impl Responder {
             };
             connection.note_sender(self.label.as_ref());
             let now = clock::monotonic();
+            // Asked here: what the peer does when it has everything is no part of the exchange.
+            let lost = connection.has_lost();
             connection.end_exchange(&self.group, self.token, reusable, now);
             connection.keep_record(&mut record);
-            (sent.map(drop), now)
+            (sent.map(drop), lost, now)
         });
         if defers && rest && ended.is_some() {
             self.group.scheduler.send_later(self.token.to_u64());
         }
-        let (sent, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), clock::monotonic()));
+        let (sent, lost, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), true, clock::monotonic()));
         if let Some(mut record) = record {
             if self.is_dead() {
                 // The engine has answered in our place, and written that down.
                 record.recycle();
             } else {
-                if sent.is_err() || self.is_closed() {
+                if lost {
                     record.end = End::PeerGone;
                 }
                 self.group.site.note(record, ended);
@@ -391,15 +396,33 @@ impl Respond for Responder {
         self.begin_parts();
         let on = On(self.origin.peer, &request);
         let log = &self.group.site.log;
+        let mut end = End::Cut;
         if self.is_dead() {
             log.debug(format_args!("{on}: ended after its time was over: {reason}"));
         } else if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
+            end = End::PeerGone;
         } else {
             log.error(format_args!("{on}: the response was cut: {reason}"));
         }
         // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
-        let _ = (*self).end(request, false, End::Cut, Last::NOTHING, b"");
+        let _ = (*self).end(request, false, end, Last::NOTHING, b"");
+    }
+
+    fn has_left_unrun(&self) -> bool {
+        self.slot().is_none_or(|slot| slot.left.load(Ordering::Acquire))
+    }
+
+    fn leave_unrun(mut self: Box<Self>, request: Box<Request>) {
+        let log = &self.group.site.log;
+        log.debug(format_args!(
+            "{}: the peer left while the request waited for a thread; it was not run",
+            On(self.origin.peer, &request)
+        ));
+        self.status = Status::from_code(CLIENT_CLOSED_REQUEST).unwrap_or(self.status);
+        self.trace = None;
+        // Nobody is there to take a response.
+        let _ = (*self).end(request, false, End::PeerGone, Last::NOTHING, b"");
     }
 
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {

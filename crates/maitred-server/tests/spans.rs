@@ -18,6 +18,7 @@ use harness::{
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings};
+use maitred_stats::Span;
 
 /// What the work of these tests takes at least.
 const WORK: Duration = Duration::from_millis(20);
@@ -138,6 +139,83 @@ fn a_slow_client_s_time_is_accept_and_no_queue() {
     client.write_all(&request[10..]).unwrap();
     let told = told(&mut client);
     assert!(told["accept"] + CLOCKS >= dripped, "{told:?} {dripped}");
+}
+
+/// A body that comes in two parts, which memory keeps or not.
+fn slow_body(memory: u64, request: impl Fn(&[u8]) -> Vec<u8>) {
+    const LENGTH: usize = 100_000;
+    const REST: usize = 1000;
+    let spool = tempfile::tempdir().expect("a folder");
+    let running = timed(
+        |exchange: Exchange| {
+            let length = exchange.request().body.len();
+            text(exchange, length.to_string());
+        },
+        |settings| {
+            settings.body_memory = memory;
+            settings.spool = spool.path().to_owned();
+        },
+    );
+    let mut client = connect(running.address);
+    let bytes = request(&vec![b'x'; LENGTH]);
+    let (first, rest) = bytes.split_at(bytes.len() - REST);
+    client.write_all(first).unwrap();
+    let dripping = Instant::now();
+    std::thread::sleep(WORK);
+    let dripped = millis(dripping.elapsed());
+    client.write_all(rest).unwrap();
+    let (head, body) = read_response(&mut client);
+    let told = spans(&head);
+    assert_eq!(body, LENGTH.to_string().as_bytes());
+    assert!(told["accept"] + CLOCKS >= dripped, "{told:?} {dripped}");
+    wait_until("it is counted", || running.server.statistics().server.requests == 1);
+    let counted = running.server.statistics().server;
+    let accept = counted.spans[Span::Accept as usize].max() as f64 / 1e6;
+    assert!(accept + CLOCKS >= dripped, "{accept} {dripped}");
+}
+
+fn with_length(body: &[u8]) -> Vec<u8> {
+    let head = format!("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+fn in_chunks(body: &[u8]) -> Vec<u8> {
+    let mut request = b"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for part in body.chunks(5000) {
+        request.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+        request.extend_from_slice(part);
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"0\r\n\r\n");
+    request
+}
+
+#[test]
+fn the_time_of_a_slow_body_in_memory_is_accept() {
+    slow_body(1_000_000, with_length);
+    slow_body(1_000_000, in_chunks);
+}
+
+#[test]
+fn the_time_of_a_slow_body_beyond_memory_is_accept() {
+    slow_body(10_000, with_length);
+    slow_body(10_000, in_chunks);
+}
+
+#[test]
+fn the_time_of_a_body_that_is_refused_in_the_middle_is_accept() {
+    let running = timed(|exchange: Exchange| text(exchange, "never"), |settings| settings.max_body = 1000);
+    let mut client = connect(running.address);
+    client.write_all(b"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n").unwrap();
+    let dripping = Instant::now();
+    std::thread::sleep(WORK);
+    let dripped = millis(dripping.elapsed());
+    client.write_all(&[b'x'; 2000]).unwrap();
+    assert!(read_all(&mut client).starts_with("HTTP/1.1 413 "));
+    wait_until("it is counted", || running.server.statistics().server.requests == 1);
+    let counted = running.server.statistics().server;
+    let accept = counted.spans[Span::Accept as usize].max() as f64 / 1e6;
+    assert!(accept + CLOCKS >= dripped, "{accept} {dripped}");
 }
 
 /// An access log of its own in a folder of its own.

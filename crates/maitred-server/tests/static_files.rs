@@ -496,7 +496,36 @@ fn a_hit_shares_the_prepared_answer_and_is_checked_once_a_second() {
     assert_eq!((statistics.hits, statistics.misses), (4, 2));
     assert_eq!((statistics.revalidations, statistics.invalidations), (1, 2));
     assert!((statistics.hit_rate() - 4.0 / 6.0).abs() < 1e-9);
-    assert!(statistics.saved_time() > Duration::ZERO);
+    assert!(statistics.saved_time > Duration::ZERO && statistics.load_time > Duration::ZERO);
+}
+
+#[test]
+fn what_hits_have_saved_is_what_their_own_files_took_to_load() {
+    let mut site = Site::new();
+    site.write("asked.txt", "asked for");
+    site.write("large.bin", "x".repeat(1 << 16));
+    for number in 0..40 {
+        site.write(&format!("other-{number}.txt"), "small");
+    }
+    let saved = |site: &Site| site.files.statistics().saved_time;
+    site.get("/asked.txt");
+    let loading = site.files.statistics().load_time;
+    assert_eq!(saved(&site), Duration::ZERO);
+    for hits in 1..=3 {
+        site.get("/asked.txt");
+        assert_eq!(saved(&site), loading * hits);
+    }
+    // Other files may take shorter or longer to load: what has been saved stays.
+    for number in 0..40 {
+        site.get(&format!("/other-{number}.txt"));
+    }
+    site.get("/large.bin");
+    assert_eq!((saved(&site), site.files.statistics().misses), (loading * 3, 42));
+    site.pass(1);
+    site.get("/asked.txt");
+    assert_eq!((saved(&site), site.files.statistics().revalidations), (loading * 3, 1), "it was looked at");
+    site.get("/asked.txt");
+    assert_eq!(saved(&site), loading * 4);
 }
 
 #[test]

@@ -203,29 +203,3 @@ fn the_rings_of_threads_are_bounded_too() {
     });
     assert_eq!(requests(&recorder), BTreeMap::from([(key(0, 0, 1, 2), threads as u64)]));
 }
-
-/// The cost of one exchange, for a machine with nothing else to do:
-/// `cargo test --release -p maitred-stats cost_of_a_request -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints a figure, tests nothing"]
-fn cost_of_a_request() {
-    const COUNT: u32 = 4_000_000;
-    for (leaves, what) in [(1, "one leaf"), (40, "40 leaves in turn"), (2000, "2,000 leaves in turn")] {
-        let recorder = Arc::new(Recorder::new());
-        let begin = std::time::Instant::now();
-        let mut noise = 1_u64;
-        for number in 0..COUNT {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let some = noise >> 44;
-            let spans = Spans([0, 2000 + some % 9000, 0, 0, 30_000 + some % 100_000, 9000 + some % 5000]);
-            recorder.record(key(0, 0, number % leaves, 2), 1024, Some(std::hint::black_box(spans)));
-        }
-        let nanos = begin.elapsed().as_nanos() / u128::from(COUNT);
-        eprintln_for_people(format_args!("{what}: {nanos} ns a request"));
-    }
-}
-
-fn eprintln_for_people(text: std::fmt::Arguments<'_>) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{text}");
-}

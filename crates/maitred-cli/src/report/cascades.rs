@@ -1,36 +1,54 @@
-//! Which request made which wait.
+//! Which request each wait was for.
 //!
-//! A request waits from the moment it is complete until a thread has it. Of the requests of its pool that threads had in
-//! that time, the longest one is named. How many threads there were, a log does not say: as many as ever had a request at
-//! once. A wait with fewer than that is told apart; there the thread was still being made, or the time was spent in the
+//! A request waits from the moment it is complete until a thread has it: the one that freed that thread, the last one of its pool that
+//! ended before, is what it waited for. An end frees one thread, for one request:
+//!
+//! ```text
+//! thread 1  |---- a ----|-- c --|-- e --|        c waited for a, e for c
+//! thread 2  |------ b ------|-- d --|            d for b
+//! ```
+//! So a log shows the threads, though it does not name them. While a request waits, the thread that it gets is never free: each part of
+//! its wait belongs to one request on that thread, of which the last one is the one that it waited for. A **cascade** is a request
+//! with what others have waited so while it had their thread; together the cascades are the waits.
+//!
+//! How many threads a pool had, a log does not say: as many as ever had a request at once. A wait with fewer than that is told
+//! apart, and one within which no request has ended is nobody's: a thread was still being made, or the time was spent in the
 //! socket's buffer.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::read::{Log, Request};
+
+/// A station may be so much later than the log has it: each span before it is cut to microseconds.
+const CUT: u64 = 5;
+
+/// Ends that lie closer together free their threads in this order. It is longer than a thread takes to get its next request, and
+/// an end longer ago has freed a thread that nobody got: it was told to end, or is kept for other routes.
+const TOGETHER: u64 = 1000;
 
 /// All waits.
 #[derive(Default)]
 pub(super) struct Found {
     /// Requests that waited.
     pub(super) waits: usize,
-    /// Those of them in which as many requests ran as ever did in their pool.
+    /// Those of them that began to wait while as many requests ran as ever did in their pool.
     pub(super) held: usize,
     /// For each pool the most that ran at once.
     pub(super) most: Vec<usize>,
-    /// Those that made most wait first.
+    /// Those in which others waited longest first.
     pub(super) cascades: Vec<Cascade>,
-    /// For each request the one that it waited for.
+    /// For each request that waited the one that it waited for.
     pub(super) cause: Vec<Option<usize>>,
 }
 
-/// A request, and those that waited while it ran.
+/// A request, and those that waited while it had the thread that they got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cascade {
     /// An index of [`Log::requests`].
     pub(super) request: usize,
     pub(super) waits: usize,
-    /// The sum of these waits, and the longest, in microseconds.
+    /// How long they have waited for it, together and at most, in microseconds.
     pub(super) waited: u64,
     pub(super) longest: u64,
 }
@@ -40,104 +58,98 @@ pub(super) fn find(log: &Log, least: u64) -> Found {
     let mut found = Found { cause: vec![None; log.requests.len()], ..Found::default() };
     for pool in 0..log.pools.len() {
         let of_pool = |request: &Request| request.pool.is_some_and(|own| own as usize == pool);
-        let own: Vec<usize> =
+        let mut runs: Vec<usize> =
             (0..log.requests.len()).filter(|index| of_pool(&log.requests[*index])).collect();
-        find_in_pool(log, &own, least, &mut found);
-    }
-    let mut cascades: Vec<Option<Cascade>> = vec![None; log.requests.len()];
-    for (index, cause) in found.cause.iter().enumerate() {
-        if let Some(request) = *cause {
-            let queue = log.requests[index].queue();
-            let cascade =
-                cascades[request].get_or_insert(Cascade { request, waits: 0, waited: 0, longest: 0 });
-            cascade.waits += 1;
-            cascade.waited += queue;
-            cascade.longest = cascade.longest.max(queue);
+        runs.sort_by_key(|index| (log.requests[*index].begun(), log.requests[*index].complete()));
+        count_waits(log, &runs, least, &mut found);
+        for thread in threads(log, &runs) {
+            add_cascades(log, &thread, least, &mut found);
         }
     }
-    found.cascades = cascades.into_iter().flatten().collect();
     found.cascades.sort_by_key(|cascade| (Reverse(cascade.waited), cascade.request));
     found
 }
 
-fn find_in_pool(log: &Log, own: &[usize], least: u64, found: &mut Found) {
-    let mut runs: Vec<usize> = own.to_vec();
-    runs.sort_by_key(|index| log.requests[*index].begun());
+fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut Found) {
     let begins: Vec<u64> = runs.iter().map(|index| log.requests[*index].begun()).collect();
-    let length = |index: usize| log.requests[index].done().saturating_sub(log.requests[index].begun());
-    let longest = Longest::new(runs.iter().map(|index| length(*index)).collect());
-    let most = most_at_once(log, &runs);
-    found.most.push(most);
-    let mut waits: Vec<usize> =
-        own.iter().copied().filter(|index| log.requests[*index].queue() > least).collect();
-    waits.sort_by_key(|index| log.requests[*index].complete());
-    // Those that have begun and may not have ended, while time goes on from wait to wait.
-    let mut running: Vec<usize> = Vec::new();
-    let mut next = 0;
-    for wait in waits {
-        let (from, until) = (log.requests[wait].complete(), log.requests[wait].begun());
-        while next < runs.len() && begins[next] <= from {
-            running.push(runs[next]);
-            next += 1;
-        }
-        running.retain(|index| log.requests[*index].done() > from);
-        let later = longest.within(next, begins.partition_point(|begin| *begin < until)).map(|at| runs[at]);
-        let others = running.iter().copied().chain(later).filter(|index| *index != wait);
-        let cause = others.max_by_key(|index| (length(*index), Reverse(*index)));
-        found.waits += 1;
-        found.held += usize::from(cause.is_some() && running.len() >= most);
-        found.cause[wait] = cause;
-    }
-}
-
-/// The most requests that threads had at once.
-fn most_at_once(log: &Log, runs: &[usize]) -> usize {
     let mut ends: Vec<u64> = runs.iter().map(|index| log.requests[*index].done()).collect();
     ends.sort_unstable();
-    let mut ended = 0;
-    let at = |(begun, index): (usize, &usize)| {
-        let begin = log.requests[*index].begun();
-        while ended < ends.len() && ends[ended] <= begin {
-            ended += 1;
-        }
-        (begun + 1).saturating_sub(ended)
-    };
-    runs.iter().enumerate().map(at).max().unwrap_or(0)
+    let before = |times: &[u64], time: u64| times.partition_point(|each| *each <= time);
+    let running = |time: u64| before(&begins, time).saturating_sub(before(&ends, time + CUT));
+    let most = begins.iter().map(|begin| running(*begin)).max().unwrap_or(0);
+    let waits = runs.iter().map(|index| &log.requests[*index]).filter(|request| request.queue() > least);
+    for request in waits {
+        found.waits += 1;
+        found.held += usize::from(running(request.complete()) >= most);
+    }
+    found.most.push(most);
 }
 
-/// Where the longest of neighbouring runs is, in logarithmic time: a tree in an array, the leaves behind the inner nodes.
-struct Longest {
-    tree: Vec<(u64, Reverse<usize>)>,
-    leaves: usize,
+/// The requests of each thread, one behind the other as long as the next one waited. `runs` are in the order in which they began.
+fn threads(log: &Log, runs: &[usize]) -> Vec<Vec<usize>> {
+    let mut threads: Vec<Vec<usize>> = Vec::new();
+    // Ends whose thread nobody has got, with the thread.
+    let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
+    for index in runs {
+        let request = &log.requests[*index];
+        let freed = freed_for(&free, request);
+        let thread = freed.map_or(threads.len(), |(_, thread)| thread);
+        match freed {
+            Some(end) => {
+                free.remove(&end);
+                threads[thread].push(*index);
+            }
+            None => threads.push(vec![*index]),
+        }
+        free.insert((request.done(), thread));
+    }
+    threads
 }
 
-impl Longest {
-    fn new(lengths: Vec<u64>) -> Self {
-        let leaves = lengths.len();
-        let mut tree = vec![(0, Reverse(0)); leaves];
-        tree.extend(lengths.into_iter().zip((0..).map(Reverse)));
-        for node in (1..leaves).rev() {
-            tree[node] = tree[2 * node].max(tree[2 * node + 1]);
-        }
-        Self { tree, leaves }
+/// The end that has freed the thread that a request got.
+fn freed_for(free: &BTreeSet<(u64, usize)>, request: &Request) -> Option<(u64, usize)> {
+    let (from, until) = (request.complete() + 1, request.begun() + CUT);
+    if request.queue() == 0 {
+        return None;
     }
+    let (last, _) = free.range((from, 0)..=(until, usize::MAX)).next_back()?;
+    free.range((from.max(last.saturating_sub(TOGETHER)), 0)..).next().copied()
+}
 
-    /// Of those from `from` to before `until`.
-    fn within(&self, from: usize, until: usize) -> Option<usize> {
-        let (mut left, mut right) = (from + self.leaves, until.max(from) + self.leaves);
-        let mut best = None;
-        while left < right {
-            if left % 2 == 1 {
-                best = best.max(Some(self.tree[left]));
-                left += 1;
-            }
-            if right % 2 == 1 {
-                right -= 1;
-                best = best.max(Some(self.tree[right]));
-            }
-            left /= 2;
-            right /= 2;
+/// Divides the waits of one thread's requests among those that had it.
+fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut Found) {
+    let begun = |at: usize| log.requests[thread[at]].begun();
+    // The changes of how many waited through a whole run, from place to place.
+    let mut through = vec![0i64; thread.len() + 1];
+    let mut cascades: Vec<Cascade> = (thread.iter())
+        .map(|request| Cascade { request: *request, waits: 0, waited: 0, longest: 0 })
+        .collect();
+    for at in 1..thread.len() {
+        let request = &log.requests[thread[at]];
+        if request.queue() <= least {
+            continue;
         }
-        best.map(|(_, Reverse(at))| at)
+        found.cause[thread[at]] = Some(thread[at - 1]);
+        // Who had the thread when the wait began.
+        let from = request.complete();
+        let first = thread[..at].partition_point(|index| log.requests[*index].begun() <= from);
+        let first = first.saturating_sub(1);
+        let part = begun(first + 1) - from.max(begun(first));
+        cascades[first].waits += 1;
+        cascades[first].waited += part;
+        cascades[first].longest = cascades[first].longest.max(part);
+        through[first + 1] += 1;
+        through[at] -= 1;
     }
+    let mut waiting = 0;
+    for at in 0..thread.len() {
+        waiting += through[at];
+        if waiting > 0 {
+            let whole = begun(at + 1) - begun(at);
+            cascades[at].waits += waiting as usize;
+            cascades[at].waited += whole * waiting as u64;
+            cascades[at].longest = cascades[at].longest.max(whole);
+        }
+    }
+    found.cascades.extend(cascades.into_iter().filter(|cascade| cascade.waits > 0));
 }

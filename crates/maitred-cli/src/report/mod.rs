@@ -1,7 +1,7 @@
 //! `maitred report`: reads access logs that have the times of requests (formats `times` and `json`, or others with `start=`
 //! and spans), rebuilds the order of arrival, and tells where the time went.
 //!
-//! Promises: a line that is not understood is counted, never an error. Leaves out: following a log that grows. All
+//! Promises: a line that is not understood is counted, and no error unless all are. Leaves out: following a log that grows. All
 //! requests are kept in memory, some 150 bytes each.
 
 mod cascades;
@@ -61,7 +61,24 @@ pub(crate) fn report(arguments: &[String]) -> Result<String, Problem> {
             )
         })?;
     }
+    understood(&log)?;
     Ok(of(log, &asked))
+}
+
+/// Whether there is a request in the log, or nothing.
+fn understood(log: &Log) -> Result<(), Problem> {
+    match &log.first_not_understood {
+        Some((name, line, begin)) if log.requests.is_empty() => Err(Problem::new(
+            format!("{name}:{line}"),
+            format!(
+                "no line has the start of a request and its times (start= and queue=, run=, total=, or the same in JSON), \
+                 the first one is: {}",
+                printable(begin)
+            ),
+            "write the log with --access-log-format times or json",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn of(mut log: Log, asked: &Asked) -> String {

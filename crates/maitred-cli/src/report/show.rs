@@ -35,9 +35,7 @@ impl Report {
             let _ = writeln!(out, "{count} lines were not understood, the first one {log}:{line}: {begin}");
         }
         if requests.is_empty() {
-            out.push_str(
-                "There is nothing to report: write the log with --access-log-format times or json.\n",
-            );
+            out.push_str("There is nothing to report.\n");
             return out;
         }
         self.write_spans(&mut out);
@@ -49,10 +47,12 @@ impl Report {
         out
     }
 
+    /// From the first byte of the first request to the last byte of the last response.
     fn period(&self) -> String {
         let requests = &self.log.requests;
-        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return String::new() };
-        format!(" in {} s", seconds(last.start - first.start))
+        let end = requests.iter().map(|request| request.start + request.total()).max();
+        let (Some(first), Some(end)) = (requests.first(), end) else { return String::new() };
+        format!(" in {} s", seconds(end - first.start))
     }
 
     fn write_spans(&self, out: &mut String) {
@@ -109,7 +109,7 @@ impl Report {
         if cascades.is_empty() {
             return;
         }
-        out.push_str("\nCascades: requests that ran while others waited\n");
+        out.push_str("\nCascades: requests that had the thread for which others waited\n");
         let _ = writeln!(out, "{:>8}{:>12}{:>12}{:>12}  request", "waits", "together", "longest", "ran");
         for cascade in cascades.iter().take(self.top) {
             let request = &self.log.requests[cascade.request];

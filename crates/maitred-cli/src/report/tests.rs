@@ -48,7 +48,8 @@ fn request(report: &str, number: usize) -> Vec<&str> {
 fn with_three_threads_the_last_three_of_six_wait_as_long_as_the_first_three_run() {
     for json in [false, true] {
         let report = reported(&example(3, 6, json), &["--requests"]);
-        assert!(report.starts_with("6 requests in 0.000050 s\n"), "{report}");
+        // From the arrival of the first to the end of the last.
+        assert!(report.starts_with("6 requests in 2.000100 s\n"), "{report}");
         assert!(
             report.contains("\n3 requests waited longer than 0.001000 s for a thread, 3 of them while"),
             "{report}"
@@ -63,10 +64,10 @@ fn with_three_threads_the_last_three_of_six_wait_as_long_as_the_first_three_run(
         let (first, last) = (request(&report, 1), request(&report, 6));
         assert_eq!((first[6], first[3]), ("1.000000", "0.000000"));
         assert_eq!(last[3], first[6]);
-        assert!(last.join(" ").ends_with("GET /slow, id r5, a.log:6, waited for 1"), "{last:?}");
+        assert!(last.join(" ").ends_with("GET /slow, id r5, a.log:6, waited for 3"), "{last:?}");
         assert!(report.contains("100.0%         6"), "{report}");
-        let cascade = line(&report, "3    3.000000");
-        assert_eq!(cascade[..4], ["3", "3.000000", "1.000000", "1.000000"]);
+        let cascade = line(&report, "1    1.000000");
+        assert_eq!(cascade[..4], ["1", "1.000000", "1.000000", "1.000000"]);
     }
 }
 
@@ -93,21 +94,132 @@ fn the_order_is_that_of_arrival_whatever_that_of_the_lines() {
     assert_eq!(starts(&text), starts(&turned));
 }
 
+/// A line of a request, with times in microseconds.
+fn logged(id: &str, pool: &str, [start, queue, run]: [u64; 3]) -> String {
+    let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let [start, queue, run] = [start, queue, run].map(seconds);
+    format!(
+        "\"GET /{id} HTTP/1.1\" 200 id={id} pool={pool} start={start} accept=0.000000 queue={queue} run={run}\n"
+    )
+}
+
+/// What each request waited for, by its id.
+fn causes(log: &Log, found: &cascades::Found) -> Vec<(String, Option<String>)> {
+    let id = |index: usize| log.requests[index].id.to_string();
+    (0..log.requests.len()).map(|index| (id(index), found.cause[index].map(id))).collect()
+}
+
+fn found(text: &str, least: u64) -> (Log, cascades::Found) {
+    let mut log = Log::default();
+    read_all(&mut log, "a.log", &mut text.as_bytes()).expect("memory can be read");
+    log.requests.sort_by_key(|request| request.start);
+    let found = cascades::find(&log, least);
+    (log, found)
+}
+
+/// NaviServer's worked example: two threads, and requests that take 0.64, 0.245, 0.43 s and so on.
 #[test]
-fn the_longest_of_those_that_held_the_threads_is_named() {
-    let request = |id: &str, start: &str, queue: &str, run: &str, pool: &str| {
-        format!("\"GET /{id} HTTP/1.1\" 200 id={id} pool={pool} start={start} queue={queue} run={run}\n")
+fn each_request_waited_for_the_one_that_freed_its_thread() {
+    let text = logged("a", "default", [1_000_000, 0, 640_000])
+        + &logged("b", "default", [1_005_000, 0, 245_000])
+        + &logged("c", "default", [1_020_000, 230_000, 430_000])
+        + &logged("d", "default", [1_030_000, 610_000, 100_000])
+        + &logged("e", "default", [1_040_000, 640_000, 200_000])
+        + &logged("f", "default", [1_050_000, 690_000, 50_000])
+        + &logged("g", "default", [2_000_000, 0, 9_000_000]);
+    let (log, found) = found(&text, 1000);
+    let told: Vec<String> = (causes(&log, &found).into_iter())
+        .map(|(id, cause)| format!("{id}<{}", cause.unwrap_or_default()))
+        .collect();
+    assert_eq!(told, ["a<", "b<", "c<b", "d<a", "e<c", "f<d", "g<"]);
+    assert_eq!((found.waits, found.held, found.most.as_slice()), (4, 4, [2].as_slice()));
+    let cascade = |id: &str| {
+        let own = found.cascades.iter().find(|cascade| &*log.requests[cascade.request].id == id).expect(id);
+        (own.waits, own.waited, own.longest)
     };
-    let text = request("report", "1.000000", "0", "9", "default")
-        + &request("quick", "2.000000", "0", "1", "default")
-        + &request("waits", "2.100000", "0.9", "0.1", "default")
-        + &request("elsewhere", "2.200000", "0", "50", "other")
-        + &request("waits-too", "9.900000", "0.2", "0.1", "default")
-        + &request("later", "9.800000", "0", "0.3", "default");
-    let report = reported(&text, &["--json"]);
-    let cascades = report.split_once("\"cascades\":").expect("cascades").1;
-    assert!(cascades.starts_with("[{\"waits\":2,\"waited\":1.100000,\"longest\":0.900000,"), "{cascades}");
-    assert!(cascades.contains("\"id\":\"report\"") && !cascades.contains("elsewhere"), "{cascades}");
+    assert_eq!(cascade("a"), (2, 610_000 + 590_000, 610_000));
+    assert_eq!(cascade("b"), (2, 230_000 + 210_000, 230_000));
+    assert_eq!((cascade("c"), cascade("d")), ((1, 430_000, 430_000), (1, 100_000, 100_000)));
+    assert_eq!(found.cascades.len(), 4);
+}
+
+/// A sequence of numbers that depends on its seed only (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// The longest time between two requests of a thread, in microseconds.
+const CHANGE: u64 = 250;
+
+/// What happened on some threads with one queue: lines, and for each request that waited longer than a millisecond the one
+/// that had its thread before it.
+fn schedule(seed: u64, pool: &str) -> (Vec<String>, Vec<(String, Option<String>)>) {
+    let mut numbers = Numbers(seed);
+    let threads = 1 + numbers.below(6) as usize;
+    // Between two requests of a thread.
+    let change = [0, 3, 40, CHANGE][numbers.below(4) as usize];
+    // When each thread is free, and who had it last.
+    let mut free: Vec<(u64, Option<String>)> = vec![(0, None); threads];
+    let (mut lines, mut causes, mut now) = (Vec::new(), Vec::new(), 1_000_000);
+    for number in 0..200 {
+        // In bursts, at a rate at which the queue is empty now and then.
+        now += if numbers.below(8) == 0 { numbers.below(500_000) } else { numbers.below(2000) };
+        let longest = if numbers.below(10) == 0 { 900_000 } else { 40_000 };
+        let run = 1 + numbers.below(longest) * threads as u64 / 3;
+        let thread = (0..threads).min_by_key(|thread| free[*thread].0).expect("a thread");
+        let begun = now.max(free[thread].0);
+        let id = format!("{pool}{number}");
+        lines.push(logged(&id, pool, [now, begun - now, run]));
+        let before = free[thread].1.replace(id.clone());
+        causes.push((id, before.filter(|_| begun - now > 1000)));
+        free[thread].0 = begun + run + change;
+    }
+    (lines, causes)
+}
+
+#[test]
+fn in_a_hundred_schedules_every_wait_is_for_the_request_before_on_that_thread() {
+    let mut waits = 0;
+    for seed in 0..100 {
+        let (mut lines, mut expected) = schedule(seed, "one");
+        let (others, more) = schedule(seed + 1000, "two");
+        lines.extend(others);
+        expected.extend(more);
+        // Lines are in the order of the ends, more or less.
+        let mut numbers = Numbers(seed);
+        for at in (1..lines.len()).rev() {
+            lines.swap(at, numbers.below(at as u64 + 1) as usize);
+        }
+        let (log, found) = found(&lines.concat(), 1000);
+        let mut told = causes(&log, &found);
+        told.sort();
+        expected.sort();
+        assert_eq!(told, expected, "seed {seed}");
+        let waited: u64 = log.requests.iter().map(read::Request::queue).filter(|queue| *queue > 1000).sum();
+        let told: u64 = found.cascades.iter().map(|cascade| cascade.waited).sum();
+        // Nobody has a thread while it changes requests.
+        assert!((told..=told + CHANGE).contains(&waited), "seed {seed}: {told} of {waited}");
+        waits += found.waits;
+    }
+    assert!(waits > 5000, "{waits} waits are too few to tell");
+}
+
+#[test]
+fn a_wait_in_which_nothing_ended_is_nobody_s() {
+    let text = logged("a", "default", [1_000_000, 0, 9_000_000])
+        + &logged("other", "other", [1_000_000, 0, 200_000])
+        + &logged("b", "default", [1_100_000, 300_000, 100_000]);
+    let (log, found) = found(&text, 1000);
+    assert!(causes(&log, &found).iter().all(|(_, cause)| cause.is_none()));
+    assert_eq!((found.waits, found.held, found.cascades.len()), (1, 0, 0));
 }
 
 #[test]
@@ -119,8 +231,26 @@ fn lines_that_are_not_understood_are_counted_and_the_first_is_shown() {
     assert!(report.contains("\n3 lines were not understood, the first one a.log:1: hello\n"), "{report}");
     assert!(report.contains("\n20 lines are missing in the log, it says\n"), "{report}");
     assert!(report.starts_with("1 requests"), "{report}");
-    let nothing = reported("hello\n", &[]);
+    let nothing = reported("", &[]);
     assert!(nothing.contains("There is nothing to report"), "{nothing}");
+}
+
+#[test]
+fn a_log_of_which_no_line_is_understood_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("access.log");
+    let name = log.to_str().expect("UTF-8").to_owned();
+    std::fs::write(&log, "\n127.0.0.1 - - [now] \"GET / HTTP/1.1\" 200 5\n").expect("a file");
+    for arguments in [vec![name.clone()], vec!["--json".to_owned(), name.clone()]] {
+        let error = report(&arguments).expect_err("nothing is understood").to_string();
+        assert!(
+            error.starts_with(&format!("{name}:2: no line has the start of a request and its times")),
+            "{error}"
+        );
+        assert!(error.ends_with("; write the log with --access-log-format times or json"), "{error}");
+    }
+    std::fs::write(&log, "").expect("a file");
+    assert!(report(&[name]).expect("nothing has come yet").starts_with("0 requests\n"));
 }
 
 #[test]

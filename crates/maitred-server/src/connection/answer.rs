@@ -251,6 +251,8 @@ impl Connection {
             Incoming::give_back(incoming);
         }
         self.phase = Phase::Running;
+        // Who has ended its side by now has done so with its request, and may wait for the response.
+        context.slot.left.store(false, Ordering::Release);
         let exchange = Exchange::new(request, Box::new(responder));
         let home = (context.group.number, context.token);
         context.job = Some(Job { handler, exchange, home, target, watched, timed });
@@ -310,7 +312,9 @@ impl Connection {
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
         let met = incoming.passed.as_deref().map(|passed| (passed, &incoming.request.head));
         put_error(context, met, status, &text);
-        let (times, number) = (incoming.times, incoming.request.number);
+        let (mut times, number) = (incoming.times, incoming.request.number);
+        // Refused before its last byte, it took its peer's time until the last one that was read.
+        times.complete = times.complete.max(self.received);
         self.record(context, (Kept::Incoming(incoming), number), status, text.len() as u64, times, true);
         self.last = true;
         self.unread = true;

@@ -212,7 +212,7 @@ impl Connection {
         self.last = true;
         self.unread = true;
         self.phase = Phase::Sending;
-        if self.dead {
+        if self.is_dead() {
             context.scratch.out.clear();
             site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
             return Turn::Close;

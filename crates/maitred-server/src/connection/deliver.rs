@@ -11,7 +11,7 @@ use maitred_runtime::{Content, Flow, Last, SendError};
 
 use super::held::idle_time;
 use super::spilling::has_made_room;
-use super::{Connection, Phase};
+use super::{Connection, Phase, Reach};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::outcome::End;
@@ -47,7 +47,8 @@ impl Connection {
         content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
-        if self.dead {
+        if self.is_dead() {
+            self.reach = Reach::Lost;
             return Err(SendError::Closed);
         }
         self.begin_response();
@@ -96,7 +97,8 @@ impl Connection {
         content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
-        if self.dead {
+        if self.is_dead() {
+            self.reach = Reach::Lost;
             return Err(SendError::Closed);
         }
         self.begin_response();
@@ -129,6 +131,7 @@ impl Connection {
     /// Nobody takes what waits.
     pub(crate) fn lose_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
+            self.reach = Reach::Lost;
             group.site.note_all(&mut writer.records, clock::monotonic(), Some(End::PeerGone));
         }
     }
@@ -219,7 +222,7 @@ impl Connection {
     }
 
     fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        self.dead = true;
+        self.reach = Reach::Lost;
         self.lose_writer(group);
         if let Some(slot) = group.slots.find(token.slot) {
             slot.peer_gone.store(true, Ordering::Release);
@@ -230,7 +233,12 @@ impl Connection {
 
     /// Whether nothing can be sent any more.
     pub(crate) fn is_dead(&self) -> bool {
-        self.dead
+        self.reach != Reach::Open
+    }
+
+    /// Whether the peer lacks a byte that was to be sent, and will not get it.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.reach == Reach::Lost
     }
 
     /// The handler has finished its response at `now`; `reusable` says whether another one may follow.
@@ -242,7 +250,7 @@ impl Connection {
         self.clear_asked();
         self.end_live();
         self.phase = Phase::Sending;
-        if self.dead || (self.last && self.writer.is_none()) {
+        if self.is_dead() || (self.last && self.writer.is_none()) {
             group.resume(token);
             return;
         }

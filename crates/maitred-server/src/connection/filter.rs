@@ -85,7 +85,7 @@ impl Connection {
     fn answer_filtered(
         &mut self,
         context: &mut Context<'_>,
-        mut incoming: Box<Incoming>,
+        incoming: Box<Incoming>,
         Answer { head, body }: Answer,
     ) -> Option<Turn> {
         let facts = incoming.facts.unwrap_or_default();
@@ -98,7 +98,6 @@ impl Connection {
         let keeps = facts.complete || is_short && !facts.expect_continue;
         let keep_alive = facts.keep_alive && keeps && !context.group.is_draining();
         let sender = Sender::new(request.version, request.method == Method::Head, keep_alive);
-        incoming.times.complete = self.received;
         let (length, content) = (body.len() as u64, Content::Bytes(body.into_owned()));
         let body = if length > 0 { Body::One(content) } else { Body::Empty };
         let turn = self.answer_now(context, sender, incoming, &head, length, body);

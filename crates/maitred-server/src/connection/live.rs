@@ -268,7 +268,7 @@ impl Connection {
     ) -> io::Result<Option<usize>> {
         let group = &reader.group;
         live.waiting = None;
-        if self.dead && live.end.is_none() {
+        if self.is_dead() && live.end.is_none() {
             live.end = Some(PEER_GONE);
         }
         if live.end.is_none()

@@ -69,6 +69,8 @@ pub(crate) struct Connection {
     receiver: Receiver,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
     received: u64,
+    /// How much later the socket was empty at least, in [steps](receive); the most that fits if that is not known.
+    emptied: u16,
     /// The kernel is asked for that; else it is when they are read.
     has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
@@ -104,8 +106,8 @@ pub(crate) struct Connection {
     /// How often the time to linger has been granted, and whether anything has come in it.
     lingers: u8,
     lingering: bool,
-    /// Nothing can be sent any more; the connection waits for its handler only.
-    dead: bool,
+    /// Whether anything can be sent still.
+    reach: Reach,
     /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
     abandoned: bool,
     /// It counts among the connections of its client.
@@ -120,6 +122,16 @@ enum Phase {
     Running,
     Sending,
     Lingering,
+}
+
+/// Whether the peer can be reached; never better than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Open,
+    /// Nothing can be sent any more; the connection waits for its handler only.
+    Dead,
+    /// Nor could all that was to be sent.
+    Lost,
 }
 
 /// What a turn may use.
@@ -171,6 +183,7 @@ impl Connection {
             phase: Phase::Receiving,
             receiver: Receiver::new(),
             received: 0,
+            emptied: u16::MAX,
             has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
             input: Vec::new(),
             incoming: None,
@@ -190,7 +203,7 @@ impl Connection {
             last: false,
             lingers: 0,
             lingering: false,
-            dead: false,
+            reach: Reach::Open,
             abandoned: false,
             counted,
             accounted: 0,
@@ -214,6 +227,9 @@ impl Connection {
     pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
+            if self.phase == Phase::Running {
+                context.slot.left.store(true, Ordering::Release);
+            }
             self.tell();
         }
         if signals.any(Signals::READ) {
@@ -231,7 +247,7 @@ impl Connection {
             let end = context.now + held::idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
-        if self.dead {
+        if self.is_dead() {
             return if self.phase == Phase::Running { Turn::Wait } else { Turn::Close };
         }
         if self.writer.is_some() {
@@ -300,13 +316,14 @@ impl Connection {
 
     /// Both directions are dead, or sending failed.
     fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
-        self.dead = true;
+        self.reach = self.reach.max(Reach::Dead);
         self.lose_writer(context.group);
         context.group.site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
         if self.phase != Phase::Running {
             return Turn::Close;
         }
         context.slot.peer_gone.store(true, Ordering::Release);
+        context.slot.left.store(true, Ordering::Release);
         self.tell();
         if self.awaits_response() {
             // What its timer has to say may have come together with this.
@@ -327,7 +344,7 @@ impl Connection {
 
     /// Whether the peer has ended its sending side, or is gone.
     pub(crate) fn has_peer_ended(&self) -> bool {
-        self.read_closed || self.dead
+        self.read_closed || self.is_dead()
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {

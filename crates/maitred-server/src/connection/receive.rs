@@ -26,6 +26,14 @@ const MAX_REQUESTS_A_TURN: u32 = 64;
 /// Response bytes gathered before they are sent while pipelined requests are being answered.
 const MAX_GATHERED: usize = 64 * 1024;
 
+/// The most by which the time of a receipt may be wrong where the kernel is not asked for it, in nanoseconds: what the
+/// documents promise of short spans. To be asked costs a fortieth of a small request.
+const MAX_ERROR: u64 = 200_000;
+
+/// In which it is noted how long after a receipt the socket was empty, in nanoseconds: small connections are worth more
+/// than four microseconds.
+const STEP: u64 = 4096;
+
 /// What a look at received bytes led to.
 struct Consumed {
     bytes: usize,
@@ -108,6 +116,9 @@ impl Connection {
                 Moved::Bytes(count) => {
                     // A short read has emptied the socket; only the end can hide behind it.
                     self.unread = count == buffer.len() || self.read_closed;
+                    if count < buffer.len() {
+                        self.note_empty(context.now);
+                    }
                     let turn = self.consume_received(context, &buffer[..count], &mut requests);
                     if let Some(incoming) = &mut self.incoming {
                         incoming.received += count as u64;
@@ -116,6 +127,7 @@ impl Connection {
                 }
                 Moved::Blocked => {
                     self.unread = false;
+                    self.note_empty(context.now);
                     Some(Turn::Wait)
                 }
                 Moved::End => Some(self.end_of_input(context)),
@@ -129,7 +141,12 @@ impl Connection {
         Turn::Later
     }
 
-    /// Receives, and notes when the kernel did.
+    /// The socket was empty at `now` or later: what comes has arrived after that.
+    fn note_empty(&mut self, now: u64) {
+        self.emptied = u16::try_from(now.saturating_sub(self.received) / STEP).unwrap_or(u16::MAX);
+    }
+
+    /// Receives, and notes when the kernel did. What comes soon after the socket was empty needs no stamp of the kernel's.
     fn receive_some(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Moved {
         let wanted = context.group.site.measures.receipt.load(Ordering::Relaxed);
         if wanted != self.has_receipts {
@@ -137,8 +154,14 @@ impl Connection {
             self.socket.set_receipts(wanted);
             self.has_receipts = wanted;
         }
+        let empty = (self.emptied < u16::MAX).then(|| self.received + u64::from(self.emptied) * STEP);
         self.received = context.now;
+        self.emptied = u16::MAX;
         if !wanted {
+            return self.socket.receive(buffer);
+        }
+        if let Some(between) = empty.and_then(|empty| arrived_between(empty, context.now)) {
+            self.received = between;
             return self.socket.receive(buffer);
         }
         let (moved, receipt) = self.socket.receive_with_receipt(buffer);
@@ -220,6 +243,9 @@ impl Connection {
                 }
                 Event::Head(facts) => {
                     incoming.facts = Some(facts);
+                    if filtering.is_none() {
+                        incoming.times.complete = self.received;
+                    }
                     if filtering.is_none()
                         && let Err(refusal) = self.admit(context, &incoming.request.head)
                     {
@@ -259,7 +285,6 @@ impl Connection {
                         incoming.facts = Some(HeadFacts { keep_alive: false, ..facts });
                         return Consumed { bytes: data.len(), turn: self.answer(context, incoming) };
                     }
-                    incoming.times.complete = self.received;
                     if !facts.complete && self.is_read_live(context, &incoming) {
                         let turn = self.answer_live(context, incoming, facts);
                         return Consumed { bytes: at, turn: Some(turn) };
@@ -286,6 +311,9 @@ impl Connection {
                 Event::Trailers(_) => false,
                 Event::End => true,
             };
+            if complete {
+                incoming.times.complete = self.received;
+            }
             if let Keeping::Spool(spool) = &mut incoming.keeping {
                 if complete {
                     spool.complete();
@@ -305,7 +333,6 @@ impl Connection {
                 continue;
             }
             *requests += 1;
-            incoming.times.complete = self.received;
             if let Some(turn) = self.answer(context, incoming) {
                 return Consumed { bytes: at, turn: Some(turn) };
             }
@@ -396,7 +423,7 @@ impl Connection {
             // In this very moment.
             return self.receive(context);
         }
-        let Some(incoming) = self.incoming.take() else { return Turn::Close };
+        let Some(mut incoming) = self.incoming.take() else { return Turn::Close };
         let rule = match (incoming.facts, late) {
             (None, _) => Rule::HeadTimeout,
             (_, Late::Silent) => Rule::BodyTimeout,
@@ -408,6 +435,10 @@ impl Connection {
         }
         if incoming.keeping.is_dropped() {
             return Turn::Close;
+        }
+        if matches!(spooled, None | Some(Progress::Open)) && !incoming.is_filtering() {
+            // All of its time was its peer's.
+            incoming.times.complete = context.now;
         }
         let turn = match spooled {
             Some(Progress::Failed(error)) => self.refuse_unkept(context, incoming, &error),
@@ -436,6 +467,13 @@ impl Connection {
     }
 }
 
+/// When bytes have arrived that were not there at `empty` and are at `now`, both in monotonic nanoseconds, to within
+/// [`MAX_ERROR`]; none if that cannot be said.
+fn arrived_between(empty: u64, now: u64) -> Option<u64> {
+    let within = now.saturating_sub(empty);
+    (within <= 2 * MAX_ERROR).then(|| now - within / 2)
+}
+
 /// What speaks against a request before its body is asked for.
 fn objection(context: &Context<'_>, incoming: &Incoming) -> Option<(Status, &'static str)> {
     let head = &incoming.request.head;
@@ -451,4 +489,23 @@ fn objection(context: &Context<'_>, incoming: &Incoming) -> Option<(Status, &'st
 /// Whether the target is `*`.
 pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
     facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_soon_after_the_socket_was_empty_is_known_well_enough() {
+        let empty = 1_000_000_000;
+        for within in [0, 1, 60_000, 2 * MAX_ERROR] {
+            let told = arrived_between(empty, empty + within).expect("known");
+            for real in [empty, empty + within] {
+                assert!(told.abs_diff(real) <= MAX_ERROR, "{within}");
+            }
+        }
+        assert_eq!(arrived_between(empty, empty + 2 * MAX_ERROR + 1), None);
+        // Another thread has looked at its clock a moment later.
+        assert_eq!(arrived_between(empty, empty - 10), Some(empty - 10));
+    }
 }

@@ -34,7 +34,8 @@ impl Connection {
     /// Hands out what is in memory, so that it is written to a file; none if it cannot be, or not now.
     pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
         let most = group.site.spilling.file();
-        let writer = self.writer.as_mut().filter(|_| !self.dead && !self.direct)?;
+        let is_dead = self.is_dead();
+        let writer = self.writer.as_mut().filter(|_| !is_dead && !self.direct)?;
         writer.asked = false;
         group.site.spooler.as_ref().and_then(|_| writer.lend(which, most))
     }

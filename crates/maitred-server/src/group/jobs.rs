@@ -110,6 +110,7 @@ impl Serve for Group {
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
         let Job { handler, mut exchange, home, watched, timed, target } = job;
         exchange.begin(now);
+        let exchange = exchange.unless_left()?;
         let _entered = roster::enter(home.0, home.1.to_u64(), now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);

@@ -34,7 +34,11 @@ impl Group {
                 "Requests answered 504 because they took too long.",
                 &counters.timeouts,
             ),
-            count("maitred_cut_total", "Responses that did not reach their end.", &counters.cut),
+            count(
+                "maitred_cut_total",
+                "Responses that did not reach their end, and requests not run because their client had left.",
+                &counters.cut,
+            ),
             count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
             plain("maitred_poll_groups", "Poll groups.", gauge(self.groups.count() as u64)),
             plain(

@@ -24,12 +24,19 @@ pub(crate) struct Slot {
     pub(crate) claim: Claim,
     /// The peer is gone while an exchange is running.
     pub(crate) peer_gone: AtomicBool,
+    /// The peer has ended its side, or is gone, since its request was handed over.
+    pub(crate) left: AtomicBool,
     connection: Mutex<Option<Connection>>,
 }
 
 impl Slot {
     fn new() -> Self {
-        Self { claim: Claim::default(), peer_gone: AtomicBool::new(false), connection: Mutex::new(None) }
+        Self {
+            claim: Claim::default(),
+            peer_gone: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            connection: Mutex::new(None),
+        }
     }
 
     /// The connection, for a turn or for the responder of its exchange. Held only over work that

@@ -52,6 +52,9 @@ pub struct CacheStatistics {
     pub invalidations: u64,
     /// What loading took, in total over all misses.
     pub load_time: Duration,
+    /// What loading would have taken for the requests answered without a look at the file: each time as long as it took for
+    /// this entry.
+    pub saved_time: Duration,
 }
 
 impl CacheStatistics {
@@ -67,6 +70,7 @@ impl CacheStatistics {
             revalidations,
             invalidations,
             load_time,
+            saved_time,
         } = other;
         self.entries += entries;
         self.bytes += bytes;
@@ -77,19 +81,13 @@ impl CacheStatistics {
         self.revalidations += revalidations;
         self.invalidations += invalidations;
         self.load_time += *load_time;
+        self.saved_time += *saved_time;
     }
 
     /// The share of requests answered from the cache, 0 to 1; 0 before the first.
     pub fn hit_rate(&self) -> f64 {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
-    }
-
-    /// What the hits would have cost: their number times the mean time of a load.
-    pub fn saved_time(&self) -> Duration {
-        let mean = self.load_time.as_nanos().checked_div(u128::from(self.misses)).unwrap_or(0);
-        let saved = mean.saturating_mul(u128::from(self.hits));
-        Duration::from_nanos(u64::try_from(saved).unwrap_or(u64::MAX))
     }
 }
 
@@ -111,7 +109,7 @@ pub(super) struct ResourceCache {
     entries: Option<Cache<Key, Arc<Resource>, Charge, DefaultHashBuilder, Evictions>>,
     max_descriptors: u64,
     validate_after_ns: u64,
-    hits: ShardedCounter,
+    hits: Hits,
     misses: AtomicU64,
     load_ns: AtomicU64,
     revalidations: AtomicU64,
@@ -146,7 +144,7 @@ impl ResourceCache {
             }),
             max_descriptors,
             validate_after_ns: u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX),
-            hits: ShardedCounter::default(),
+            hits: Hits::default(),
             misses: AtomicU64::new(0),
             load_ns: AtomicU64::new(0),
             revalidations: AtomicU64::new(0),
@@ -167,14 +165,14 @@ impl ResourceCache {
         {
             return LookUp::Due(resource);
         }
-        self.hits.add_one();
+        self.hits.add(resource.load_ns.load(Ordering::Relaxed));
         LookUp::Fresh(resource)
     }
 
     /// A due check found the entry unchanged, or could not be made for want of descriptors.
     pub(super) fn note_revalidated(&self) {
         self.revalidations.fetch_add(1, Ordering::Relaxed);
-        self.hits.add_one();
+        self.hits.add(0);
     }
 
     /// A due check found the entry changed or gone.
@@ -191,6 +189,7 @@ impl ResourceCache {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
         self.load_ns.fetch_add(cost, Ordering::Relaxed);
+        resource.load_ns.store(cost, Ordering::Relaxed);
         if resource.is_unsettled || resource.descriptors > self.max_descriptors {
             return;
         }
@@ -235,8 +234,10 @@ impl ResourceCache {
     }
 
     pub(super) fn statistics(&self) -> CacheStatistics {
+        let (hits, saved) = self.hits.sums();
         let mut statistics = CacheStatistics {
-            hits: self.hits.sum(),
+            hits,
+            saved_time: Duration::from_nanos(saved),
             misses: self.misses.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
             revalidations: self.revalidations.load(Ordering::Relaxed),
@@ -283,26 +284,34 @@ impl Lifecycle<Key, Arc<Resource>> for Evictions {
     }
 }
 
-/// A counter that threads add to without sharing a cache line.
+/// Counts hits, and the nanoseconds that each has saved, without threads sharing a cache line.
 #[derive(Debug, Default)]
-struct ShardedCounter([Seat; 16]);
+struct Hits([Seat; 16]);
 
 /// 128 bytes: processors fetch lines of 64 bytes in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Seat(AtomicU64);
+struct Seat {
+    hits: AtomicU64,
+    saved: AtomicU64,
+}
 
-impl ShardedCounter {
-    fn add_one(&self) {
+impl Hits {
+    fn add(&self, saved: u64) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static SEAT: usize = NEXT.fetch_add(1, Ordering::Relaxed) % 16;
         }
-        let seat = SEAT.with(|seat| *seat);
-        self.0[seat].0.fetch_add(1, Ordering::Relaxed);
+        let seat = &self.0[SEAT.with(|seat| *seat)];
+        seat.hits.fetch_add(1, Ordering::Relaxed);
+        seat.saved.fetch_add(saved, Ordering::Relaxed);
     }
 
-    fn sum(&self) -> u64 {
-        self.0.iter().map(|seat| seat.0.load(Ordering::Relaxed)).sum()
+    /// Hits, and nanoseconds saved.
+    fn sums(&self) -> (u64, u64) {
+        let of = |sum: (u64, u64), seat: &Seat| {
+            (sum.0 + seat.hits.load(Ordering::Relaxed), sum.1 + seat.saved.load(Ordering::Relaxed))
+        };
+        self.0.iter().fold((0, 0), of)
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct Resource {
     pub(super) is_compressible: bool,
     /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
     checked_at: AtomicU64,
+    /// What loading it took, in nanoseconds.
+    pub(super) load_ns: AtomicU64,
     /// Whether the file may change without a new stamp; then the resource must not be kept.
     pub(super) is_unsettled: bool,
     /// Bytes of content in memory.
@@ -179,6 +181,7 @@ impl Resource {
             plan,
             is_compressible,
             checked_at: AtomicU64::new(now.monotonic_ns),
+            load_ns: AtomicU64::new(0),
             is_unsettled,
             bytes,
             descriptors,
@@ -201,9 +204,10 @@ impl Resource {
         let is_compressible = made.is_some();
         let bytes = self.bytes + made.as_ref().map_or(0, |(_, variant)| variant.length);
         siblings.extend(made);
-        let checked_at = AtomicU64::new(self.checked_at.load(Ordering::Relaxed));
+        let [checked_at, load_ns] =
+            [&self.checked_at, &self.load_ns].map(|value| AtomicU64::new(value.load(Ordering::Relaxed)));
         let (plan, original) = (self.plan.clone(), self.original.clone());
-        Self { plan, original, siblings, is_compressible, checked_at, bytes, ..*self }
+        Self { plan, original, siblings, is_compressible, checked_at, load_ns, bytes, ..*self }
     }
 
     /// The stamp of the file itself.
