@@ -11,6 +11,7 @@
 //!
 //! Where an event loop polls, the driver stands by in another way: see `standstill`.
 
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -42,6 +43,12 @@ const IDLE_LOOKS: u32 = 50;
 /// Parks at once, so that the model finds what only its looks would have mended.
 #[cfg(shuttle)]
 const IDLE_LOOKS: u32 = 1;
+
+/// Events fetched by a glance at the poller.
+const GLANCE: usize = 64;
+
+/// The driver asks whether application code computes after so many questions whether it is still alone.
+const ASK_AGAIN: u32 = 32;
 
 /// Events fetched by one wait of the driver; they go to the ready list, which every thread sees.
 const BATCH: usize = 16;
@@ -187,6 +194,11 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks += 1;
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
+            if scheduler.gated && scheduler.pool.gate.is_busy() {
+                glance(server, scratch);
+                before = now;
+                continue;
+            }
             if !scheduler.pool.gate.is_watched() {
                 scheduler.send_promptly(server);
                 let call = scheduler.pool.call_poller();
@@ -200,11 +212,71 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     }
 }
 
-/// Polls until an application thread does. The driver watches the poller from beside: as a waiter
-/// among the others it would be the last one in and take events from the application threads.
+/// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
+/// request, which waits anyway.
+fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+    let scheduler = server.scheduler();
+    scheduler.note_poll(clock::monotonic());
+    if !scheduler.pool.gate.is_watched() {
+        scheduler.send_promptly(server);
+    }
+    let mut events = Events::with_capacity(GLANCE);
+    fetch(server, &mut events);
+    serve_ready(server, scratch, || !scheduler.is_stopping());
+    call_for_rest(server);
+}
+
+/// Polls until an application thread does, or application code computes again. The driver watches the poller from beside: as
+/// a waiter among the others it would be the last one in and take events from the application threads.
 fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     let scheduler = server.scheduler();
-    sit(server, scratch, || scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.is_stopping());
+    let asked = Cell::new(0_u32);
+    sit(server, scratch, || {
+        asked.set(asked.get().wrapping_add(1));
+        scheduler.pollers.load(Ordering::SeqCst) == 0
+            && !scheduler.is_stopping()
+            && !(scheduler.gated && asked.get().is_multiple_of(ASK_AGAIN) && scheduler.pool.gate.is_busy())
+    });
+}
+
+/// The thread that was called has taken one request; the others wait for another thread, unless somebody watches them.
+fn call_for_rest<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    let left = scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered();
+    if left && !scheduler.pool.gate.is_watched() {
+        let call = scheduler.pool.call_poller();
+        scheduler.answer_call(&call, server);
+    }
+}
+
+/// Moves events of the poller to the ready list.
+fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events) {
+    let scheduler = server.scheduler();
+    if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
+        server.report(format_args!("waiting for events: {error}"));
+    }
+    for (token, readiness) in events.iter() {
+        scheduler.ready.push(token, Signals::of(readiness));
+    }
+}
+
+/// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
+/// poller was looked at.
+fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl Fn() -> bool) {
+    let scheduler = server.scheduler();
+    for _ in 0..scheduler.ready.len() {
+        if !goes_on() {
+            break;
+        }
+        let Some((token, signals)) = scheduler.ready.pop() else { break };
+        if let Some(job) = server.serve(token, signals, scratch) {
+            if server.is_non_blocking(&job) {
+                server.run(job, scratch.last_now());
+            } else {
+                scheduler.submit(job, server);
+            }
+        }
+    }
 }
 
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.
@@ -220,20 +292,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
     while alone() {
         // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
         scheduler.send_promptly(server);
-        // As much as there is now: what comes back to the list waits until the poller was looked at.
-        for _ in 0..scheduler.ready.len() {
-            if !alone() {
-                break;
-            }
-            let Some((token, signals)) = scheduler.ready.pop() else { break };
-            if let Some(job) = server.serve(token, signals, scratch) {
-                if server.is_non_blocking(&job) {
-                    server.run(job, scratch.last_now());
-                } else {
-                    scheduler.submit(job, server);
-                }
-            }
-        }
+        serve_ready(server, scratch, &alone);
         let watched = if scheduler.ready.is_empty() {
             scheduler.poller.watch(&scheduler.driver.dismissed)
         } else {
@@ -243,19 +302,11 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
         if !alone() {
             break;
         }
-        let left = scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered();
-        if left && !scheduler.pool.gate.is_watched() {
-            // The thread that was called has taken one request; the others wait for another thread.
-            let call = scheduler.pool.call_poller();
-            scheduler.answer_call(&call, server);
-        }
-        let fetched = watched.and_then(|()| scheduler.poller.wait(&mut events, Some(Duration::ZERO)));
-        if let Err(error) = fetched {
+        call_for_rest(server);
+        if let Err(error) = watched {
             server.report(format_args!("waiting for events: {error}"));
         }
-        for (token, readiness) in events.iter() {
-            scheduler.ready.push(token, Signals::of(readiness));
-        }
+        fetch(server, &mut events);
     }
     scheduler.driver.seated.store(false, Ordering::SeqCst);
     // What was fetched and not served belongs to whoever polls now.

@@ -234,6 +234,12 @@ impl Gate {
         self.computing.load(Ordering::SeqCst) < self.parallel.load(Ordering::SeqCst)
     }
 
+    /// Whether a thread in application code runs, or would if it had a processor. Some microseconds for each thread there.
+    pub(super) fn is_busy(&self) -> bool {
+        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.iter().any(|seat| seat.is_inside() && seat.activity.wants_processor())
+    }
+
     /// Whether anybody is inside with a permit.
     pub(super) fn is_taken(&self) -> bool {
         self.permits.load(Ordering::SeqCst) > 0
@@ -322,7 +328,7 @@ impl Gate {
                     self.give_long_back();
                 }
             }
-            State::Permitted if was.used < window / 50 => still.push(std::ptr::from_ref(seat)),
+            State::Permitted if was.still >= meter::STILL => still.push(std::ptr::from_ref(seat)),
             _ => {}
         });
         self.parallel.store(1 + meter.paid(), Ordering::SeqCst);

@@ -29,6 +29,10 @@ pub(super) const LOOK_AT_LEAST: u64 = 20_000_000;
 /// A longer one is no window: nobody has looked meanwhile. In nanoseconds.
 const STALE: u64 = 2 * LOOK_AT_LEAST;
 
+/// A thread that has used nothing for so long waits for something that takes long: its permit is of no use to it. One that
+/// waits for a moment needs it again soon. In nanoseconds.
+pub(super) const STILL: u64 = 10_000_000;
+
 /// What is used is an average over about so many nanoseconds.
 const AVERAGE: u64 = 5_000_000;
 
@@ -36,7 +40,7 @@ const AVERAGE: u64 = 5_000_000;
 const IDLE: f64 = 0.9;
 
 /// One that is used that much is busy with fewer.
-const BUSY: f64 = 0.97;
+const BUSY: f64 = 0.99;
 
 /// A trial pays if it uses so much more. Threads that fight for an interpreter use up to 0.1 more, and get less done.
 const PAYS: f64 = 0.3;
@@ -139,7 +143,7 @@ impl Meter {
         let mut used = 0;
         let mut inside = Vec::with_capacity(seats.len());
         for seat in seats {
-            let was = seat.measure(window);
+            let was = seat.measure(now, window);
             if was.inside || seat.state() == State::Permitted {
                 used += was.used;
             }

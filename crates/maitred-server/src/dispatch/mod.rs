@@ -74,9 +74,9 @@ pub(crate) use trace::Trace;
 const WAKER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// Threads with permits that have enough to do leave the poller alone for so long, in nanoseconds; then the driver polls: a
-/// static file does not wait for all pages before it.
-const UNPOLLED: u64 = 5_000_000;
+/// Threads with permits that have enough to do leave the poller alone for so long, in nanoseconds; then the driver looks at it
+/// once: a static file does not wait for all pages before it.
+const UNPOLLED: u64 = 2_000_000;
 
 /// What the threads of a scheduler serve.
 pub(crate) trait Serve: Send + Sync + Sized + 'static {

@@ -38,6 +38,8 @@ pub(super) struct Measured {
     /// Which stay in application code that was, and its processor time before.
     entered: AtomicU64,
     before: AtomicU64,
+    /// When it was seen to have used some last.
+    moved: AtomicU64,
 }
 
 /// A thread in a window of time.
@@ -49,6 +51,8 @@ pub(super) struct Window {
     pub(super) inside: bool,
     /// Processor time of this stay there, as far as it was measured.
     pub(super) of_stay: u64,
+    /// How long it has used none.
+    pub(super) still: u64,
 }
 
 impl Seat {
@@ -90,15 +94,19 @@ impl Seat {
         self.entered.load(Ordering::Relaxed) != 0
     }
 
-    /// What the thread has done since it was measured last, `window` nanoseconds ago.
-    pub(super) fn measure(&self, window: u64) -> Window {
+    /// What the thread has done since it was measured last, `window` nanoseconds before `time`.
+    pub(super) fn measure(&self, time: u64, window: u64) -> Window {
         let now = self.activity.processor_ns().unwrap_or(0);
         let used = now.saturating_sub(self.last.processor.swap(now, Ordering::Relaxed)).min(window);
+        if used > 0 {
+            self.last.moved.store(time, Ordering::Relaxed);
+        }
         let entered = self.entered.load(Ordering::Relaxed);
         if self.last.entered.swap(entered, Ordering::Relaxed) != entered {
             self.last.before.store(now, Ordering::Relaxed);
         }
         let of_stay = now.saturating_sub(self.last.before.load(Ordering::Relaxed));
-        Window { used, inside: entered != 0, of_stay }
+        let still = time.saturating_sub(self.last.moved.load(Ordering::Relaxed));
+        Window { used, inside: entered != 0, of_stay, still }
     }
 }
