@@ -46,7 +46,7 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
     let code = serve(loaded, inputs, &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
-    log.flush(FLUSH_LIMIT);
+    log.finish(FLUSH_LIMIT);
     code
 }
 
