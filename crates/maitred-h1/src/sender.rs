@@ -201,9 +201,12 @@ impl Sender {
 
     fn write_framing(&self, status: Status, found: &Found, length: Option<u64>, out: &mut Vec<u8>) -> State {
         if status.forbids_body() {
-            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for.
-            if let (Status::NOT_MODIFIED, Some(declared)) = (status, found.length) {
-                write_length(declared, out);
+            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205 a body, so
+            // that its length is said.
+            match (status, found.length) {
+                (Status::NOT_MODIFIED, Some(declared)) => write_length(declared, out),
+                (Status::RESET_CONTENT, _) => write_length(0, out),
+                _ => {}
             }
             return State::Suppressed { permitted: self.to_head };
         }
