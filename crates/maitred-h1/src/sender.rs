@@ -115,13 +115,14 @@ impl Sender {
     /// appended for HTTP/1.0, which knows none.
     ///
     /// # Errors
-    /// As [`send_head`](Self::send_head); [`HeadError::InterimStatus`] for 101 or a final status.
+    /// As [`send_head`](Self::send_head); [`HeadError::NotInterim`] for a final status, for 101, and for 100, which
+    /// [`send_continue`](Self::send_continue) sends.
     pub fn send_interim(&mut self, head: &ResponseHead, out: &mut Vec<u8>) -> Result<(), HeadError> {
         if !self.is_waiting() {
             return Err(HeadError::AlreadySent);
         }
-        if head.status.code() >= 200 || head.status == Status::SWITCHING_PROTOCOLS {
-            return Err(HeadError::InterimStatus(head.status));
+        if !matches!(head.status.code(), 102..=199) {
+            return Err(HeadError::NotInterim(head.status));
         }
         if self.version == Version::Http10 {
             return Ok(());

@@ -230,7 +230,10 @@ fn misuse_is_a_500_with_a_clear_entry() {
         ("start_response('200 OK', [])\nreturn ['ab']", "yielded str, not bytes"),
         ("start_response('200 OK', [])\nreturn iter(['ab'])", "yielded str, not bytes"),
         ("start_response('200 OK', [])\nreturn None", "the application returned NoneType"),
-        ("start_response('200 OK', [])('text')", "write() takes bytes, not str"),
+        (
+            "start_response('200 OK', [])('text')",
+            "write() takes bytes, and wsgi.early_hints a list of tuples, not str",
+        ),
         (
             "start_response('200 OK', [])(b'a')\nstart_response('200 OK', [], 'x')",
             "exc_info must be a tuple of three, not str",

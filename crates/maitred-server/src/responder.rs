@@ -258,6 +258,24 @@ impl Responder {
 }
 
 impl Respond for Responder {
+    fn send_interim(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
+        match self.sender.send_interim(head, &mut self.buffer) {
+            Ok(()) => {}
+            Err(HeadError::AlreadySent) => return Err(SendError::Closed),
+            Err(error) => {
+                let on = On(self.origin.peer, request);
+                self.group.site.log.error(format_args!("{on}: an interim response cannot be sent: {error}"));
+                return Err(SendError::InvalidField(error.to_string()));
+            }
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let sent = self
+            .with_connection(|connection| connection.deliver_interim(&self.group, self.token, &mut buffer));
+        buffer.clear();
+        self.buffer = buffer;
+        sent.unwrap_or(Err(SendError::Closed))
+    }
+
     fn send_head(
         &mut self,
         request: &Request,
