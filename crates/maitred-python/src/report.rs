@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use maitred_cli::LogLevel;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 pub(crate) use traceback::traceback;
 
@@ -34,13 +34,6 @@ pub(crate) fn summary(py: Python<'_>, error: &PyErr) -> String {
 /// What was given in the place of something else, where its type may well be the right one.
 pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
     let name = type_name(value);
-    if value.is_instance_of::<PyInt>() {
-        // Python itself refuses to write very long ones.
-        return match value.extract::<i64>() {
-            Ok(number) => format!("{name} {number}"),
-            Err(_) => format!("an {name} beyond 64 bits"),
-        };
-    }
     let has_length = value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyBytes>();

@@ -45,6 +45,11 @@ pub trait Respond: Send {
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
+    /// Says something about the request's route in the error log; see [`Exchange::warn_once`].
+    fn warn_once(&self, request: &Request, text: &str) {
+        let _ = (request, text);
+    }
+
     /// A thread that runs the request has it since `now`, in nanoseconds of the monotonic clock.
     fn begin(&mut self, now: u64) {
         let _ = now;
@@ -245,6 +250,13 @@ impl Exchange {
     pub fn set_label(&mut self, label: &str) {
         if let Some(responder) = &mut self.responder {
             responder.set_label(label);
+        }
+    }
+
+    /// Writes a warning to the error log, once for each route and text: what its requests have in common.
+    pub fn warn_once(&self, text: &str) {
+        if let (Some(responder), Some(request)) = (&self.responder, &self.request) {
+            responder.warn_once(request, text);
         }
     }
 

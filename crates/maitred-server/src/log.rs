@@ -4,6 +4,7 @@
 mod access;
 mod entries;
 mod fold;
+mod once;
 mod printable;
 mod trouble;
 
@@ -19,8 +20,10 @@ use maitred_stats::Span;
 use crate::access_log::{Format, Mask, Names};
 use crate::dispatch::Trace;
 use crate::outcome::Outcome;
+use crate::shape::Shape;
 use access::Access;
 use entries::Entries;
+use once::Once;
 pub use printable::printable;
 
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
@@ -89,6 +92,7 @@ impl AccessLogSettings {
 pub struct Log {
     errors: Arc<Entries>,
     access: Option<Access>,
+    once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
     /// The access log is not written now.
@@ -104,6 +108,7 @@ impl Log {
         let log = Self {
             errors: Arc::new(Entries::open(level, errors)?),
             access: None,
+            once: Once::default(),
             names: Arc::default(),
             traces: AtomicBool::new(false),
             pauses: AtomicBool::new(false),
@@ -147,6 +152,13 @@ impl Log {
     /// Writes at [`Level::Warn`].
     pub fn warn(&self, text: fmt::Arguments<'_>) {
         self.errors.write(Level::Warn, text);
+    }
+
+    /// Writes `text` at [`Level::Warn`], once for each route, as what the request `on` of it has shown.
+    pub(crate) fn warn_once(&self, route: Shape<'_>, on: impl fmt::Display, text: &str) {
+        if Level::Warn <= self.level() && self.once.is_new(route, text) {
+            self.warn(format_args!("{on}: {text} (said once for this route)"));
+        }
     }
 
     /// Writes at [`Level::Info`].

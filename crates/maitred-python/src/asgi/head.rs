@@ -52,12 +52,10 @@ pub(super) fn parse_hint(message: &Message<'_, '_>) -> PyResult<Declared> {
 fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
     let number = status.extract::<i64>().map_err(|_| {
         if status.is_instance_of::<PyInt>() {
-            return PyValueError::new_err(format!(
-                "the status must be from 200 to 999, not {}",
-                found(status)
-            ));
+            // Python itself refuses to write very long ones.
+            return PyValueError::new_err("the status must be from 200 to 999, not an int beyond 64 bits");
         }
-        PyTypeError::new_err(format!("the status must be an int such as 200, not {}", found(status)))
+        PyTypeError::new_err(format!("the status must be an int such as 200, not {}", type_name(status)))
     })?;
     match u16::try_from(number).ok().filter(|code| *code >= 200).and_then(Status::from_code) {
         Some(status) => Ok(status),
