@@ -202,10 +202,12 @@ impl WriterThread {
         self.pause();
     }
 
-    /// A batch that was lost is no end of trouble.
+    /// A batch that was lost is no end of trouble, nor is one behind which as much waits again: under a constant overload it
+    /// would begin and end all the time.
     fn tell_that_it_is_over(&self) {
         let mut state = self.shared.lock();
         if state.failure.is_none()
+            && !state.is_much()
             && let Some(before) = state.trouble_since.take()
         {
             let dropped = state.dropped - before;
