@@ -363,7 +363,9 @@ fn a_205_has_no_body_and_says_so() {
         let report = sender.send_head(&head, Some(4), DATE, &mut out).expect("sent");
         assert_eq!(report.length, Some(0));
         let (plan, finish) = sender.send_last(4, &mut out);
-        assert_eq!((plan.allowed, plan.surplus, finish.reusable), (0, 4, true));
+        // To HEAD the application may well make the body it would send to GET.
+        let surplus = if to_head { 0 } else { 4 };
+        assert_eq!((plan.allowed, plan.surplus, finish.reusable), (0, surplus, true));
         let text = String::from_utf8(out).expect("ASCII");
         assert!(text.contains("\r\nContent-Length: 0\r\n") && text.ends_with("\r\n\r\n"), "{text}");
         assert!(!text.contains("Transfer-Encoding") && text.matches("Content-Length").count() == 1, "{text}");
