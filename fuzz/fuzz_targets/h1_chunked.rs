@@ -34,12 +34,16 @@ fn first_body(seen: &[Seen]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// RFC 9112 §7.1.3 as it stands there, without any care for what may not be in an extension.
+/// RFC 9112 §7.1.3 as it stands there.
 fn reference(mut input: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let end = input.windows(2).position(|two| two == b"\r\n")?;
-        let line = std::str::from_utf8(input[..end].split(|byte| b"; \t".contains(byte)).next()?).ok()?;
+        let behind = input[..end].iter().position(|byte| b"; \t".contains(byte)).unwrap_or(end);
+        let (line, extensions) = (std::str::from_utf8(&input[..behind]).ok()?, &input[behind..end]);
+        if !are_extensions(extensions) {
+            return None;
+        }
         if line.starts_with('+') {
             return None;
         }
@@ -50,6 +54,57 @@ fn reference(mut input: &[u8]) -> Option<Vec<u8>> {
         }
         body.extend_from_slice(input.get(..size)?);
         input = input.get(size..)?.strip_prefix(b"\r\n")?;
+    }
+}
+
+/// RFC 9112 §7.1.1, from the left, piece by piece.
+fn are_extensions(mut rest: &[u8]) -> bool {
+    let token = |text: &[u8]| {
+        let is = |byte: &u8| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(byte);
+        text.iter().position(|byte| !is(byte)).unwrap_or(text.len())
+    };
+    while !rest.is_empty() {
+        let Some(behind) = blanks(rest).strip_prefix(b";") else { return false };
+        rest = blanks(behind);
+        let name = token(rest);
+        if name == 0 {
+            return false;
+        }
+        rest = &rest[name..];
+        if let Some(value) = blanks(rest).strip_prefix(b"=") {
+            let value = blanks(value);
+            let length = match value.strip_prefix(b"\"") {
+                Some(text) => match quoted(text) {
+                    Some(length) => length + 1,
+                    None => return false,
+                },
+                None => token(value),
+            };
+            if length == 0 {
+                return false;
+            }
+            rest = &value[length..];
+        }
+    }
+    true
+}
+
+fn blanks(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| !b" \t".contains(byte)).unwrap_or(text.len());
+    &text[end..]
+}
+
+/// The length of a quoted string behind its first mark, the last one included.
+fn quoted(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' if text.get(at + 1)?.is_ascii_control() && text[at + 1] != b'\t' => return None,
+            b'\\' => at += 2,
+            byte if byte.is_ascii_control() && *byte != b'\t' => return None,
+            _ => at += 1,
+        }
     }
 }
 

@@ -31,6 +31,9 @@ fn check(head: &RequestHead) {
     assert!(hosts == 1 || (hosts == 0 && head.version == Version::Http10));
     let framed = head.fields.all("content-length").count() + head.fields.all("transfer-encoding").count();
     assert!(framed <= 1);
+    let mut types = head.fields.all("content-type");
+    let first = types.next();
+    assert!(types.all(|other| Some(other) == first));
     assert!(
         matches!(head.fields.bytes(head.path_and_query).first(), Some(b'/' | b'*'))
             || head.method.as_str() == "CONNECT"

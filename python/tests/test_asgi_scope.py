@@ -33,7 +33,12 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
         "raw_path": b"/scope/%C3%A9",
         "query_string": b"a=%20b",
         "headers": [(b"host", b"Site.example:8"), (b"x_under", b"1"), (b"proxy", b"p")],
-        "extensions": {"http.response.pathsend": {}, "maitred.label": {}},
+        "extensions": {
+            "http.response.pathsend": {},
+            "http.response.early_hint": {},
+            "maitred.label": {},
+            "maitred.accepts_encoding": ("identity",),
+        },
     }
     assert list(map(type, scope["headers"])) == [tuple] * 3
 

@@ -56,7 +56,7 @@ def test_a_loop_that_stands_still_is_told_of(
     server.wait_for("at the door")
     asking[1].start()
     entry = rf"error GET {path}: the event loop has been standing still for (\d\.\d\d) s, on thread maitred-loop"
-    server.wait_for(entry + rf" \(tid \d+\){re.escape(state)}; all other requests wait\nStack")
+    server.wait_for(entry + rf" \(tid \d+\){re.escape(state)}; all other requests wait\n  Stack")
     server.wait_for(rf'app.py", line \d+,? in {function}')
     with open(tmp_path / "door", "wb", buffering=0) as door:
         door.write(b"x")

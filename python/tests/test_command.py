@@ -116,7 +116,7 @@ def test_an_exception_during_the_import_is_shown_before_the_line(tmp_path: Path)
     assert done.returncode == 2
     *traceback, line = done.stderr.splitlines()
     assert traceback[0].endswith("app raised an exception")
-    assert traceback[1] == "Traceback (most recent call last):"
+    assert traceback[1] == "  Traceback (most recent call last):"
     assert any("in setup" in part for part in traceback)
     assert "importing app failed: ValueError: no configuration" in line
 

@@ -21,8 +21,8 @@ def app(environ, start_response):
     path = environ["PATH_INFO"]
     headers = [("Content-Type", "application/json"), ("ETag", '"tag"')]
     if path == "/accepts":
-        accepts = environ.get("maitred.accepts_encoding")
-        assert accepts is None or isinstance(accepts, tuple)
+        accepts = environ["maitred.accepts_encoding"]
+        assert isinstance(accepts, tuple)
         start_response("200 OK", headers)
         return [json.dumps(accepts).encode()]
     if path == "/next":
@@ -69,8 +69,8 @@ async def app(scope, receive, send):
         return await send({"type": "http.response.body"})
     body = BODY * 20 if path == "/busy" else BODY
     if path == "/accepts":
-        accepts = scope["extensions"].get("maitred.accepts_encoding")
-        assert accepts is None or isinstance(accepts, tuple)
+        accepts = scope["extensions"]["maitred.accepts_encoding"]
+        assert isinstance(accepts, tuple)
         body = json.dumps(accepts).encode()
     if path == "/next":
         await NEXT.put(scope["query_string"].decode())
@@ -196,9 +196,10 @@ def test_an_application_knows_what_is_accepted(server: Server, value: str, expec
     assert json.loads(server.fetch("/accepts", Accept_Encoding=value).body) == expected
 
 
-def test_without_the_option_nothing_is_said(serve: Serve, source: str) -> None:
+def test_without_the_option_an_application_can_ask_all_the_same(serve: Serve, source: str) -> None:
     server = serve(source=source, checked=False)
-    assert json.loads(server.fetch("/accepts", Accept_Encoding="gzip").body) is None
+    assert json.loads(server.fetch("/accepts", Accept_Encoding="gzip").body) == ["gzip", "identity"]
+    assert json.loads(server.ask(b"GET /accepts HTTP/1.1\r\nHost: a\r\n\r\n").body) == ["identity"]
     reply = server.fetch("/", Accept_Encoding="gzip")
     assert reply.body == BODY and "Vary" not in reply.headers
 

@@ -98,7 +98,8 @@ ALWAYS = {
     *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "RAW_URI"),
     *("SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR", "REMOTE_PORT"),
     *("wsgi.version", "wsgi.url_scheme", "wsgi.input", "wsgi.errors", "wsgi.multithread", "wsgi.multiprocess"),
-    *("wsgi.run_once", "wsgi.file_wrapper", "wsgi.input_terminated"),
+    *("wsgi.run_once", "wsgi.file_wrapper", "wsgi.input_terminated", "wsgi.early_hints"),
+    "maitred.accepts_encoding",
 }
 
 

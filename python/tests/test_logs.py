@@ -96,6 +96,10 @@ def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(serve: 
             numbers.append(int(line[:6]))
     assert numbers == sorted(set(numbers))
     assert missing >= sent - len(numbers) > 0
+    begin = r" error the access log cannot be written \(No space left on device \(os error 28\)\); lines wait"
+    assert len(re.findall(begin, server.said)) == 1, server.said
+    over = [int(lost) for lost in re.findall(r" warn the access log is written again; (\d+) lines were", server.said)]
+    assert over and 0 < over[0] <= missing, server.said
 
 
 def wait_until_queued(server: Server, count: int) -> None:

@@ -227,7 +227,7 @@ def test_the_engine_answers_while_the_application_is_stuck(
             assert len(times) >= 3, "answered while the application was stuck"
         name = path[1:]
         entry = server.wait_for(rf"GET {path}: has been in the application for (\d+\.\d) s, on thread maitred-")
-        server.wait_for(rf'(?m)^  File ".*app\.py", line \d+,? in {name}$', entry.start())
+        server.wait_for(rf'(?m)^    File ".*app\.py", line \d+,? in {name}$', entry.start())
         for peer in stuck:
             assert body_of(peer) in (b"kept", b"slept")
     assert server.stop() == 0, server.said

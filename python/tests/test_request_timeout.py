@@ -109,7 +109,7 @@ def test_an_interrupted_request_is_logged_with_its_place(serve: Serve) -> None:
     server = serve(*LIMIT, "--interrupt", source=WSGI, checked=False)
     assert server.fetch("/computes").status == 504
     server.wait_for(r"caught RequestTimeout\(\)\n")
-    entry = server.wait_for(r"GET /computes: the application raised an exception\n(.*\n)+?maitred\.RequestTimeout\n")
+    entry = server.wait_for(r"GET /computes: the application raised an exception\n(.*\n)+?  maitred\.RequestTimeout\n")
     assert re.search(r'File ".*app\.py", line \d+, in app\n', entry[0])
     # The thread serves on, and nothing of it is left there.
     assert server.fetch("/then").body == b"through"

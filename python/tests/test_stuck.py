@@ -59,13 +59,13 @@ def test_a_stuck_request_is_told_once_with_the_stack_of_its_thread(serve: Serve,
     accepted = server.connect()
     accepted.request("GET", "/stands?secret=1")
     entry = server.wait_for(ENTRY.format(path="/stands") + "\n")
-    server.wait_for(r"(?m)^    open\(\"door\"\)\.close\(\)$", entry.start())
+    server.wait_for(r"(?m)^      open\(\"door\"\)\.close\(\)$", entry.start())
     assert float(entry[1]) >= 0.2
     assert (Path("/proc") / str(server.process.pid) / "task" / entry[3]).exists()
     block = server.said[entry.start() :].splitlines()[1:]
-    assert block[0] == "Stack (most recent call last):"
-    assert re.fullmatch(r'  File ".*app\.py", line \d+, in app', block[1]), "the threading module is left out"
-    assert re.fullmatch(r'  File ".*app\.py", line \d+, in stand_at_the_door', block[3])
+    assert block[0] == "  Stack (most recent call last):"
+    assert re.fullmatch(r'    File ".*app\.py", line \d+, in app', block[1]), "the threading module is left out"
+    assert re.fullmatch(r'    File ".*app\.py", line \d+, in stand_at_the_door', block[3])
     # The threshold passes again for a second request, and the first one is not told again.
     second = server.connect()
     second.request("GET", "/" + "x" * 300)
@@ -94,13 +94,13 @@ def test_the_stack_is_there_while_a_c_call_keeps_the_interpreter(serve: Serve, t
     assert len({connection.getresponse().read() for connection in (keeps, waits)}) == 2
     keeps.request("GET", "/keeps")
     entry = server.wait_for(ENTRY.format(path="/keeps") + ", which keeps the interpreter\n")
-    server.wait_for(r'(?m)^  File ".*app\.py", line \d+ in keep$', entry.start())
+    server.wait_for(r'(?m)^    File ".*app\.py", line \d+ in keep$', entry.start())
     block = server.said[entry.start() :].splitlines()[1:]
-    assert block[0] == "Stack (most recent call last):"
-    assert re.fullmatch(r'  File ".*app\.py", line \d+ in app', block[1])
-    assert re.fullmatch(r'  File ".*app\.py", line \d+ in keep', block[2])
+    assert block[0] == "  Stack (most recent call last):"
+    assert re.fullmatch(r'    File ".*app\.py", line \d+ in app', block[1])
+    assert re.fullmatch(r'    File ".*app\.py", line \d+ in keep', block[2])
     waits.request("GET", "/waits")
-    server.wait_for(ENTRY.format(path="/waits") + ", which waits for the interpreter\nNo stack: ")
+    server.wait_for(ENTRY.format(path="/waits") + ", which waits for the interpreter\n  No stack: ")
     assert server.fetch("/files/a.txt").body == b"text", "files need no interpreter"
     assert len(ENTRIES.findall(server.said)) == 2, server.said
     # The call was not disturbed: it reads its byte and nothing less.

@@ -138,8 +138,10 @@ def test_fields_of_one_character_are_joined_as_well(calls) -> None:
     assert fields(calls, b"X-Empty:", b"X-Empty:")["HTTP_X_EMPTY"] == ", "
 
 
-def test_the_first_content_type_counts(calls) -> None:
-    assert fields(calls, b"content-type: a/b", b"Content-Type: c/d")["CONTENT_TYPE"] == "a/b"
+def test_a_content_type_may_be_said_again_but_not_changed(calls) -> None:
+    assert fields(calls, b"content-type: a/b", b"Content-Type: a/b")["CONTENT_TYPE"] == "a/b"
+    head = b"GET /checked/headers HTTP/1.1\r\nHost: h\r\nContent-Type: a/b\r\nContent-Type: c/d\r\n\r\n"
+    assert calls.ask(head).status == 400
 
 
 def test_more_names_than_the_table_of_names_has_places(calls) -> None:

@@ -48,10 +48,19 @@ pub trait Host: Sync {
 }
 
 /// Writes an entry, which may have several lines, to the server's error log if it has that level. Never waits for the
-/// reader of the log; entries are dropped when it is too slow. Entries are written as they are until the
-/// server serves, and with time and level from then on. When [`main`](crate::main) returns,
+/// reader of the log; entries are dropped when it is too slow. Entries are written without time and level until the
+/// server serves, and with both from then on. When [`main`](crate::main) returns,
 /// what was written before is flushed; later entries may be lost.
-pub type ErrorLog = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
+pub type ErrorLog = Arc<dyn Fn(Voice, &str) + Send + Sync>;
+
+/// Who says an entry of the error log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// The server, or the host for it.
+    Server(LogLevel),
+    /// The application: one line, whose level only the application knows. It is written whatever the level of the log is.
+    Application,
+}
 
 /// The signals of the process that the command answers.
 pub trait Signals {

@@ -33,9 +33,10 @@ use std::io::Write;
 pub use config::Config;
 pub use filters::{BasicAuthConfig, FilterConfig};
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal,
+    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
 };
 pub use logs::LogPlace;
+pub use maitred_server::printable;
 pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};

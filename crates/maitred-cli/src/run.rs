@@ -19,7 +19,7 @@ use maitred_server::{
 use crate::config::{self, Checked, Config, Target};
 use crate::control;
 use crate::filters;
-use crate::host::{Application, ApplicationSpec, ErrorLog, Host};
+use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain};
 use crate::logs;
 use crate::operator::Operator;
@@ -46,22 +46,27 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
     let code = serve(loaded, inputs, &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
-    log.flush(FLUSH_LIMIT);
+    log.finish(FLUSH_LIMIT);
     code
 }
 
 /// Before the server serves, entries are for the person who started it (a traceback, and the error
 /// line after it) and stay as they are; then they are log entries with time and level.
 fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> ErrorLog {
-    Arc::new(move |level, entry: &str| {
-        if !serving.load(Ordering::Relaxed) {
+    Arc::new(move |voice, entry: &str| {
+        let serves = serving.load(Ordering::Relaxed);
+        let level = match voice {
+            Voice::Server(level) => level,
+            Voice::Application if serves => return log.application(entry),
+            Voice::Application => return log.plain(entry),
+        };
+        if !serves {
             if level <= wanted {
                 log.plain(entry);
             }
             return;
         }
-        // Lines that an application writes belong together, and each of them is written. What has several lines is an
-        // entry of its own, a traceback as a rule.
+        // What has several lines is an entry of its own, a traceback as a rule.
         if !entry.contains('\n') {
             return log.write_each(logs::level(level), format_args!("{entry}"));
         }

@@ -3,11 +3,14 @@
 //! ```text
 //! Size --digit--> Digits --CR--> LineLf --LF--> Data --all of it--> DataCr --CR--> DataLf --LF--> Size
 //!                  | |             ^              (size 0: the trailer section follows)
-//!                  | `--SP HT--> Space --;--> Extension --CR--^
-//!                  `--;----------------------^
+//!                  | `--SP HT--> Blank --;--> Extension(..) --CR--^
+//!                  `--;-------------------------^
 //! ```
+//!
+//! Extensions are read by their grammar ([`extension`](crate::extension)) and forgotten.
 
 use crate::error::RequestError;
+use crate::extension::Extension;
 use crate::limits::Limits;
 
 /// The decoder's place in a chunked body.
@@ -15,7 +18,7 @@ use crate::limits::Limits;
 pub(crate) struct Chunked {
     /// In a size line the size so far, in data the bytes left.
     size: u64,
-    /// Bytes of extensions in all size lines so far.
+    /// Bytes of extensions and blanks in all size lines so far.
     extensions: u32,
     /// Bytes of the present size line, CRLF not counted.
     line: u32,
@@ -27,8 +30,8 @@ enum Phase {
     #[default]
     Size,
     Digits,
-    Space,
-    Extension,
+    Blank,
+    Extension(Extension),
     LineLf,
     Data,
     DataCr,
@@ -107,11 +110,15 @@ impl Chunked {
         }
         match (self.phase, byte) {
             (Phase::Size | Phase::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte)?,
-            (Phase::Digits, b'\r') | (Phase::Extension, b'\r') => self.phase = Phase::LineLf,
-            (Phase::Digits | Phase::Space, b';') => self.extension_byte(Phase::Extension, limits)?,
-            (Phase::Digits | Phase::Space, b' ' | b'\t') => self.extension_byte(Phase::Space, limits)?,
-            (Phase::Extension, b'\t' | b' '..=b'~' | 0x80..) => {
-                self.extension_byte(Phase::Extension, limits)?;
+            (Phase::Digits, b'\r') => self.phase = Phase::LineLf,
+            (Phase::Digits | Phase::Blank, b';') => {
+                self.extension_byte(Phase::Extension(Extension::default()), limits)?;
+            }
+            (Phase::Digits | Phase::Blank, b' ' | b'\t') => self.extension_byte(Phase::Blank, limits)?,
+            (Phase::Extension(extension), b'\r') if extension.may_end() => self.phase = Phase::LineLf,
+            (Phase::Extension(extension), b'\t' | b'\r' | b' '..=b'~' | 0x80..) => {
+                let next = extension.next(byte).ok_or(RequestError::bad("malformed chunk extension"))?;
+                self.extension_byte(Phase::Extension(next), limits)?;
             }
             (Phase::LineLf, b'\n') => {
                 self.line = 0;
@@ -120,7 +127,9 @@ impl Chunked {
                 return Ok(last);
             }
             (Phase::LineLf, _) => return Err(RequestError::bad("bare CR in a chunk-size line")),
-            (Phase::Extension, _) => return Err(RequestError::bad("control character in a chunk extension")),
+            (Phase::Extension(_), _) => {
+                return Err(RequestError::bad("control character in a chunk extension"));
+            }
             _ => return Err(RequestError::bad("invalid chunk size")),
         }
         Ok(false)
@@ -196,6 +205,10 @@ mod tests {
             ("5 \r\nhello", "invalid chunk size"),
             ("5\rhello", "bare CR in a chunk-size line"),
             ("5;a\rb\n", "bare CR in a chunk-size line"),
+            ("5;\r\nhello", "malformed chunk extension"),
+            ("5;=x\r\nhello", "malformed chunk extension"),
+            ("5;a=\"x\r\nhello", "malformed chunk extension"),
+            ("5;a \r\nhello", "malformed chunk extension"),
             ("5;a\nhello\r\n", "control character in a chunk extension"),
             ("5;\0\r\n", "control character in a chunk extension"),
             ("5\r\nhello0\r\n", "chunk data does not end in CRLF"),
@@ -227,7 +240,7 @@ mod tests {
     fn extensions_are_counted_over_the_whole_body() {
         let limits = Limits { max_chunk_extensions: 6, ..Limits::default() };
         assert!(decode(b"1;ab\r\nx\r\n1;ab\r\nx\r\n0\r\n", &limits).is_ok());
-        let over = decode(b"1;ab\r\nx\r\n1;ab\r\nx\r\n0;\r\n", &limits);
+        let over = decode(b"1;ab\r\nx\r\n1;ab\r\nx\r\n0;a\r\n", &limits);
         assert_eq!(over, Err("too many bytes of chunk extensions"));
     }
 }

@@ -47,6 +47,8 @@ pub enum HeadError {
     ContentLength,
     /// A status below 200 does not end an exchange; see [`Sender::send_interim`](crate::Sender::send_interim).
     InterimStatus(Status),
+    /// No status of an interim response that an application may send.
+    NotInterim(Status),
     /// The head was sent already, or the response has ended.
     AlreadySent,
 }
@@ -61,6 +63,7 @@ impl fmt::Display for HeadError {
             Self::InvalidReason => f.write_str("the reason phrase contains a control character"),
             Self::ContentLength => f.write_str("Content-Length is not one single number"),
             Self::InterimStatus(status) => write!(f, "{status} is no final status"),
+            Self::NotInterim(status) => write!(f, "{status} is no interim status from 102 to 199"),
             Self::AlreadySent => f.write_str("the response head was sent already"),
         }
     }

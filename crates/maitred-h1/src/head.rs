@@ -48,6 +48,10 @@ pub(crate) fn read(
     let length = match parsed {
         Ok(Parsed::Complete(length)) => length,
         Ok(Parsed::Partial) => return Ok(None),
+        Err(Error::Version) => {
+            let as_11 = with_version_11(window).ok_or_else(|| bad_version(window))?;
+            return read(&as_11, head, limits);
+        }
         Err(error) => return Err(refusal(error, window)),
     };
     let facts = take(window.get(..length).unwrap_or_default(), &request, head, limits)?;
@@ -66,6 +70,10 @@ pub(crate) fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), Req
             request.path.unwrap_or_default().len(),
             limits,
         ),
+        Err(Error::Version) => {
+            let as_11 = with_version_11(line).ok_or_else(|| bad_version(line))?;
+            check_request_line(&as_11, limits)
+        }
         Err(error) => Err(refusal(error, line)),
     }
 }
@@ -98,7 +106,20 @@ fn refusal(error: Error, window: &[u8]) -> RequestError {
     }
 }
 
-/// 505 for a well-formed version that is not 1.0 or 1.1, such as the preface of HTTP/2.
+/// The head with 1.1 in the place of a higher minor version, as which it is read (RFC 9110 §2.5); `None` for any other version.
+fn with_version_11(head: &[u8]) -> Option<Vec<u8>> {
+    let line = memchr::memchr(b'\r', head)?;
+    let digit = line.checked_sub(1)?;
+    let higher =
+        matches!(head.get(..line), Some([.., b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9']));
+    higher.then(|| {
+        let mut as_11 = head.to_vec();
+        as_11.get_mut(digit).into_iter().for_each(|digit| *digit = b'1');
+        as_11
+    })
+}
+
+/// 505 for a well-formed version of another major number, such as the preface of HTTP/2.
 fn bad_version(window: &[u8]) -> RequestError {
     let line = window.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').skip(2);
@@ -147,6 +168,7 @@ fn take(
     head.target = adopted.part(start, path.len());
     head.path_and_query = adopted.part(start + parts.path, path.len() - parts.path);
     known.check_host(head.version)?;
+    known.check_content_type()?;
     head.authority = match parts.form {
         TargetForm::Absolute | TargetForm::Authority => {
             adopted.part(start + parts.authority.0, parts.authority.1)
@@ -190,6 +212,8 @@ struct Known<'a> {
     host_span: maitred_http::fields::Span,
     hosts: usize,
     expect: Expect,
+    content_type: Option<&'a [u8]>,
+    types_differ: bool,
     has_upgrade: bool,
     close: bool,
     keep_alive: bool,
@@ -217,6 +241,10 @@ impl<'a> Known<'a> {
             6 if is("expect") => self.note_expect(field.value),
             7 if is("upgrade") => self.has_upgrade = true,
             10 if is("connection") => self.note_connection(field.value),
+            12 if is("content-type") => {
+                self.types_differ |=
+                    self.content_type.replace(field.value).is_some_and(|first| first != field.value);
+            }
             14 if is("content-length") => self.framing.content_length(field.value),
             17 if is("transfer-encoding") => self.framing.transfer_encoding(field.value),
             _ => {}
@@ -224,10 +252,14 @@ impl<'a> Known<'a> {
     }
 
     fn note_expect(&mut self, value: &[u8]) {
-        if !value.eq_ignore_ascii_case(b"100-continue") {
-            self.expect = Expect::Unknown;
-        } else if self.expect == Expect::Nothing {
-            self.expect = Expect::Continue;
+        // A list (RFC 9110 §10.1.1), whose empty elements say nothing (§5.6.1.2).
+        let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        for element in elements.filter(|element| !element.is_empty()) {
+            if !element.eq_ignore_ascii_case(b"100-continue") {
+                self.expect = Expect::Unknown;
+            } else if self.expect == Expect::Nothing {
+                self.expect = Expect::Continue;
+            }
         }
     }
 
@@ -246,6 +278,15 @@ impl<'a> Known<'a> {
             None if version == Version::Http11 => Err(RequestError::bad("Host is missing")),
             Some(host) if !is_authority(host) => Err(RequestError::bad("invalid Host")),
             _ => Ok(()),
+        }
+    }
+
+    /// A field that may be there once can be read in two ways if it is not (RFC 9110 §5.3): a filter that takes the first type and an
+    /// application that takes the last see two bodies.
+    fn check_content_type(&self) -> Result<(), RequestError> {
+        match self.types_differ {
+            true => Err(RequestError::bad("Content-Type is there twice, with two values")),
+            false => Ok(()),
         }
     }
 

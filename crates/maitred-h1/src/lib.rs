@@ -14,6 +14,7 @@
 
 mod chunked;
 mod error;
+mod extension;
 mod framing;
 mod head;
 mod hop;

@@ -115,13 +115,14 @@ impl Sender {
     /// appended for HTTP/1.0, which knows none.
     ///
     /// # Errors
-    /// As [`send_head`](Self::send_head); [`HeadError::InterimStatus`] for 101 or a final status.
+    /// As [`send_head`](Self::send_head); [`HeadError::NotInterim`] for a final status, for 101, and for 100, which
+    /// [`send_continue`](Self::send_continue) sends.
     pub fn send_interim(&mut self, head: &ResponseHead, out: &mut Vec<u8>) -> Result<(), HeadError> {
         if !self.is_waiting() {
             return Err(HeadError::AlreadySent);
         }
-        if head.status.code() >= 200 || head.status == Status::SWITCHING_PROTOCOLS {
-            return Err(HeadError::InterimStatus(head.status));
+        if !matches!(head.status.code(), 102..=199) {
+            return Err(HeadError::NotInterim(head.status));
         }
         if self.version == Version::Http10 {
             return Ok(());
@@ -201,9 +202,12 @@ impl Sender {
 
     fn write_framing(&self, status: Status, found: &Found, length: Option<u64>, out: &mut Vec<u8>) -> State {
         if status.forbids_body() {
-            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for.
-            if let (Status::NOT_MODIFIED, Some(declared)) = (status, found.length) {
-                write_length(declared, out);
+            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205 a body, so
+            // that its length is said.
+            match (status, found.length) {
+                (Status::NOT_MODIFIED, Some(declared)) => write_length(declared, out),
+                (Status::RESET_CONTENT, _) => write_length(0, out),
+                _ => {}
             }
             return State::Suppressed { permitted: self.to_head };
         }

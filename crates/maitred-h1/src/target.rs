@@ -80,14 +80,14 @@ pub(crate) fn is_authority(bytes: &[u8]) -> bool {
             };
             let (host, behind) = bytes.split_at_checked(close + 1).unwrap_or_default();
             let literal = host.get(1..close).unwrap_or_default();
-            if literal.is_empty() || !literal.iter().all(|byte| is_host_byte(*byte) || *byte == b':') {
+            if literal.is_empty() || !is_host(literal, true) {
                 return false;
             }
             (&b""[..], behind)
         }
         _ => bytes.split_at_checked(host_length(bytes)).unwrap_or_default(),
     };
-    host.iter().all(|byte| is_host_byte(*byte))
+    is_host(host, false)
         && match port.split_first() {
             None => true,
             Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
@@ -99,7 +99,26 @@ fn host_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len())
 }
 
-/// reg-name of RFC 3986 §3.2.2: unreserved, percent sign and sub-delims.
+/// reg-name of RFC 3986 §3.2.2, or what stands in brackets: a percent sign has two hexadecimal digits behind it (§2.1).
+fn is_host(host: &[u8], colons: bool) -> bool {
+    let mut rest = host;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'%', [first, second, behind @ ..])
+                if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() =>
+            {
+                behind
+            }
+            (b'%', _) => return false,
+            (b':', _) if colons => behind,
+            _ if is_host_byte(*byte) => behind,
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Unreserved, percent sign and sub-delims.
 fn is_host_byte(byte: u8) -> bool {
     HOST_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
 }
@@ -134,13 +153,16 @@ mod tests {
             "[::1]:80",
             "a_b",
             "x%41",
+            "%e2%9C%93:80",
+            "[fe80::1%25eth0]",
             "a,b",
         ] {
             assert!(is_authority(good.as_bytes()), "{good}");
         }
         for bad in [
             "a b", "a/b", "u@a", "a:b", "a:1:2", "a:123456", "[::1", "[]", "[::1]x", "a?", "a#", "ä", "a\0",
-            "a\\b", "<a>", "[a]b]:1", "a\"b", "::1", "a:+8",
+            "a\\b", "<a>", "[a]b]:1", "a\"b", "::1", "a:+8", "%", "%zz", "a%4", "a%4:80", "%4g", "[::1%]",
+            "[%zz]",
         ] {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }

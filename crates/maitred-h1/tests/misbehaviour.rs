@@ -93,7 +93,7 @@ fn read(bytes: &[u8], to_head: bool, version: Version) -> Read {
         read.field("content-length").iter().map(|value| value.parse().expect("a number")).collect();
     let is_chunked = read.field("transfer-encoding") == ["chunked"];
     assert!(lengths.len() + usize::from(is_chunked) <= 1, "{}", bytes.escape_ascii());
-    if to_head || status == 204 || status == 304 {
+    if to_head || matches!(status, 204 | 205 | 304) {
         read.rest = body.to_vec();
     } else if is_chunked {
         read_chunks(body, &mut read);
@@ -353,6 +353,25 @@ fn steps_out_of_order_send_nothing() {
     assert_eq!(out, b"");
 }
 
+/// RFC 9110 §15.3.6, and RFC 9112 §6.3: a client expects a body behind it unless its length is said.
+#[test]
+fn a_205_has_no_body_and_says_so() {
+    for (version, to_head) in [(Version::Http11, false), (Version::Http11, true), (Version::Http10, false)] {
+        let mut out = Vec::new();
+        let mut sender = Sender::new(version, to_head, true);
+        let head = ResponseHead::new(Status::RESET_CONTENT).with("Content-Length", "4");
+        let report = sender.send_head(&head, Some(4), DATE, &mut out).expect("sent");
+        assert_eq!(report.length, Some(0));
+        let (plan, finish) = sender.send_last(4, &mut out);
+        // To HEAD the application may well make the body it would send to GET.
+        let surplus = if to_head { 0 } else { 4 };
+        assert_eq!((plan.allowed, plan.surplus, finish.reusable), (0, surplus, true));
+        let text = String::from_utf8(out).expect("ASCII");
+        assert!(text.contains("\r\nContent-Length: 0\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+        assert!(!text.contains("Transfer-Encoding") && text.matches("Content-Length").count() == 1, "{text}");
+    }
+}
+
 #[test]
 fn interim_responses_stand_before_the_head() {
     let mut out = Vec::new();
@@ -361,11 +380,18 @@ fn interim_responses_stand_before_the_head() {
     assert!(!sender.send_continue(&mut out));
     let hints = ResponseHead::new(Status::EARLY_HINTS).with("Link", "</a.css>; rel=preload");
     assert_eq!(sender.send_interim(&hints, &mut out), Ok(()));
-    assert!(sender.send_interim(&ResponseHead::new(Status::OK), &mut out).is_err());
+    for status in [Status::CONTINUE, Status::SWITCHING_PROTOCOLS, Status::OK] {
+        let refused = sender.send_interim(&ResponseHead::new(status), &mut out);
+        assert_eq!(refused, Err(HeadError::NotInterim(status)));
+    }
+    let split = ResponseHead::new(Status::EARLY_HINTS).with("Link", "a\r\nX: y");
+    assert_eq!(sender.send_interim(&split, &mut out), Err(HeadError::InvalidValue("Link".to_owned())));
     assert_eq!(
         out.escape_ascii().to_string(),
         r"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
     );
+    assert!(sender.send_head(&ResponseHead::new(Status::OK), Some(0), DATE, &mut out).is_ok());
+    assert_eq!(sender.send_interim(&hints, &mut out), Err(HeadError::AlreadySent));
     let mut sender = Sender::new(Version::Http10, false, true);
     out.clear();
     assert!(!sender.send_continue(&mut out));

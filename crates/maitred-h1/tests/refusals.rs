@@ -50,8 +50,9 @@ fn request_lines_that_are_refused() {
         ("PRI * HTTP/2.0", 505),
         ("GET / HTTP/3.0", 505),
         ("GET / HTTP/0.9", 505),
-        ("GET / HTTP/1.2", 505),
+        ("GET / HTTP/2.1", 505),
         ("GET / HTTP/11", 400),
+        ("GET / HTTP/1.a", 400),
         ("GET / http/1.1", 400),
         ("GET / HTTP/1.1 ", 400),
         ("GET / HTTP/1.10", 400),
@@ -118,6 +119,11 @@ fn fields_that_are_refused() {
         ("Host: a:b\r\n", 400),
         ("Host: a, b\r\n", 400),
         ("Host: [::1\r\n", 400),
+        ("Host: %zz\r\n", 400),
+        ("Host: a%4\r\n", 400),
+        // RFC 9110 §5.3: a field that may be there once
+        ("Host: a\r\nContent-Type: text/html\r\ncontent-type: text/plain\r\n", 400),
+        ("Host: a\r\nContent-Type: a/b\r\nContent-Type: c/d\r\nContent-Type: a/b\r\n", 400),
         // RFC 9112 §6
         ("Host: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
         ("Host: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n", 400),
@@ -142,12 +148,35 @@ fn fields_that_are_refused() {
         // RFC 9110 §10.1.1
         ("Host: a\r\nExpect: magic\r\n", 417),
         ("Host: a\r\nExpect: 100-continue, magic\r\n", 417),
+        ("Host: a\r\nExpect: ,100-continue x\r\n", 417),
         ("Host: a\r\nExpect: 100-continue\r\nExpect: magic\r\n", 417),
         ("Host: a\r\nExpect: magic\r\nExpect: 100-continue\r\n", 417),
     ] {
         let head = format!("POST / HTTP/1.1\r\n{fields}\r\n");
         assert_eq!(refused(head.as_bytes()).0, status, "{fields:?}");
     }
+}
+
+#[test]
+fn a_higher_minor_version_is_read_as_11() {
+    for version in ["HTTP/1.2", "HTTP/1.9"] {
+        let (head, facts) = accepted(&format!(
+            "POST /a?b {version}\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+        ));
+        assert_eq!(
+            (head.version, head.target(), head.authority()),
+            (Version::Http11, &b"/a?b"[..], &b"a"[..])
+        );
+        assert!(facts.keep_alive && facts.expect_continue);
+    }
+    assert_eq!(refused(b"GET / HTTP/1.2\r\n\r\n"), (400, "Host is missing"));
+    assert_eq!(refused(b"GET / HTTP/1.2\r\nX : y\r\n\r\n").0, 400);
+}
+
+#[test]
+fn a_content_type_may_be_said_again() {
+    let (head, _) = accepted("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\ncontent-type: a/b\r\n\r\n");
+    assert_eq!(head.fields.all("content-type").count(), 2);
 }
 
 #[test]
@@ -229,6 +258,20 @@ fn facts_of_accepted_heads() {
     assert!(!facts("HTTP/1.1", "Transfer-Encoding: chunked\r\n").complete);
     assert!(facts("HTTP/1.1", "Expect: 100-continue\r\nContent-Length: 1\r\n").expect_continue);
     assert!(!facts("HTTP/1.1", "Expect: 100-continue\r\n").expect_continue);
+    // RFC 9110 §5.6.1.2: empty elements of a list say nothing.
+    for expect in [
+        "100-continue ,",
+        ", 100-Continue",
+        "100-continue, 100-continue",
+        "100-continue\r\nExpect: 100-continue",
+    ] {
+        let fields = format!("Expect: {expect}\r\nContent-Length: 1\r\n");
+        assert!(facts("HTTP/1.1", &fields).expect_continue, "{expect}");
+    }
+    for expect in ["", ",", " , ,"] {
+        let fields = format!("Expect: {expect}\r\nContent-Length: 1\r\n");
+        assert!(!facts("HTTP/1.1", &fields).expect_continue, "{expect}");
+    }
     assert!(facts("HTTP/1.1", "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n").upgrade);
     assert!(!facts("HTTP/1.1", "Upgrade: websocket\r\n").upgrade);
     assert!(!facts("HTTP/1.0", "Connection: upgrade\r\nUpgrade: websocket\r\n").upgrade);

@@ -97,9 +97,9 @@ impl Status {
         self.0
     }
 
-    /// Whether a response with this status never has a body (RFC 9110 §6.4.1).
+    /// Whether a response with this status never has a body (RFC 9110 §6.4.1, and §15.3.6 of 205).
     pub fn forbids_body(self) -> bool {
-        self.0 < 200 || self.0 == 204 || self.0 == 304
+        self.0 < 200 || matches!(self.0, 204 | 205 | 304)
     }
 }
 

@@ -13,6 +13,8 @@
 //! | EPIPE: the reader has gone | lost and counted | tried, at most once a second |
 //! | syslog that is not there | kept, tried again likewise | the same |
 //!
+//! The begin of such a state and its end are told to whoever has asked for it ([`Options::trouble`]).
+//!
 //! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
 //! The thread does not survive a fork(2): a child opens a writer of its own.
@@ -67,6 +69,8 @@ pub enum Severity {
     Error = 3,
     /// Something is not as it should be.
     Warning = 4,
+    /// It may matter.
+    Notice = 5,
     /// What an operator wants to know.
     Info = 6,
     /// The rest.
@@ -88,6 +92,23 @@ pub type Reminder = Box<dyn Fn(&mut dyn FnMut(Severity, &[u8])) -> Option<Instan
 /// Makes a line of what was given instead of one, and appends it with its line feed.
 pub type Make = Box<dyn FnMut(&[u8], &mut Vec<u8>) + Send>;
 
+/// The begin and the end of a time in which lines are not written.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Writing fails; it is tried again.
+    Fails(io::Error),
+    /// The buffer is full, and a line has been dropped.
+    Full,
+    /// Everything that was accepted is written again; so many lines were dropped.
+    Over {
+        /// Since the begin of this time.
+        dropped: u64,
+    },
+}
+
+/// Is told of trouble, by the thread or by whoever writes a line; it must not wait.
+pub type Tell = Box<dyn Fn(Trouble) + Send + Sync>;
+
 /// What the thread does beside writing.
 #[derive(Default)]
 pub struct Options {
@@ -95,6 +116,8 @@ pub struct Options {
     pub reminder: Option<Reminder>,
     /// Makes the lines: what is given to [`write`](LineWriter::write) is what they are made of, and counts as it is.
     pub make: Option<Make>,
+    /// Is told when lines begin not to be written, and when they are again: once each.
+    pub trouble: Option<Tell>,
 }
 
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
@@ -113,6 +136,7 @@ struct Shared {
     /// write(2) calls.
     writes: AtomicU64,
     reminder: Option<Reminder>,
+    trouble: Option<Tell>,
 }
 
 struct State {
@@ -128,6 +152,8 @@ struct State {
     /// Lines dropped or lost ever, and those no line has told of yet.
     dropped: u64,
     unreported: u64,
+    /// Trouble has been told of: what `dropped` was before.
+    trouble_since: Option<u64>,
     notice: fn(Notice) -> String,
     /// When the reminder is to be called.
     remind_at: Option<Instant>,
@@ -158,7 +184,7 @@ impl LineWriter {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
-        let Options { reminder, make } = options;
+        let Options { reminder, make, trouble } = options;
         let sink = Sink::open(target)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(capacity_bytes, make.is_some())),
@@ -166,6 +192,7 @@ impl LineWriter {
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
             reminder,
+            trouble,
         });
         writer_thread::start(Arc::clone(&shared), sink, make)?;
         Ok(Self { shared })
@@ -183,7 +210,11 @@ impl LineWriter {
         let (was_empty, was_much) = (state.pending.is_empty(), state.is_much());
         let accepted = state.accept(severity, line);
         let wanted = was_empty || (!was_much && state.is_much());
+        let begins = !accepted && state.trouble_begins(1);
         drop(state);
+        if begins {
+            self.shared.tell(Trouble::Full);
+        }
         if accepted && wanted {
             self.shared.work.notify_one();
         }
@@ -221,6 +252,13 @@ impl LineWriter {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
+    }
+
+    /// Number of lines accepted and neither written nor lost so far, and of those dropped that no line has told of yet.
+    #[must_use]
+    pub fn unwritten(&self) -> u64 {
+        let state = self.shared.lock();
+        state.accepted - state.settled + state.unreported
     }
 
     /// Number of write(2) calls, successful or not.
@@ -271,6 +309,13 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Never called with the lock held: who is told may write to another log.
+    fn tell(&self, trouble: Trouble) {
+        if let Some(tell) = &self.trouble {
+            tell(trouble);
+        }
+    }
 }
 
 impl State {
@@ -284,6 +329,7 @@ impl State {
             settled: 0,
             dropped: 0,
             unreported: 0,
+            trouble_since: None,
             notice,
             remind_at: None,
             failure: None,
@@ -318,6 +364,15 @@ impl State {
         true
     }
 
+    /// Whether this is the begin of a time of trouble, in which so many lines have been dropped already.
+    fn trouble_begins(&mut self, dropped: u64) -> bool {
+        let begins = self.trouble_since.is_none();
+        if begins {
+            self.trouble_since = Some(self.dropped - dropped);
+        }
+        begins
+    }
+
     /// Tells of the lines missing so far. It may exceed the capacity by one notice: a line has to fit first.
     fn push_notice(&mut self) {
         let missing = std::mem::take(&mut self.unreported);
@@ -325,6 +380,15 @@ impl State {
         self.pending.push_notice(text.as_bytes(), missing);
         self.accepted += 1;
     }
+}
+
+/// Whether a pipe, a file or a terminal takes a line of up to 4,096 bytes at once (pipe(7): PIPE_BUF).
+#[must_use]
+pub fn takes_a_line(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec};
+    let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut descriptors, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 fn notice(what: Notice) -> String {

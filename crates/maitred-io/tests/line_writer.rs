@@ -591,13 +591,13 @@ fn a_direct_writer_has_written_when_it_returns() {
     let folder = tempfile::tempdir().expect("folder");
     let (path, old) = (at(&folder, "log"), at(&folder, "log.1"));
     let writer = DirectWriter::open(Target::Path(path.clone())).expect("writer");
-    assert!(writer.write(b"one\n"));
+    writer.write(b"one\n").expect("written");
     assert_eq!(text(&path), "one\n");
     fs::rename(&path, &old).expect("rename");
     writer.reopen();
-    assert!(writer.write(b"two\n"));
+    writer.write(b"two\n").expect("written");
     assert_eq!(text(&path), "two\n");
     let full = DirectWriter::open(Target::Path("/dev/full".into())).expect("writer");
-    assert!(!full.write(b"lost\n"));
+    assert!(full.write(b"lost\n").is_err());
     assert_eq!(full.dropped(), 1);
 }

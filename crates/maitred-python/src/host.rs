@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use maitred_cli::{Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, LogLevel, Signals};
+use maitred_cli::{
+    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, LogLevel, Signals, Voice, printable,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,6 +24,8 @@ use crate::wsgi::WsgiHandler;
 pub(crate) struct PythonHost {
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
+    /// What the application writes itself.
+    lines: ErrorSink,
     leveled: LeveledSink,
     // Known only once the command has read its configuration.
     error_log: Arc<OnceLock<ErrorLog>>,
@@ -37,15 +41,21 @@ impl PythonHost {
         let error_log: Arc<OnceLock<ErrorLog>> = Arc::default();
         let later = error_log.clone();
         let leveled: LeveledSink = Arc::new(move |level, entry: &str| match later.get() {
-            Some(log) => log(level, entry),
+            Some(log) => log(Voice::Server(level), entry),
             None => say_last(entry),
         });
         deprecated::use_log(Arc::clone(&leveled));
         let errors = Arc::clone(&leveled);
         let log: ErrorSink = Arc::new(move |entry: &str| errors(LogLevel::Error, entry));
+        let later = error_log.clone();
+        let lines: ErrorSink = Arc::new(move |line: &str| match later.get() {
+            Some(log) => log(Voice::Application, line),
+            None => say_last(line),
+        });
         Ok(Self {
             threads: PythonThreads::new(log.clone())?,
             log,
+            lines,
             leveled,
             error_log,
             watch: Mutex::default(),
@@ -77,7 +87,8 @@ impl PythonHost {
         if interface == "asgi" {
             return self.start_asgi(py, application, description, spec);
         }
-        let handler = WsgiHandler::new(py, application, spec.max_threads, self.log.clone())?;
+        let handler =
+            WsgiHandler::new(py, application, spec.max_threads, self.log.clone(), self.lines.clone())?;
         // Called once; a second application would be ignored.
         let _ = self.interrupter.set(Arc::clone(handler.interrupter()));
         if let Some(limit) = spec.stuck_after {
@@ -231,7 +242,7 @@ fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
 /// nobody reads must not keep the process, so nobody waits long for it.
 pub(crate) fn say_last(entry: &str) {
     const LIMIT: Duration = Duration::from_secs(1);
-    let text = format!("{entry}\n");
+    let text = format!("{}\n", printable(entry));
     let (done, written) = mpsc::channel();
     thread::spawn(move || {
         // There is nobody left to tell when standard error is closed.

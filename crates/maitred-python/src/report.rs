@@ -1,9 +1,14 @@
 //! Text for the error log: where it goes and how a Python exception is written.
 
+mod traceback;
+
 use std::sync::Arc;
 
 use maitred_cli::LogLevel;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+pub(crate) use traceback::traceback;
 
 /// Takes one entry for the error log; an entry may have several lines and ends without a line feed.
 /// It is called with the interpreter released, because writing may wait.
@@ -17,27 +22,24 @@ pub(crate) fn write(py: Python<'_>, sink: &ErrorSink, entry: &str) {
     py.detach(|| sink(entry));
 }
 
-/// The exception as Python itself would print it, with its traceback and causes.
-pub(crate) fn traceback(py: Python<'_>, error: &PyErr) -> String {
-    // Before Python 3.12 the value does not carry the traceback by itself.
-    let parts = (error.get_type(py), error.value(py), error.traceback(py));
-    let formatted = py
-        .import("traceback")
-        .and_then(|module| module.call_method1("format_exception", parts))
-        .and_then(|lines| lines.extract::<Vec<String>>());
-    match formatted {
-        Ok(lines) => lines.concat().trim_end().to_owned(),
-        // An exception whose own text fails must not hide that it happened.
-        Err(_) => format!("{} (its traceback cannot be formatted)", type_name(error.value(py))),
-    }
-}
-
 /// The exception in one line: `ValueError: text`.
 pub(crate) fn summary(py: Python<'_>, error: &PyErr) -> String {
     let value = error.value(py);
     match value.str().map(|text| text.to_string_lossy().into_owned()) {
         Ok(text) if !text.is_empty() => format!("{}: {}", type_name(value), text.escape_debug()),
         _ => type_name(value),
+    }
+}
+
+/// What was given in the place of something else, where its type may well be the right one.
+pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
+    let name = type_name(value);
+    let has_length = value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyBytes>();
+    match value.len() {
+        Ok(length) if has_length => format!("{name} of length {length}"),
+        _ => name,
     }
 }
 

@@ -212,7 +212,16 @@ fn misuse_is_a_500_with_a_clear_entry() {
         ("start_response('200 O\\nK', [])", "the status must be like '200 OK'"),
         ("start_response('100 Continue', [])", "interim status"),
         ("start_response('200 OK', ())", "the headers must be a list of tuples, not tuple"),
-        ("start_response('200 OK', [['a', 'b']])", "a header must be a tuple (name, value), not list"),
+        (
+            "start_response('200 OK', [['a', 'b']])",
+            "a header must be a tuple (name, value), not list of length 2",
+        ),
+        (
+            "start_response('200 OK', [('a',)])",
+            "a header must be a tuple (name, value), not tuple of length 1",
+        ),
+        ("environ['wsgi.early_hints']([('Link', 1)])", "a header's value must be a str, not int"),
+        ("environ['wsgi.early_hints']([('Link', 'a\\r\\nb: c')])", "has a CR, LF, NUL or another control"),
         ("start_response('200 OK', [('a', 1)])", "a header's value must be a str, not int"),
         ("start_response('200 OK', [('a', '\u{20ac}')])", "outside Latin-1"),
         ("start_response('200 OK', [('a b', 'c')])", "invalid header name \"a b\""),
@@ -230,7 +239,10 @@ fn misuse_is_a_500_with_a_clear_entry() {
         ("start_response('200 OK', [])\nreturn ['ab']", "yielded str, not bytes"),
         ("start_response('200 OK', [])\nreturn iter(['ab'])", "yielded str, not bytes"),
         ("start_response('200 OK', [])\nreturn None", "the application returned NoneType"),
-        ("start_response('200 OK', [])('text')", "write() takes bytes, not str"),
+        (
+            "start_response('200 OK', [])('text')",
+            "write() takes bytes, and wsgi.early_hints a list of tuples, not str",
+        ),
         (
             "start_response('200 OK', [])(b'a')\nstart_response('200 OK', [], 'x')",
             "exc_info must be a tuple of three, not str",

@@ -21,10 +21,19 @@ use crate::request::Request;
 
 /// What the server offers to an exchange. Not called by handlers.
 ///
-/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order `send_head`, any number of
-/// `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer or for a disk except
+/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order: any number of
+/// `send_interim`, `send_head`, any number of `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer or for a disk except
 /// [`wait`](Self::wait) and [`relieve`](Self::relieve).
 pub trait Respond: Send {
+    /// Sends an interim response at once; see [`Exchange::send_interim`].
+    ///
+    /// # Errors
+    /// As there.
+    fn send_interim(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
+        let _ = (request, head);
+        Ok(())
+    }
+
     /// Starts the response. `length` is the body's length where it is known.
     ///
     /// # Errors
@@ -35,6 +44,11 @@ pub trait Respond: Send {
         head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError>;
+
+    /// Says something about the request's route in the error log; see [`Exchange::warn_once`].
+    fn warn_once(&self, request: &Request, text: &str) {
+        let _ = (request, text);
+    }
 
     /// A thread that runs the request has it since `now`, in nanoseconds of the monotonic clock.
     fn begin(&mut self, now: u64) {
@@ -259,6 +273,25 @@ impl Exchange {
     pub fn set_label(&mut self, label: &str) {
         if let Some(responder) = &mut self.responder {
             responder.set_label(label);
+        }
+    }
+
+    /// Writes a warning to the error log, once for each route and text: what its requests have in common.
+    pub fn warn_once(&self, text: &str) {
+        if let (Some(responder), Some(request)) = (&self.responder, &self.request) {
+            responder.warn_once(request, text);
+        }
+    }
+
+    /// Sends an interim response (RFC 9110 §15.2) at once, such as 103 with `Link` fields (RFC 8297). Nothing is sent to a client of
+    /// HTTP/1.0, nor while an earlier one has not left, so that a client that reads nothing costs nothing.
+    ///
+    /// # Errors
+    /// The peer is gone; or the head cannot be sent: a field is invalid, or the status is not from 102 to 199. The exchange goes on.
+    pub fn send_interim(&mut self, head: &ResponseHead) -> Result<(), SendError> {
+        match (&mut self.responder, &self.request) {
+            (Some(responder), Some(request)) => responder.send_interim(request, head),
+            _ => Err(SendError::Closed),
         }
     }
 

@@ -17,8 +17,6 @@ pub struct Request {
     pub endpoint: Endpoint,
     /// Tells it from other requests of this process.
     pub number: u64,
-    /// The server compresses responses, so that the application is told what the client accepts.
-    pub compresses: bool,
 }
 
 /// The two ends of a connection as an application sees them.

@@ -64,7 +64,7 @@ pub use access_log::strftime as local_strftime;
 pub use compress::CompressionSettings;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use limits::Limits;
-pub use log::{AccessLogSettings, Level, Log};
+pub use log::{AccessLogSettings, Level, Log, printable};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use pool_map::PoolMap;
 pub use route::Routes;

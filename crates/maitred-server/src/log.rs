@@ -1,32 +1,33 @@
 //! Error log and access log. Lines go to bounded asynchronous writers: no thread that serves ever
 //! waits for a disk or for the reader of a pipe.
 
+mod access;
+mod entries;
 mod fold;
+mod once;
+mod printable;
+mod trouble;
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use maitred_io::clock;
-use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Reminder, Severity, Target};
+use maitred_io::line_writer::{Severity, Target};
 use maitred_stats::Span;
 
-use crate::access_log::{self, Format, Line, Lines, Mask, Names};
+use crate::access_log::{Format, Mask, Names};
 use crate::dispatch::Trace;
 use crate::outcome::Outcome;
-use fold::{Fold, Folds};
+use crate::shape::Shape;
+use access::Access;
+use entries::Entries;
+use once::Once;
+pub use printable::printable;
 
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
 const CAPACITY: usize = 1024 * 1024;
-
-/// The same for what lines of the access log are made of, which takes twice as much.
-const FACTS_CAPACITY: usize = 2 * CAPACITY;
-
-/// How long lines of the access log wait for others: nobody who watches them sees it, and the thread that makes them is not busy
-/// for long at a time.
-const LINGER: Duration = Duration::from_millis(5);
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,25 +90,13 @@ impl AccessLogSettings {
 
 /// The logs of a server.
 pub struct Log {
-    level: AtomicU8,
-    errors: LineWriter,
-    folds: Arc<Folds>,
+    errors: Arc<Entries>,
     access: Option<Access>,
+    once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
-}
-
-struct Access {
-    lines: Arc<Lines>,
-    writer: AccessWriter,
-}
-
-enum AccessWriter {
-    /// Which makes the lines as well.
-    Thread(LineWriter),
-    Direct(DirectWriter, Box<Mutex<(Line, Vec<u8>)>>),
 }
 
 impl Log {
@@ -116,17 +105,10 @@ impl Log {
     /// # Errors
     /// A file cannot be opened, or a thread cannot be made.
     pub fn open(level: Level, errors: Target, access: Option<Target>) -> io::Result<Self> {
-        let folds = Arc::<Folds>::default();
-        let errors = {
-            let reminder = Some(reminder(&folds));
-            LineWriter::open_with(errors, CAPACITY, Options { reminder, ..Options::default() })?
-        };
-        let level = AtomicU8::new(level as u8);
         let log = Self {
-            level,
-            errors,
-            folds,
+            errors: Arc::new(Entries::open(level, errors)?),
             access: None,
+            once: Once::default(),
             names: Arc::default(),
             traces: AtomicBool::new(false),
             pauses: AtomicBool::new(false),
@@ -142,7 +124,7 @@ impl Log {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn with_access(self, settings: AccessLogSettings) -> io::Result<Self> {
-        let access = Access::open(settings, Arc::clone(&self.names))?;
+        let access = Access::open(settings, Arc::clone(&self.names), &self.errors)?;
         Ok(Self { access: Some(access), ..self })
     }
 
@@ -154,71 +136,59 @@ impl Log {
     /// The least important entries that are written.
     #[must_use]
     pub fn level(&self) -> Level {
-        let level = self.level.load(Ordering::Relaxed);
-        Level::ALL.into_iter().find(|known| *known as u8 == level).unwrap_or(Level::Info)
+        self.errors.level()
     }
 
     /// Changes which entries are written, from now on.
     pub fn set_level(&self, level: Level) {
-        self.level.store(level as u8, Ordering::Relaxed);
+        self.errors.set_level(level);
     }
 
     /// Writes at [`Level::Error`].
     pub fn error(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Error, text);
+        self.errors.write(Level::Error, text);
     }
 
     /// Writes at [`Level::Warn`].
     pub fn warn(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Warn, text);
+        self.errors.write(Level::Warn, text);
+    }
+
+    /// Writes `text` at [`Level::Warn`], once for each route, as what the request `on` of it has shown.
+    pub(crate) fn warn_once(&self, route: Shape<'_>, on: impl fmt::Display, text: &str) {
+        if Level::Warn <= self.level() && self.once.is_new(route, text) {
+            self.warn(format_args!("{on}: {text} (said once for this route)"));
+        }
     }
 
     /// Writes at [`Level::Info`].
     pub fn info(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Info, text);
+        self.errors.write(Level::Info, text);
     }
 
     /// Writes as [`info`](Self::info) does, whatever the level is: who has changed it, for one.
     pub fn notice(&self, text: fmt::Arguments<'_>) {
-        self.put(Level::Info, &text.to_string());
+        self.errors.put(Level::Info, &text.to_string());
     }
 
     /// Writes at [`Level::Debug`].
     pub fn debug(&self, text: fmt::Arguments<'_>) {
-        self.write(Level::Debug, text);
+        self.errors.write(Level::Debug, text);
     }
 
-    /// Writes `text` as it is, without time and level: start-up lines, tracebacks.
+    /// Writes `text` without time and level: start-up lines, tracebacks.
     pub fn plain(&self, text: &str) {
-        let mut line = text.trim_end().to_owned();
-        line.push('\n');
-        self.errors.write(line.as_bytes());
-    }
-
-    fn write(&self, level: Level, text: fmt::Arguments<'_>) {
-        // What was asked for twice is told twice.
-        if level > Level::Warn {
-            return self.write_each(level, text);
-        }
-        if level as u8 > self.level.load(Ordering::Relaxed) {
-            return;
-        }
-        let text = text.to_string();
-        match self.folds.note(level, &text, Instant::now(), &mut |level, text| self.put(level, text)) {
-            Fold::Write => self.put(level, &text),
-            Fold::Count(at) => self.errors.remind(at),
-        }
+        self.errors.plain(text);
     }
 
     /// Writes an entry each time it comes: a line of an output whose lines belong together.
     pub fn write_each(&self, level: Level, text: fmt::Arguments<'_>) {
-        if level as u8 <= self.level.load(Ordering::Relaxed) {
-            self.errors.write_as(level.severity(), entry(level.name(), text).as_bytes());
-        }
+        self.errors.write_each(level, text);
     }
 
-    fn put(&self, level: Level, text: &str) {
-        self.errors.write_as(level.severity(), entry(level.name(), format_args!("{text}")).as_bytes());
+    /// Writes a line of the application's own, each time and whatever the level is: what it means is known to the application only.
+    pub fn application(&self, line: &str) {
+        self.errors.write_marked(Severity::Notice, "app", line);
     }
 
     /// Switches the dispatch trace on or off: an entry for each request that a handler answers, whatever the level, with
@@ -242,7 +212,7 @@ impl Log {
         let budget = budget.map_or("-".to_owned(), |budget| budget.to_string());
         // To the microsecond that the access log has.
         let seconds = |nanos: u64| Duration::from_micros(nanos / 1_000).as_secs_f64();
-        let text = format_args!(
+        let text = format!(
             "{} {} {}: pool {pool}, {waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {}; queue {:.6}, \
              run {:.6}, total {:.6}",
             outcome.id,
@@ -253,7 +223,7 @@ impl Log {
             seconds(spans.get(Span::Run)),
             seconds(spans.total())
         );
-        self.errors.write_as(Severity::Info, entry("trace", text).as_bytes());
+        self.errors.write_marked(Severity::Info, "trace", &text);
     }
 
     /// Writes the access-log line of an exchange, if there is an access log.
@@ -261,16 +231,8 @@ impl Log {
         if self.pauses.load(Ordering::Relaxed) {
             return;
         }
-        if let Some(Access { lines, writer }) = &self.access {
-            lines.with_facts(outcome, |facts| match writer {
-                AccessWriter::Thread(writer) => _ = writer.write(facts),
-                AccessWriter::Direct(writer, made) => {
-                    let (line, text) = &mut *made.lock().unwrap_or_else(PoisonError::into_inner);
-                    text.clear();
-                    line.make(lines, facts, text);
-                    writer.write(text);
-                }
-            });
+        if let Some(access) = &self.access {
+            access.write(outcome);
         }
     }
 
@@ -288,71 +250,29 @@ impl Log {
     /// Opens log files anew, after they were renamed.
     pub fn reopen(&self) {
         self.errors.reopen();
-        match self.access.as_ref().map(|access| &access.writer) {
-            Some(AccessWriter::Thread(writer)) => writer.reopen(),
-            Some(AccessWriter::Direct(writer, _)) => writer.reopen(),
-            None => {}
+        if let Some(access) = &self.access {
+            access.reopen();
         }
     }
 
     /// Lines dropped because a disk or a reader was too slow: of the error log, and of the access log if there is one.
     pub fn dropped(&self) -> (u64, Option<u64>) {
-        let access = self.access.as_ref().map(|access| match &access.writer {
-            AccessWriter::Thread(writer) => writer.dropped(),
-            AccessWriter::Direct(writer, _) => writer.dropped(),
-        });
-        (self.errors.dropped(), access)
+        (self.errors.dropped(), self.access.as_ref().map(Access::dropped))
     }
 
     /// Waits until everything is written, at most for `limit` each.
     pub fn flush(&self, limit: Duration) {
-        self.folds.all(Instant::now(), &mut |level, text| self.put(level, text));
+        if let Some(access) = &self.access {
+            access.flush(limit);
+        }
         self.errors.flush(limit);
-        if let Some(Access { writer: AccessWriter::Thread(writer), .. }) = &self.access {
-            writer.flush(limit);
-        }
     }
-}
 
-impl Access {
-    fn open(settings: AccessLogSettings, names: Arc<OnceLock<Names>>) -> io::Result<Self> {
-        let AccessLogSettings { target, format, mask, synchronous } = settings;
-        let lines = Arc::new(Lines::new(format, mask, names));
-        if synchronous {
-            let writer = AccessWriter::Direct(DirectWriter::open(target)?, Box::default());
-            return Ok(Self { lines, writer });
+    /// The same at the end of the process. What cannot be written is lost; the error log says so, or standard error in its place.
+    pub fn finish(&self, limit: Duration) {
+        if let Some(access) = &self.access {
+            access.finish(limit);
         }
-        let make = {
-            let (lines, mut line) = (Arc::clone(&lines), Line::default());
-            Box::new(move |facts: &[u8], out: &mut Vec<u8>| line.make(&lines, facts, out))
-        };
-        let writer = LineWriter::open_with(
-            target,
-            FACTS_CAPACITY,
-            Options { make: Some(make), ..Options::default() },
-        )?;
-        writer.set_linger(LINGER);
-        if let Some(notice) = lines.notice() {
-            writer.set_notice(notice);
-        }
-        Ok(Self { lines, writer: AccessWriter::Thread(writer) })
+        self.errors.finish(limit);
     }
-}
-
-/// Tells of repeated entries when their time is over.
-fn reminder(folds: &Arc<Folds>) -> Reminder {
-    let folds = Arc::clone(folds);
-    Box::new(move |write| {
-        folds.due(Instant::now(), &mut |level, text| {
-            write(level.severity(), entry(level.name(), format_args!("{text}")).as_bytes());
-        })
-    })
-}
-
-fn entry(level: &str, text: fmt::Arguments<'_>) -> String {
-    let mut line = String::with_capacity(128);
-    access_log::write_iso_time(&mut line, clock::unix_micros());
-    // Writing to a String does not fail.
-    let _ = writeln!(line, " {level} {text}");
-    line
 }

@@ -25,6 +25,7 @@ use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
 use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
+use crate::shape::Shape;
 
 use reshaped::{Reshaped, Reshaping};
 
@@ -263,6 +264,24 @@ impl Responder {
 }
 
 impl Respond for Responder {
+    fn send_interim(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
+        match self.sender.send_interim(head, &mut self.buffer) {
+            Ok(()) => {}
+            Err(HeadError::AlreadySent) => return Err(SendError::Closed),
+            Err(error) => {
+                let on = On(self.origin.peer, request);
+                self.group.site.log.error(format_args!("{on}: an interim response cannot be sent: {error}"));
+                return Err(SendError::InvalidField(error.to_string()));
+            }
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let sent = self
+            .with_connection(|connection| connection.deliver_interim(&self.group, self.token, &mut buffer));
+        buffer.clear();
+        self.buffer = buffer;
+        sent.unwrap_or(Err(SendError::Closed))
+    }
+
     fn send_head(
         &mut self,
         request: &Request,
@@ -300,9 +319,10 @@ impl Respond for Responder {
             Ok(report) => {
                 self.status = head.status;
                 for name in report.removed {
-                    log.warn(format_args!(
-                        "{on}: the application set {name}, which belongs to the connection; it was not sent"
-                    ));
+                    let text = format!(
+                        "the application set {name}, which belongs to the connection; it was not sent"
+                    );
+                    log.warn_once(shape(request), &on, &text);
                 }
                 if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
                     log.warn(format_args!(
@@ -324,6 +344,10 @@ impl Respond for Responder {
                 Err(SendError::InvalidField(error.to_string()))
             }
         }
+    }
+
+    fn warn_once(&self, request: &Request, text: &str) {
+        self.group.site.log.warn_once(shape(request), On(self.origin.peer, request), text);
     }
 
     fn begin(&mut self, now: u64) {
@@ -499,6 +523,10 @@ fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
         let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
     }
     text
+}
+
+fn shape(request: &Request) -> Shape<'_> {
+    Shape { method: request.head.method.as_str(), path: request.head.path() }
 }
 
 /// Which request an entry of the error log is about.

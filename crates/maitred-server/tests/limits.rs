@@ -319,6 +319,33 @@ fn beyond_the_budget_new_requests_are_refused_until_there_is_room() {
     assert!(log().contains("503 and closed (--buffer-budget)"));
 }
 
+/// All of them have been let in while there was room, and none is long enough for a file by itself.
+#[test]
+fn uploads_that_are_under_way_hold_no_more_than_the_budget() {
+    const UPLOADS: usize = 40;
+    const PART: usize = 10_000;
+    const BUDGET: u64 = 1_000_000;
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| settings.limits.buffers = Some(BUDGET));
+    let mut uploads: Vec<TcpStream> = (0..UPLOADS).map(|_| connect(running.address)).collect();
+    for upload in &mut uploads {
+        upload.write_all(&[post(20 * PART + 1), vec![b'x']].concat()).unwrap();
+    }
+    wait_until("all are let in", || gauge(&running, "buffer_bytes") == UPLOADS as u64);
+    for _ in 0..20 {
+        for upload in &mut uploads {
+            upload.write_all(&[b'x'; PART]).unwrap();
+        }
+        // What the disk has not had yet is held; then each gathers some 4 KiB at most.
+        let most = BUDGET + UPLOADS as u64 * 4096;
+        wait_until("the disk has had the rest", || gauge(&running, "buffer_bytes") <= most);
+    }
+    for upload in &mut uploads {
+        assert_eq!(read_response(upload).1, b"200001");
+    }
+    wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
+}
+
 #[test]
 fn nothing_is_held_when_everybody_has_gone_however_they_went() {
     let folder = TempDir::new().unwrap();

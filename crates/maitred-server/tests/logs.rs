@@ -182,6 +182,58 @@ fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
 }
 
 #[test]
+fn entries_cannot_be_forged_and_lines_of_the_application_have_a_mark_at_every_level() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let log = Log::open(Level::Error, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
+        .expect("the log opens");
+    let forged = "a\n2026-01-01T00:00:00Z error b\x1b[31m";
+    log.plain(forged);
+    log.error(format_args!("{forged}"));
+    log.application(forged.lines().last().expect("a line"));
+    log.application("again");
+    log.application("again");
+    log.info(format_args!("not seen"));
+    log.flush(PATIENCE);
+    drop(log);
+    let lines: Vec<String> = BufReader::new(read).lines().map(|line| line.expect("a line")).collect();
+    let second = "  2026-01-01T00:00:00Z error b\\x1b[31m";
+    assert_eq!((lines[0].as_str(), lines[1].as_str(), lines[3].as_str()), ("a", second, second));
+    let texts: Vec<&str> = lines[2..].iter().map(|line| line.split_once("Z ").expect("a time").1).collect();
+    assert_eq!(texts[0], "error a");
+    assert_eq!(texts[2], "app 2026-01-01T00:00:00Z error b\\x1b[31m");
+    assert_eq!(texts[3..], ["app again", "app again"]);
+}
+
+/// The access log's target is a symbolic link to /dev/full, and then to a file.
+#[test]
+fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (link, path) = (folder.path().join("link"), folder.path().join("log"));
+    std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let log = Log::open(Level::Warn, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
+        .and_then(|log| log.with_access(AccessLogSettings::new(LogTarget::Path(link.clone()))))
+        .expect("the logs open");
+    let server = logged(log);
+    let mut said = BufReader::new(read).lines().map(|line| line.expect("a line"));
+    let mut stream = connect(server.address);
+    numbered(&mut stream, 0);
+    let begin = said.next().expect("a line");
+    assert!(begin.contains(" error the access log cannot be written (No space left on device"), "{begin}");
+    let mut sent = 1;
+    while dropped(&server) < 10 {
+        numbered(&mut stream, sent);
+        sent += 1;
+    }
+    std::fs::remove_file(&link).expect("the link");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    server.server.log().reopen();
+    server.server.log().flush(PATIENCE);
+    let over = said.next().expect("a line");
+    assert!(over.ends_with(" warn the access log is written again; 10 lines were dropped"), "{over}");
+}
+
+#[test]
 fn the_dispatch_trace_tells_who_waited_and_is_switched_while_it_runs() {
     let (read, write) = std::io::pipe().expect("a pipe");
     let log = Log::open(Level::Error, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)

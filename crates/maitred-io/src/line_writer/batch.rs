@@ -89,8 +89,13 @@ impl Batch {
     /// What to write next: whole lines (the first perhaps begun already), at most `MAX_CHUNK` bytes if that is at
     /// least one line.
     pub(super) fn chunk(&self) -> &[u8] {
-        let left = &self.ends[self.done..];
-        let fitting = left.partition_point(|end| end.at - self.sent <= MAX_CHUNK);
+        self.chunk_within(MAX_CHUNK)
+    }
+
+    /// The same with at most `room` bytes, if that is at least one line.
+    pub(super) fn chunk_within(&self, room: usize) -> &[u8] {
+        let (left, most) = (&self.ends[self.done..], room.min(MAX_CHUNK));
+        let fitting = left.partition_point(|end| end.at - self.sent <= most);
         let end = left.get(fitting.max(1) - 1).map_or(self.sent, |end| end.at);
         &self.bytes[self.sent..end]
     }

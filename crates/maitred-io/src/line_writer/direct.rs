@@ -42,21 +42,24 @@ impl DirectWriter {
         Self { file: Mutex::new(file), target, dropped: AtomicU64::new(0) }
     }
 
-    /// Writes `line`, which ends in a line feed, however long that takes; whether it was written.
-    pub fn write(&self, line: &[u8]) -> bool {
+    /// Writes `line`, which ends in a line feed, however long that takes.
+    ///
+    /// # Errors
+    /// It cannot be written, and is dropped.
+    pub fn write(&self, line: &[u8]) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = line;
         while !left.is_empty() {
             match rustix::io::write(&*file, left) {
                 Ok(written @ 1..) => left = &left[written..],
                 Err(rustix::io::Errno::INTR) => {}
-                _ => {
+                other => {
                     self.dropped.fetch_add(1, Relaxed);
-                    return false;
+                    return Err(other.err().map_or(io::ErrorKind::WriteZero.into(), io::Error::from));
                 }
             }
         }
-        true
+        Ok(())
     }
 
     /// Opens a path anew, after the file was renamed; if that fails the old one stays.

@@ -9,6 +9,7 @@
 //! Several processes may write to the same file: who renames it holds a lock on it, and the others find out that the name
 //! leads to another file now.
 
+use super::batch::Batch;
 use super::sink::append_to;
 use rustix::fs::{FlockOperation, RenameFlags};
 use rustix::io::Errno;
@@ -72,6 +73,8 @@ pub(super) struct Rotated {
     given: PathBuf,
     path: PathBuf,
     file: OwnedFd,
+    /// How much longer it may become, as far as was known before the last line.
+    room: usize,
     /// The period of its lines.
     period: String,
     /// The second in which time was looked at last.
@@ -85,7 +88,8 @@ impl Rotated {
         let now = seconds_of(SystemTime::now());
         let path = rendered(&given, rotation, now);
         let file = append_to(&path)?;
-        let mut this = Self { rotation, given, path, file, period: String::new(), looked: 0, retry: 0 };
+        let mut this =
+            Self { rotation, given, path, file, room: 0, period: String::new(), looked: 0, retry: 0 };
         // Lines of an earlier process are of their own time.
         let found = fs::metadata(&this.path)?;
         let since = if found.len() > 0 { found.modified().map_or(now, seconds_of) } else { now };
@@ -103,7 +107,14 @@ impl Rotated {
         Ok(())
     }
 
-    /// Begins another file if that is due before `length` more bytes. After an error the old one goes on, and for a
+    /// Writes the lines of `batch` that the file has room for, at least one; how much of them.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
+        let written = rustix::io::write(&self.file, batch.chunk_within(self.room))?;
+        self.room = self.room.saturating_sub(written);
+        Ok(written)
+    }
+
+    /// Begins another file if that is due before a line of `length` bytes. After an error the old one goes on, and for a
     /// minute nothing is tried.
     pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
         let now = seconds_of(SystemTime::now());
@@ -111,12 +122,19 @@ impl Rotated {
             self.looked = now;
             self.period_at(now) != self.period || rendered(&self.given, self.rotation, now) != self.path
         };
-        if now < self.retry || !(is_other_time || self.is_full(length)?) {
+        let is_full = self.is_full(length)?;
+        if now < self.retry {
+            // It goes on, and becomes longer than it should.
+            self.room = usize::MAX;
+            return Ok(());
+        }
+        if !(is_other_time || is_full) {
             return Ok(());
         }
         match self.rotate(now) {
             Ok(done) => {
                 if done {
+                    self.is_full(length)?;
                     self.period = self.period_at(now);
                     self.prune(now);
                 } else {
@@ -133,14 +151,16 @@ impl Rotated {
         }
     }
 
-    fn is_full(&self, length: usize) -> Result<bool, Errno> {
+    /// Whether a line of `length` bytes is too much for the file. A single line may be longer than a file.
+    fn is_full(&mut self, length: usize) -> Result<bool, Errno> {
         let most = self.rotation.max_bytes;
         if most == 0 {
+            self.room = usize::MAX;
             return Ok(false);
         }
         let size = u64::try_from(rustix::fs::fstat(&self.file)?.st_size).unwrap_or(0);
-        // A single line may be longer than a file.
-        Ok(size > 0 && size.saturating_add(length as u64) > most)
+        self.room = usize::try_from(most.saturating_sub(size)).unwrap_or(usize::MAX);
+        Ok(size > 0 && length > self.room)
     }
 
     /// False if another process is about to do the same.

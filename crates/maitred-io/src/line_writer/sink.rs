@@ -42,7 +42,7 @@ impl Sink {
     pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
         match self {
             Self::Stream(file, _) => rustix::io::write(file, batch.chunk()),
-            Self::Rotated(rotated) => rustix::io::write(rotated.file(), batch.chunk()),
+            Self::Rotated(rotated) => rotated.write(batch),
             Self::Syslog(syslog) => {
                 let (severity, line) = batch.next_line();
                 syslog.send(severity, line).map(|()| line.len())
@@ -50,7 +50,7 @@ impl Sink {
         }
     }
 
-    /// Begins another file where it is time for one before `length` more bytes.
+    /// Begins another file where it is time for one before a line of `length` bytes.
     pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
         match self {
             Self::Rotated(rotated) => rotated.rotate_if_due(length),

@@ -12,7 +12,7 @@
 
 use super::batch::Batch;
 use super::sink::Sink;
-use super::{Make, Notice, Shared, State};
+use super::{Make, Notice, Shared, State, Trouble};
 use crate::background;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -158,12 +158,13 @@ impl WriterThread {
             }
             self.reopen_if_asked();
         }
+        self.tell_that_it_is_over();
     }
 
     /// Between two lines; what cannot be rotated goes on as it is, and the log says so.
     fn rotate_if_due(&mut self) {
         if self.batch.is_between_lines()
-            && let Err(error) = self.sink.rotate_if_due(self.batch.chunk().len())
+            && let Err(error) = self.sink.rotate_if_due(self.batch.next_line().1.len())
         {
             let mut state = self.shared.lock();
             let text = (state.notice)(Notice::NotRotated(error.raw_os_error()));
@@ -185,6 +186,7 @@ impl WriterThread {
     fn note_failure(&mut self, error: Errno) {
         let mut state = self.shared.lock();
         state.failure = Some(error);
+        let begins = state.trouble_begins(0);
         if error == Errno::PIPE || state.closing {
             let lost = self.batch.lose();
             state.in_flight = 0;
@@ -194,7 +196,24 @@ impl WriterThread {
             self.shared.settled.notify_all();
         }
         drop(state);
+        if begins {
+            self.shared.tell(Trouble::Fails(error.into()));
+        }
         self.pause();
+    }
+
+    /// A batch that was lost is no end of trouble, nor is one behind which as much waits again: under a constant overload it
+    /// would begin and end all the time.
+    fn tell_that_it_is_over(&self) {
+        let mut state = self.shared.lock();
+        if state.failure.is_none()
+            && !state.is_much()
+            && let Some(before) = state.trouble_since.take()
+        {
+            let dropped = state.dropped - before;
+            drop(state);
+            self.shared.tell(Trouble::Over { dropped });
+        }
     }
 
     /// Waits, each time longer, unless somebody flushes or reopens.

@@ -177,6 +177,7 @@ impl Adapter {
 
 fn refuse_websocket(exchange: Exchange) {
     let head = ResponseHead::new(Status::NOT_IMPLEMENTED).with("Content-Type", "text/plain; charset=utf-8");
+    exchange.warn_once("a WebSocket was asked for, and refused with 501: this server does not speak it");
     // A peer that is gone needs no answer.
     let _ = exchange.respond(head, WEBSOCKET_TEXT);
 }

@@ -4,11 +4,11 @@ use maitred_http::Status;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
 
 use super::message::Message;
 use crate::declared::Declared;
-use crate::report::type_name;
+use crate::report::{found, type_name};
 
 /// The head that `message` declares.
 pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {
@@ -24,8 +24,37 @@ pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {
     Ok(declared)
 }
 
+/// The interim response of `http.response.early_hint`: each of its `links` is the value of a field `Link`.
+pub(super) fn parse_hint(message: &Message<'_, '_>) -> PyResult<Declared> {
+    let mut declared = Declared::new(Status::EARLY_HINTS, None);
+    let Some(links) = message.get(intern!(message.py(), "links"))? else {
+        return Err(PyValueError::new_err("http.response.early_hint has no 'links'; it is a list of bytes"));
+    };
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "the links of http.response.early_hint must be an iterable of bytes, not {}",
+            found(&links)
+        ))
+    };
+    if links.is_instance_of::<PyBytes>() {
+        return Err(wrong());
+    }
+    for link in links.try_iter().map_err(|_| wrong())? {
+        let link = link?;
+        let Ok(value) = link.cast::<PyBytes>() else {
+            return Err(PyTypeError::new_err(format!("a link must be bytes, not {}", found(&link))));
+        };
+        declared.push(b"Link", value.as_bytes())?;
+    }
+    Ok(declared)
+}
+
 fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
     let number = status.extract::<i64>().map_err(|_| {
+        if status.is_instance_of::<PyInt>() {
+            // Python itself refuses to write very long ones.
+            return PyValueError::new_err("the status must be from 200 to 999, not an int beyond 64 bits");
+        }
         PyTypeError::new_err(format!("the status must be an int such as 200, not {}", type_name(status)))
     })?;
     match u16::try_from(number).ok().filter(|code| *code >= 200).and_then(Status::from_code) {
@@ -46,7 +75,7 @@ fn push_all(declared: &mut Declared, headers: &Bound<'_, PyAny>) -> PyResult<()>
         return Ok(());
     }
     let items = headers.try_iter().map_err(|_| {
-        let given = type_name(headers);
+        let given = found(headers);
         PyTypeError::new_err(format!("the headers must be an iterable of pairs of bytes, not {given}"))
     })?;
     for item in items {
@@ -62,7 +91,7 @@ fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
         return push_pair(declared, &*pair.get_borrowed_item(0)?, &*pair.get_borrowed_item(1)?);
     }
     let wrong = || {
-        let given = type_name(item);
+        let given = found(item);
         PyTypeError::new_err(format!("a header must be a pair (name, value) of bytes, not {given}"))
     };
     let mut parts = item.try_iter().map_err(|_| wrong())?;

@@ -205,6 +205,25 @@ impl Http {
         }
     }
 
+    /// Sends an interim response at once.
+    pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<()> {
+        let sent = match &mut self.state().phase {
+            Phase::Waiting { exchange, .. } => exchange.send_interim(&hint.head),
+            Phase::Over { peer_gone: false } => Ok(()),
+            Phase::Over { peer_gone: true } => Err(SendError::Closed),
+            Phase::Streaming { .. } => {
+                return Err(PyRuntimeError::new_err(
+                    "http.response.early_hint was sent after the head of the response",
+                ));
+            }
+        };
+        Declared::recycle(hint.head);
+        sent.map_err(|error| match error {
+            SendError::Closed => self.adapter().disconnected(py),
+            error => PyValueError::new_err(error.to_string()),
+        })
+    }
+
     /// Says what the application calls this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut self.state().phase {

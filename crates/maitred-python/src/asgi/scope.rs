@@ -27,6 +27,9 @@ const ORIGINS: usize = 8;
 /// The server sends a file by its path (ASGI extensions, "Path Send").
 pub(super) const PATHSEND: &str = "http.response.pathsend";
 
+/// The application says what the page will need (ASGI extensions, "Early Hints").
+pub(super) const EARLY_HINT: &str = "http.response.early_hint";
+
 /// Ours: the application says what it calls a response, for whoever looks at deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
@@ -78,7 +81,7 @@ impl ScopeBuilder {
         base.set_item(intern!(py, "headers"), py.None())?;
         base.set_item(intern!(py, "extensions"), py.None())?;
         let extensions = PyDict::new(py);
-        for name in [PATHSEND, LABEL] {
+        for name in [PATHSEND, EARLY_HINT, LABEL] {
             extensions.set_item(name, PyDict::new(py))?;
         }
         Ok(Self {
@@ -120,9 +123,7 @@ impl ScopeBuilder {
         dict.set_item(intern!(py, "headers"), headers)?;
         let extensions = self.extensions.bind(py).copy()?;
         set_user(&extensions, head)?;
-        if request.compresses {
-            extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
-        }
+        extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
         dict.set_item(intern!(py, "extensions"), extensions)?;
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;

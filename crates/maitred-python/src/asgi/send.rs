@@ -16,7 +16,7 @@ use super::message::Message;
 use super::native::{Native, Object, answer, object_at};
 use super::path_send;
 use super::pending::{Pending, What};
-use super::scope::{LABEL, PATHSEND};
+use super::scope::{EARLY_HINT, LABEL, PATHSEND};
 use crate::block::Lent;
 use crate::report::type_name;
 use crate::text::latin1_of;
@@ -86,6 +86,7 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
             let range = path_send::open(py, &message)?;
             http.send(py, Last::Given(Content::File(range)), false)?;
         }
+        Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
         Kind::Label => {
             if let Some(label) = message.get(intern!(py, "label"))? {
                 http.set_label(&label.str()?.to_string_lossy());
@@ -99,6 +100,7 @@ enum Kind {
     Start,
     Body,
     Path,
+    Hint,
     Label,
 }
 
@@ -117,6 +119,7 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
         Some(b"http.response.start") => Ok(Kind::Start),
         Some(b"http.response.body") => Ok(Kind::Body),
         Some(name) if name == PATHSEND.as_bytes() => Ok(Kind::Path),
+        Some(name) if name == EARLY_HINT.as_bytes() => Ok(Kind::Hint),
         Some(name) if name == LABEL.as_bytes() => Ok(Kind::Label),
         _ => Err(PyRuntimeError::new_err(format!(
             "a message of type {:?} cannot be sent for an HTTP request; {REMEDY}",

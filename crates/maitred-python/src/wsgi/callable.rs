@@ -2,7 +2,8 @@
 //!
 //! A native type without a dictionary, without weak references and, since it refers to no other
 //! object, without tracking by the garbage collector. It is its own `write`: what it returns is
-//! itself, and a call with one argument sends a block.
+//! itself, and a call with one argument sends a block. It is `wsgi.early_hints` as well: that one argument is a list of
+//! fields then.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
@@ -13,7 +14,7 @@ use std::ptr;
 use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::response::Response;
 use crate::report::type_name;
@@ -183,7 +184,7 @@ fn call<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     if names.is_none() {
         match args.count {
-            1 => return write(&start, &args.at(0)),
+            1 => return write_or_hint(&start, &args.at(0)),
             2 => return declare(start, &args.at(0), &args.at(1), None),
             _ => {}
         }
@@ -219,11 +220,19 @@ fn declare<'py>(
     Ok(start.object)
 }
 
-fn write<'py>(start: &StartResponse<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = data.py();
-    let Ok(data) = data.cast::<PyBytes>() else {
-        return Err(PyTypeError::new_err(format!("write() takes bytes, not {}", type_name(data))));
-    };
-    start.write(py, data)?;
+fn write_or_hint<'py>(
+    start: &StartResponse<'py>,
+    argument: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = argument.py();
+    if let Ok(data) = argument.cast::<PyBytes>() {
+        start.write(py, data)?;
+    } else if argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>() {
+        start.hint(argument)?;
+    } else {
+        let given = type_name(argument);
+        let text = format!("write() takes bytes, and wsgi.early_hints a list of tuples, not {given}");
+        return Err(PyTypeError::new_err(text));
+    }
     Ok(py.None().into_bound(py))
 }

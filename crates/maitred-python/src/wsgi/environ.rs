@@ -24,26 +24,27 @@ use crate::text::{self, from_latin1};
 /// ones cost the making of two strings a request.
 const ORIGINS: usize = 8;
 
-/// Keys for which a dictionary of 32 places has room (two thirds, in CPython 3.10 to 3.14). With more it
-/// would have to grow, which costs as much as five insertions: those start from a larger one.
+/// Keys for which a dictionary of 32 places has room (two thirds, in CPython 3.10 to 3.14). There are more of them in every
+/// environ, so that a copy of those has 64 places: room for 20 fields before it has to grow, which costs as much as five
+/// insertions.
 const SMALL_ROOM: usize = 21;
+
+/// The key of the callable that sends hints before the response.
+pub(super) const EARLY_HINTS: &str = "wsgi.early_hints";
 
 /// Makes environ dictionaries.
 pub(super) struct EnvironBuilder {
     base: Py<PyDict>,
-    /// The number of keys in it.
-    always: usize,
     names: FieldNames,
     host: Key,
     origins: [OnceLock<Origin>; ORIGINS],
 }
 
-/// The dictionaries for one of our own addresses.
+/// The dictionary for one of our own addresses.
 struct Origin {
     local: SocketAddr,
     secure: bool,
-    small: Py<PyDict>,
-    roomy: Py<PyDict>,
+    environ: Py<PyDict>,
 }
 
 impl EnvironBuilder {
@@ -72,23 +73,25 @@ impl EnvironBuilder {
         base.set_item(intern!(py, "wsgi.file_wrapper"), py.get_type::<FileWrapper>())?;
         // Not of the PEP: tells frameworks that reading to the end of wsgi.input is safe without a length.
         base.set_item(intern!(py, "wsgi.input_terminated"), true)?;
-        let (always, names) = (base.len(), FieldNames::new(py));
+        // As gunicorn has it.
+        base.set_item(intern!(py, EARLY_HINTS), py.None())?;
+        base.set_item(intern!(py, codings::KEY), py.None())?;
+        debug_assert!(base.len() > SMALL_ROOM);
+        let names = FieldNames::new(py);
         let host = Key::new(intern!(py, "HTTP_HOST").clone(), true);
-        Ok(Self { base: base.unbind(), always, names, host, origins: Default::default() })
+        Ok(Self { base: base.unbind(), names, host, origins: Default::default() })
     }
 
     /// The environ of `request`; takes the body out.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &mut Request) -> PyResult<Bound<'py, PyDict>> {
-        let environ = self.start(py, &request.endpoint, request.head.fields.len())?;
+        let environ = self.start(py, &request.endpoint)?;
         set_request_line(&environ, &request.head)?;
         SEEN.with_borrow_mut(|seen| {
             set_peer(&environ, request.endpoint.peer, seen)?;
             self.set_fields(&environ, &request.head, &mut seen.values)
         })?;
         set_user(&environ, &request.head)?;
-        if request.compresses {
-            environ.set_item(intern!(py, codings::KEY), codings::accepted(py, &request.head.fields)?)?;
-        }
+        environ.set_item(intern!(py, codings::KEY), codings::accepted(py, &request.head.fields)?)?;
         let body = &request.body;
         if let Some(length) = body.length()
             && (!body.is_empty() || request.head.body != BodyLength::Empty)
@@ -103,7 +106,7 @@ impl EnvironBuilder {
     }
 
     /// A dictionary with what is the same for all requests of this origin.
-    fn start<'py>(&self, py: Python<'py>, end: &Endpoint, fields: usize) -> PyResult<Bound<'py, PyDict>> {
+    fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {
                 Some(origin) => origin,
@@ -113,9 +116,7 @@ impl EnvironBuilder {
                 }
             };
             if origin.local == end.local && origin.secure == end.secure {
-                let is_small = self.always + fields <= SMALL_ROOM;
-                let prototype = if is_small { &origin.small } else { &origin.roomy };
-                return prototype.bind(py).copy();
+                return origin.environ.bind(py).copy();
             }
         }
         let environ = self.base.bind(py).copy()?;
@@ -192,18 +193,9 @@ fn set_peer(environ: &Bound<'_, PyDict>, peer: SocketAddr, seen: &mut Seen) -> P
 
 impl Origin {
     fn new(base: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<Self> {
-        let small = base.copy()?;
-        set_origin(&small, end)?;
-        let roomy = small.copy()?;
-        // A dictionary does not shrink, and its copy is as roomy as itself.
-        let surplus: Vec<_> = (roomy.len()..=SMALL_ROOM).map(|number| format!("surplus {number}")).collect();
-        for key in &surplus {
-            roomy.set_item(key, ())?;
-        }
-        for key in &surplus {
-            roomy.del_item(key)?;
-        }
-        Ok(Self { local: end.local, secure: end.secure, small: small.unbind(), roomy: roomy.unbind() })
+        let environ = base.copy()?;
+        set_origin(&environ, end)?;
+        Ok(Self { local: end.local, secure: end.secure, environ: environ.unbind() })
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::declared::Declared;
-use crate::report::type_name;
+use crate::report::{found, type_name};
 use crate::text::latin1_of;
 
 /// Checks `status` and `headers` as PEP 3333 demands of them.
@@ -18,17 +18,30 @@ pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Py
         return Err(PyTypeError::new_err(format!("the headers must be a list of tuples, not {given}")));
     };
     for item in headers {
-        let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
-        let Some(pair) = pair else {
-            let text = format!("a header must be a tuple (name, value), not {}", type_name(&item));
-            return Err(PyTypeError::new_err(text));
-        };
-        let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
-        let name = bytes_of(&name, "a header's name")?;
-        let value = bytes_of(&value, "a header's value")?;
-        declared.push(name, value)?;
+        push(&mut declared, &item)?;
     }
     Ok(declared)
+}
+
+/// The same for `wsgi.early_hints`: 103 with these fields (RFC 8297).
+pub(super) fn parse_hints(headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
+    let mut declared = Declared::new(Status::EARLY_HINTS, None);
+    for item in headers.try_iter()? {
+        push(&mut declared, &item?)?;
+    }
+    Ok(declared)
+}
+
+fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
+    let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+    let Some(pair) = pair else {
+        let text = format!("a header must be a tuple (name, value), not {}", found(item));
+        return Err(PyTypeError::new_err(text));
+    };
+    let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
+    let name = bytes_of(&name, "a header's name")?;
+    let value = bytes_of(&value, "a header's value")?;
+    declared.push(name, value)
 }
 
 /// `"404 Not Found"`: three digits, a space and the reason. The reason may be missing.

@@ -34,7 +34,7 @@ use crate::report::{self, ErrorSink};
 use crate::threads::is_inside;
 use callable::StartResponseType;
 use deliver::{Trouble, deliver};
-use environ::EnvironBuilder;
+use environ::{EARLY_HINTS, EnvironBuilder};
 use errors::ErrorStream;
 use response::Response;
 
@@ -50,12 +50,18 @@ pub struct WsgiHandler {
 
 impl WsgiHandler {
     /// A handler for `application`, which is called by up to `max_threads` threads at once
-    /// (`wsgi.multithread` is true from 2 on). Tracebacks and the lines of `wsgi.errors` go to `log`.
+    /// (`wsgi.multithread` is true from 2 on). Tracebacks go to `log`, the lines of `wsgi.errors` to `lines`.
     ///
     /// # Errors
     /// The interpreter has no memory or its standard library is incomplete.
-    pub fn new(py: Python<'_>, application: Py<PyAny>, max_threads: usize, log: ErrorSink) -> PyResult<Self> {
-        let errors = Py::new(py, ErrorStream::new(log.clone()))?;
+    pub fn new(
+        py: Python<'_>,
+        application: Py<PyAny>,
+        max_threads: usize,
+        log: ErrorSink,
+        lines: ErrorSink,
+    ) -> PyResult<Self> {
+        let errors = Py::new(py, ErrorStream::new(lines))?;
         let environ = EnvironBuilder::new(py, errors.clone_ref(py), max_threads > 1)?;
         let start_response = StartResponseType::new(py)?;
         Ok(Self { application, environ, start_response, errors, interrupter: Arc::default(), log })
@@ -70,6 +76,7 @@ impl WsgiHandler {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
         let start = self.start_response.make(py, Response::new(exchange, is_head))?;
+        environ.set_item(intern!(py, EARLY_HINTS), start.object())?;
         match self.application.bind(py).call1((&environ, start.object())) {
             Ok(result) => self.deliver(py, &result, &start, &environ),
             Err(error) => self.fail(py, &start, &environ, Trouble::Raised(error)),
@@ -113,15 +120,17 @@ impl WsgiHandler {
                 start.end_cut();
             }
             Trouble::Misuse(text) => {
+                start.fail(|| text.clone());
                 self.report(py, environ, "the application broke the rules of WSGI", &text);
-                start.fail(&text);
             }
             Trouble::Raised(error) => {
-                if !start.was_told_of_lost_peer(py, &error) {
+                let was_told = start.was_told_of_lost_peer(py, &error);
+                // The peer does not wait for what is written down.
+                start.fail(|| format!("the application raised {}", report::summary(py, &error)));
+                if !was_told {
                     let text = report::traceback(py, &error);
                     self.report(py, environ, "the application raised an exception", &text);
                 }
-                start.fail(&format!("the application raised {}", report::summary(py, &error)));
             }
         }
     }

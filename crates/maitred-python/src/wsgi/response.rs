@@ -25,7 +25,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::head;
 use crate::block::{self, Lent};
 use crate::declared::Declared;
-use crate::report::type_name;
+use crate::report::found;
 
 /// How long one wait for a slow reader lasts before it is entered again. The engine's own time
 /// limits end the wait for a reader that stands still; this is only a granularity.
@@ -174,6 +174,20 @@ impl Response {
         Ok((started?, false))
     }
 
+    /// What `wsgi.early_hints` does. Hints that come late, or for a peer that is gone, are of no use and no error.
+    pub(super) fn hint(&self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Declared { head, .. } = head::parse_hints(headers)?;
+        let sent = match &mut *self.phase() {
+            Phase::Waiting { exchange, .. } => exchange.send_interim(&head),
+            Phase::Streaming { .. } | Phase::Busy | Phase::Over { .. } => Ok(()),
+        };
+        Declared::recycle(head);
+        match sent {
+            Ok(()) | Err(SendError::Closed) => Ok(()),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
+    }
+
     /// Says what the application calls this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut *self.phase() {
@@ -252,7 +266,7 @@ impl Response {
 
     /// Ends the response after a failure of the application: a 500 when nothing was sent, otherwise
     /// the response is cut so that the peer can see that it is not whole.
-    pub(super) fn fail(&self, reason: &str) {
+    pub(super) fn fail(&self, reason: impl FnOnce() -> String) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: false });
         match before {
             Phase::Waiting { exchange, .. } => {
@@ -261,7 +275,7 @@ impl Response {
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond(head, FAILURE_TEXT);
             }
-            Phase::Streaming { stream, .. } => stream.abort(reason),
+            Phase::Streaming { stream, .. } => stream.abort(&reason()),
             Phase::Busy | Phase::Over { .. } => {}
         }
     }
@@ -312,7 +326,7 @@ fn wait_for_room(stream: &mut Stream) -> Result<(), SendError> {
 fn exception_of(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     let tuple = exc_info.cast::<PyTuple>().ok().filter(|tuple| tuple.len() == 3);
     let Some(tuple) = tuple else {
-        let given = type_name(exc_info);
+        let given = found(exc_info);
         return Err(PyTypeError::new_err(format!("exc_info must be a tuple of three, not {given}")));
     };
     let value = tuple.get_item(1)?.call_method1("with_traceback", (tuple.get_item(2)?,))?;

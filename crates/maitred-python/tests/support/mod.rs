@@ -137,7 +137,7 @@ impl Fixture {
             let source = CString::new(source).unwrap();
             let module = PyModule::from_code(py, &source, c"app.py", c"app").unwrap();
             let app = module.getattr("app").unwrap().unbind();
-            let handler = Arc::new(WsgiHandler::new(py, app, 10, sink).unwrap());
+            let handler = Arc::new(WsgiHandler::new(py, app, 10, sink.clone(), sink).unwrap());
             Self { module: module.unbind(), handler, log }
         })
     }

@@ -227,7 +227,6 @@ impl Connection {
         self.shape(context, Some(target.pool), &incoming.request.head);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut incoming.request, spare);
-        request.compresses = context.group.site.compression.is_some();
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
         if context.group.site.measures.ids.load(Ordering::Relaxed)
             && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)

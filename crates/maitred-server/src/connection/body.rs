@@ -60,12 +60,16 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
     if length > most {
         return false;
     }
-    let memory = if site.guard.budget.is_over() { 0 } else { site.body_memory };
+    let is_short = site.guard.budget.is_over();
+    let memory = if is_short { 0 } else { site.body_memory };
     if length > memory && matches!(incoming.keeping, Keeping::Memory) {
         spill(context, incoming);
     }
     match &mut incoming.keeping {
-        Keeping::Spool(spool) => spool.push(bytes),
+        Keeping::Spool(spool) => {
+            spool.be_frugal(is_short);
+            spool.push(bytes);
+        }
         Keeping::Nowhere(counted) | Keeping::Dropped(counted) => *counted = length,
         Keeping::Live(_) => {}
         Keeping::Memory => {

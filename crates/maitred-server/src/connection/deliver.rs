@@ -87,6 +87,26 @@ impl Connection {
         self.send_kept(group, token)
     }
 
+    /// Sends an interim response, unless an earlier one still waits: then it is left out. The time limit of the request goes on.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn deliver_interim(
+        &mut self,
+        group: &Group,
+        token: Token,
+        interim: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        if self.is_dead() {
+            return Err(SendError::Closed);
+        }
+        if self.writer.is_some() || interim.is_empty() {
+            return Ok(());
+        }
+        self.writer_push(interim);
+        self.send_kept(group, token).map(drop)
+    }
+
     /// Keeps the last part of a response for [`send_last`](Self::send_last).
     ///
     /// # Errors

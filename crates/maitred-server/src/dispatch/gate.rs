@@ -234,10 +234,11 @@ impl Gate {
         self.computing.load(Ordering::SeqCst) < self.parallel.load(Ordering::SeqCst)
     }
 
-    /// Whether a thread in application code runs, or would if it had a processor. Some microseconds for each thread there.
+    /// Whether a thread that is in application code, or about to be, runs or would if it had a processor. Some microseconds
+    /// for each thread there.
     pub(super) fn is_busy(&self) -> bool {
         let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.iter().any(|seat| seat.is_inside() && seat.activity.wants_processor())
+        seats.iter().any(|seat| seat.state() != State::Out && seat.activity.wants_processor())
     }
 
     /// Whether anybody is inside with a permit.

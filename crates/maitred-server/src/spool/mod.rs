@@ -29,6 +29,9 @@ pub(crate) use file::{Medium, open, probe};
 /// Bytes written at once: above it a write costs by the byte, and each upload holds up to two chunks.
 pub(crate) const CHUNK: usize = 128 * 1024;
 
+/// The same while memory is short: what an upload gathers counts against the budget of all, and the disk gets it soon.
+const SMALL_CHUNK: usize = 4 * 1024;
+
 /// Chunks that may wait. Each connection has at most one, so that this is reached only while the disk stands still for
 /// longer than uploads wait for it.
 const MAX_WAITING: usize = 16 * 1024;
@@ -67,6 +70,8 @@ struct State {
     error: Option<io::Error>,
     /// The memory of a written chunk.
     spare: Vec<u8>,
+    /// None is kept.
+    frugal: bool,
     abandoned: bool,
 }
 
@@ -111,6 +116,7 @@ impl Spooler {
             close: Arc::clone(&self.close),
             length: bytes.len() as u64,
             gathered: bytes,
+            enough: CHUNK,
             complete: false,
         }
     }
@@ -171,7 +177,7 @@ impl Upload {
             Err(error) => state.error = Some(error),
         }
         // The first one may be as large as what memory keeps of a body.
-        if chunk.capacity() <= 2 * CHUNK {
+        if chunk.capacity() <= 2 * CHUNK && !state.frugal {
             chunk.clear();
             state.spare = chunk;
         }
@@ -187,6 +193,8 @@ pub(crate) struct Spool {
     close: CloseFile,
     /// Bytes for the next chunk.
     gathered: Vec<u8>,
+    /// So many of them are written.
+    enough: usize,
     length: u64,
     complete: bool,
 }
@@ -211,12 +219,25 @@ impl Spool {
 
     /// Whether it takes no more bytes before what it has is written.
     pub(crate) fn is_full(&self) -> bool {
-        self.complete || self.gathered.len() >= CHUNK
+        self.complete || self.gathered.len() >= self.enough
     }
 
-    /// Bytes of it in memory, those that are being written not counted.
+    /// Bytes of it in memory, those that are being written at this moment not counted.
     pub(crate) fn held(&self) -> u64 {
-        self.gathered.len() as u64
+        (self.gathered.len() + self.upload.lock().chunk.len()) as u64
+    }
+
+    /// Gathers little while memory is short.
+    pub(crate) fn be_frugal(&mut self, frugal: bool) {
+        let enough = if frugal { SMALL_CHUNK } else { CHUNK };
+        if enough != self.enough {
+            self.enough = enough;
+            let mut state = self.upload.lock();
+            state.frugal = frugal;
+            if frugal {
+                state.spare = Vec::new();
+            }
+        }
     }
 
     /// Takes bytes; call [`advance`](Self::advance) then.
@@ -236,7 +257,7 @@ impl Spool {
         if let Some(error) = state.error.take() {
             return Progress::Failed(error);
         }
-        let full = self.gathered.len() >= CHUNK;
+        let full = self.gathered.len() >= self.enough;
         if state.busy {
             return if full || self.complete { Progress::Waiting } else { Progress::Open };
         }
