@@ -34,7 +34,8 @@ pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
 /// Called before the interpreter ends: a question may be using it.
 pub(crate) fn stop(py: Python<'_>) {
     py.detach(|| {
-        if let Some(mut asked) = lock().take() {
+        let asked = lock().take();
+        if let Some(mut asked) = asked {
             asked.interpreter.finish();
         }
     });

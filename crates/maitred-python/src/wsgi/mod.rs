@@ -29,6 +29,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::child;
 use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink};
 use crate::threads::is_inside;
@@ -70,7 +71,9 @@ impl WsgiHandler {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
         let start = self.start_response.make(py, Response::new(exchange, is_head))?;
-        match self.application.bind(py).call1((&environ, start.object())) {
+        let result = self.application.bind(py).call1((&environ, start.object()));
+        child::end_if_child(py, result.as_ref().err());
+        match result {
             Ok(result) => self.deliver(py, &result, &start, &environ),
             Err(error) => self.fail(py, &start, &environ, Trouble::Raised(error)),
         }
@@ -86,7 +89,9 @@ impl WsgiHandler {
         start: &Response,
         environ: &Bound<'_, PyDict>,
     ) {
-        match deliver(py, result, start, environ) {
+        let delivered = deliver(py, result, start, environ);
+        child::end_if_child(py, delivered.as_ref().err().and_then(Trouble::raised));
+        match delivered {
             Ok(()) => {}
             Err(trouble) => self.fail(py, start, environ, trouble),
         }
@@ -98,6 +103,7 @@ impl WsgiHandler {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
+        child::end_if_child(py, closed.as_ref().err());
         if let Err(error) = closed {
             self.report(py, environ, "close() of the response failed", &report::traceback(py, &error));
         }
