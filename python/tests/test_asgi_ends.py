@@ -166,6 +166,24 @@ async def strange(scope, receive, send):
         pass
     raise Strange("no Exception")
 
+@route
+async def cancelled(scope, receive, send):
+    raise asyncio.CancelledError("by nobody")
+
+@route
+async def generator_exit(scope, receive, send):
+    await begin(send)
+    await block(send, b"x" * 1000)
+    raise GeneratorExit("by nobody")
+
+@route
+async def cancelled_when_the_client_leaves(scope, receive, send):
+    await read(receive)
+    happen("to be cancelled")
+    await receive()
+    happen("cancelled")
+    raise asyncio.CancelledError("by the client")
+
 def plain(scope, receive, send):
     raise ValueError("no coroutine was made")
 
@@ -243,6 +261,31 @@ def test_an_exception_before_the_response_is_a_500(ends: Site, path: str) -> Non
     name = path.lstrip("/") if path != "/fail_in_group" else "fail"
     ends.server.wait_for(rf"(?s)Traceback.*in {name}\n.*(ValueError|Strange): ", start)
     assert ends.server.fetch("/hello").body == b'"hello"'
+
+
+def test_a_request_that_nobody_has_cancelled_is_told(ends: Site) -> None:
+    start = len(ends.server.said)
+    assert ends.server.fetch("/cancelled").status == 500
+    ends.server.wait_for(r"error GET /cancelled: the application raised an exception\nTraceback(.|\n)*: by nobody\n", start)
+
+
+def test_an_exit_of_a_generator_is_told_with_its_request(ends: Site) -> None:
+    start = len(ends.server.said)
+    with pytest.raises(httpx.RemoteProtocolError):
+        ends.client.get("/generator_exit")
+    ends.server.wait_for(r"error GET /generator_exit: the application raised an exception\nTraceback(.|\n)*: by nobody\n", start)
+    assert "never retrieved" not in ends.server.said[start:]
+
+
+def test_a_request_that_is_cancelled_because_its_client_left_is_not_told(ends: Site) -> None:
+    start = len(ends.server.said)
+    with ends.connection() as peer:
+        peer.sendall(b"GET /cancelled_when_the_client_leaves HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert ends.seen("to be cancelled")
+    assert ends.seen("cancelled")
+    assert ends.server.fetch("/fail_before").status == 500
+    ends.server.wait_for("before the response", start)
+    assert "CancelledError" not in ends.server.said[start:]
 
 
 def test_an_application_that_returns_without_an_answer_is_a_500(ends: Site) -> None:

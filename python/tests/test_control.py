@@ -124,13 +124,16 @@ def test_requests_that_sleep_or_keep_the_interpreter_are_found_with_their_stacks
     assert "threading.py" not in stack["stack"][0]
     assert any(stack["name"] == "MainThread" for stack in stacks)
 
+    began = time.monotonic()
     begin(server, "/keeps")
     keeps = wait_for_active(tmp_path, "/sleeps", "/keeps")["/keeps"]
     threads = {thread["tid"]: thread for thread in asked(tmp_path, "threads")["threads"]}
     worker = threads[keeps["tid"]]
     assert (worker["role"], worker["method"], worker["path"]) == ("worker", "GET", "/keeps")
-    assert worker["for_seconds"] >= 0
-    assert {"main", "driver", "control", "logger"} <= {thread["role"] for thread in threads.values()}
+    assert 0 < worker["for_seconds"] < time.monotonic() - began
+    later = next(thread for thread in asked(tmp_path, "threads")["threads"] if thread["tid"] == keeps["tid"])
+    assert later["for_seconds"] > worker["for_seconds"]
+    assert {"main", "driver", "control", "logger", "releaser"} <= {thread["role"] for thread in threads.values()}
     # Nobody else can have the interpreter now: the threads write their own stacks.
     by_tid = {stack["tid"]: stack for stack in asked(tmp_path, "stacks")["stacks"]}
     assert by_tid[keeps["tid"]]["state"] == "keeps the interpreter"

@@ -67,7 +67,11 @@ fn written(dumper: Option<&Dumper>, tid: i32) -> ThreadStack {
     match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
         Some(dump) => {
             let state = if dump.holds { "keeps the interpreter" } else { "waits for the interpreter" };
-            stack(tid, state, own_frames(&dump.frames).to_vec())
+            let state = match &dump.request {
+                Some(request) => format!("runs {request}, {state}"),
+                None => state.to_owned(),
+            };
+            stack(tid, &state, own_frames(&dump.frames).to_vec())
         }
         None => stack(tid, "the thread did not answer, and the interpreter is kept", Vec::new()),
     }
