@@ -9,16 +9,20 @@ import pytest
 from conftest import PATIENCE, Serve, Server
 
 COMMON = """
-import asyncio, multiprocessing, os, subprocess, sys
+import asyncio, multiprocessing, os, signal, subprocess, sys, time
 children = []
 
 def fork():
     child = os.fork()
     if child:
         children.append(child)
+    else:
+        signal.alarm(20)  # One that serves on, against what is tested, would do so for ever.
     return not child
 
 def code_of_child():
+    while not children:
+        time.sleep(0.001)  # close() is called when the client has the response.
     return os.waitstatus_to_exitcode(os.waitpid(children.pop(), 0)[1])
 
 def put(queue):

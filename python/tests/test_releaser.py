@@ -14,7 +14,7 @@ READERS = 32
 SOURCE = f"""
 def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
-    return [bytes({BODY})]
+    return [b"x" * {BODY}]
 """
 
 
