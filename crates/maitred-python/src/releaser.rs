@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
+use crate::held::is_attached;
+
 /// Others come meanwhile: 50 switches a second at most. 60 downloads of 3 MB that end in it hold 180 MB so much longer.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -59,8 +61,12 @@ pub(crate) fn release(object: Py<PyAny>) {
     let mut queue = lock();
     if !queue.open {
         drop(queue);
-        // PyO3 gives it up when some thread attaches, or here if it knows this one to have the interpreter.
-        return drop(object);
+        if is_attached() {
+            // It would end here, where a lock may be held. There is no thread before the first request and after the last.
+            mem::forget(object);
+        }
+        // Else PyO3 gives it up when some thread attaches.
+        return;
     }
     queue.dropped.push(object);
     let first = queue.dropped.len() == 1;
