@@ -33,6 +33,7 @@ class Engine(Protocol):
     def stop_polling(self) -> None: ...
     def error(self, entry: str) -> None: ...
     def info(self, entry: str) -> None: ...
+    def debug(self, entry: str) -> None: ...
 
 
 class Runner:
@@ -172,13 +173,14 @@ class Lifespan:
             return None if self.is_supported else _failure(answer)
         error = self._error
         if error is None:
-            self._engine.info("the application takes no part in lifespan: it returned at once")
+            self._engine.debug("the application takes no part in lifespan: it returned at once")
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
             return LoadFailure(f"the application ended itself at startup: {_summary(error)}", "see above", _text(error))
         elif self._began:
             self._engine.error(f"the application raised an exception at startup; it has no lifespan\n{_text(error)}")
         else:
-            self._engine.info(f"the application takes no part in lifespan: {_summary(error)}")
+            # What the specification has it do, Django for one: nobody has to hear of it.
+            self._engine.debug(f"the application takes no part in lifespan: {_summary(error)}")
         return None
 
     async def shut_down(self, limit: float) -> None:

@@ -49,6 +49,13 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     pytest.fail(f"{SERVER} does not differ here any more")
 
 
+def environment_for(environment: dict[str, str]) -> dict[str, str]:
+    """Ours and these. Without PYTHONUNBUFFERED, which has each argument of a ``print`` written by itself: what an application
+    prints and the log's lines come through one pipe, and a whole line is one write."""
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return ours | environment
+
+
 class Server:
     """A running ``maitred`` and everything it has said."""
 
@@ -58,7 +65,7 @@ class Server:
         self.process = subprocess.Popen(
             self.command(arguments),
             cwd=folder,
-            env=os.environ | environment,
+            env=environment_for(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

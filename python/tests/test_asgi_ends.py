@@ -166,6 +166,24 @@ async def strange(scope, receive, send):
         pass
     raise Strange("no Exception")
 
+@route
+async def cancelled(scope, receive, send):
+    raise asyncio.CancelledError("by nobody")
+
+@route
+async def generator_exit(scope, receive, send):
+    await begin(send)
+    await block(send, b"x" * 1000)
+    raise GeneratorExit("by nobody")
+
+@route
+async def cancelled_when_the_client_leaves(scope, receive, send):
+    await read(receive)
+    happen("to be cancelled")
+    await receive()
+    happen("cancelled")
+    raise asyncio.CancelledError("by the client")
+
 def plain(scope, receive, send):
     raise ValueError("no coroutine was made")
 
@@ -176,6 +194,14 @@ routes["/plain"] = plain
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
     yield from asgi_site(tmp_path_factory.mktemp("ends"), "site_ends", SOURCE, loop)
+
+
+def said_before(ends: Site, mark: str, start: int) -> str:
+    """What the server has said from ``start`` up to a request for ``mark``, which the site does not have: an error, and the
+    log's lines come in their order."""
+    assert ends.server.fetch(f"/{mark}").status == 500
+    ends.server.wait_for(f"KeyError: '/{mark}'", start)
+    return ends.server.said[start : ends.server.said.index(f"GET /{mark}: ", start)]
 
 
 def test_a_stream_arrives_block_by_block(ends: Site) -> None:
@@ -212,7 +238,7 @@ def test_send_fails_when_the_client_has_left(ends: Site) -> None:
     assert ends.json("/leaving") is None
     assert ends.seen("send failed")
     assert ends.json("/hello") == "hello"
-    assert "Traceback" not in ends.server.said[at:], "an error of send that comes back is no error"
+    assert "Traceback" not in said_before(ends, "after_a_failed_send", at), "an error of send that comes back is no error"
 
 
 def test_receive_tells_that_the_client_has_left(ends: Site) -> None:
@@ -243,6 +269,30 @@ def test_an_exception_before_the_response_is_a_500(ends: Site, path: str) -> Non
     name = path.lstrip("/") if path != "/fail_in_group" else "fail"
     ends.server.wait_for(rf"(?s)Traceback.*in {name}\n.*(ValueError|Strange): ", start)
     assert ends.server.fetch("/hello").body == b'"hello"'
+
+
+def test_a_request_that_nobody_has_cancelled_is_told(ends: Site) -> None:
+    start = len(ends.server.said)
+    assert ends.server.fetch("/cancelled").status == 500
+    ends.server.wait_for(r"error GET /cancelled: the application raised an exception\nTraceback(.|\n)*: by nobody\n", start)
+
+
+def test_an_exit_of_a_generator_is_told_with_its_request(ends: Site) -> None:
+    start = len(ends.server.said)
+    with pytest.raises(httpx.RemoteProtocolError):
+        ends.client.get("/generator_exit")
+    entry = r"error GET /generator_exit: the application raised an exception\nTraceback(.|\n)*: by nobody\n"
+    ends.server.wait_for(entry, start)
+    assert "never retrieved" not in said_before(ends, "after_an_exit", start)
+
+
+def test_a_request_that_is_cancelled_because_its_client_left_is_not_told(ends: Site) -> None:
+    start = len(ends.server.said)
+    with ends.connection() as peer:
+        peer.sendall(b"GET /cancelled_when_the_client_leaves HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert ends.seen("to be cancelled")
+    assert ends.seen("cancelled")
+    assert "CancelledError" not in said_before(ends, "after_a_cancellation", start)
 
 
 def test_an_application_that_returns_without_an_answer_is_a_500(ends: Site) -> None:

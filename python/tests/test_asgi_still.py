@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import PATIENCE, Serve, Server
+from conftest import MAITRED, PATIENCE, Serve, Server
 
 SOURCE = """
 import asyncio, ctypes, os
@@ -65,6 +68,30 @@ def test_a_loop_that_stands_still_is_told_of(
         each.join(PATIENCE)
     assert replies == [b"through"] * 2
     assert server.stop() == 0
+
+
+def test_only_the_loop_s_thread_says_which_request_it_runs(serve_asgi: Serve, tmp_path: Path) -> None:
+    server = serve_asgi("--control", "ctl.sock", source=SOURCE)
+    replies: list[bytes] = []
+    asking = threading.Thread(target=ask, args=(server, "/keeps", replies))
+    asking.start()
+    server.wait_for("at the door")
+
+    def asked(*question: str) -> list[dict[str, Any]]:
+        command = [MAITRED, "ctl", "--socket", "ctl.sock", "--json", *question]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=True).stdout
+        return list(json.loads(said)[question[0]])
+
+    # The interpreter cannot be had, so that each thread writes what it knows of itself.
+    by_role = {thread["role"]: str(thread["tid"]) for thread in asked("threads")}
+    (loop,) = asked("stacks", by_role["event loop"])
+    assert loop["state"] == "runs GET /keeps, keeps the interpreter"
+    (driver,) = asked("stacks", by_role["driver"])
+    assert driver["state"] == "waits for the interpreter"
+    with open(tmp_path / "door", "wb", buffering=0) as door:
+        door.write(b"x")
+    asking.join(PATIENCE)
+    assert replies == [b"through"]
 
 
 def test_a_loop_that_stands_still_at_the_end_is_not_said_to_be_back(serve_asgi: Serve, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// Connections that wait to be accepted.
@@ -126,13 +127,21 @@ fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Whether a process listens at this socket.
+/// Whether a process listens at this socket. Waits for nobody, also where that one has stopped accepting.
 pub fn is_live(path: &Path) -> bool {
-    match UnixStream::connect(path) {
+    match knock(path) {
         Ok(_) => true,
         // Full, or of another user: somebody is there.
-        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+        Err(error) => !matches!(error, Errno::CONNREFUSED | Errno::NOENT | Errno::NAMETOOLONG),
     }
+}
+
+/// Connects, unless that would have to wait.
+fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// Who is at the other end of a Unix socket, as of its connecting.
@@ -197,6 +206,18 @@ mod tests {
         assert!(listener.accept().expect("descriptors").is_none());
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_server_that_has_stopped_accepting_is_live_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let _listener = LocalListener::bind(&path).expect("bound");
+        let waiting: Vec<_> = std::iter::from_fn(|| knock(&path).ok()).take(1000).collect();
+        assert!(waiting.len() < 1000, "the queue is full");
+        let (told, answer) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(is_live(&path)));
+        assert!(answer.recv_timeout(Duration::from_secs(9)).expect("nobody is waited for"));
     }
 
     #[test]

@@ -4,18 +4,21 @@ use maitred_runtime::{Content, Lend, Owner};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::held::Held;
+
 /// Blocks from this size on are not copied: the engine holds the object until it has left. Below, a
 /// copy costs less than keeping the object and taking the interpreter's word for its end.
 const SHARED_FROM: usize = 2048;
 
-/// The content of a block.
+/// The content of a block. An object of a subclass is copied: its end may run application code, and the engine drops what
+/// has left under the lock of its connection.
 pub(crate) fn content(block: &Bound<'_, PyBytes>) -> Content {
     let bytes = block.as_bytes();
-    if bytes.len() < SHARED_FROM {
+    if bytes.len() < SHARED_FROM || !block.is_exact_instance_of::<PyBytes>() {
         return Content::Bytes(bytes.to_vec());
     }
     let (start, length) = (bytes.as_ptr(), bytes.len());
-    Content::Owned(Owner::new(Shared { start, length, _object: block.clone().unbind() }))
+    Content::Owned(Owner::new(Shared { start, length, _object: block.clone().into() }))
 }
 
 /// A block that is there while it is being sent.
@@ -31,12 +34,11 @@ impl Lend for Lent<'_, '_> {
     }
 }
 
-/// A bytes object that the engine holds. Where the engine drops it without the interpreter, PyO3 keeps
-/// the reference until some thread attaches the next time, and gives it up there.
+/// A bytes object, exactly that, which the engine holds.
 struct Shared {
     start: *const u8,
     length: usize,
-    _object: Py<PyBytes>,
+    _object: Held<PyBytes>,
 }
 
 // SAFETY: a bytes object never changes and never moves, so that any thread may read it while the

@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::asgi::{self, AsgiSettings, LoopThread, StartError, StillThread};
+use crate::child;
 use crate::deprecated;
 use crate::interrupt::Interrupter;
+use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch, asked};
@@ -84,6 +86,10 @@ impl PythonHost {
             let text = report::summary(py, &error);
             report::write(py, &self.log, &format!("stacks cannot be asked for: {text}"));
         }
+        if let Err(error) = child::this_is_the_server() {
+            report::write(py, &self.log, &format!("forked children cannot be told from the server: {error}"));
+        }
+        self.start_releaser(py);
         if interface == "asgi" {
             return self.start_asgi(py, application, description, spec);
         }
@@ -127,6 +133,13 @@ impl PythonHost {
     /// Waits for the thread of the event loop, if there is one; whether it has ended.
     pub(crate) fn join_event_loop(&self, py: Python<'_>, limit: Duration) -> bool {
         self.event_loop.get().is_none_or(|event_loop| event_loop.join(py, limit))
+    }
+
+    /// Serving goes on without it.
+    fn start_releaser(&self, py: Python<'_>) {
+        if let Err(error) = releaser::start() {
+            report::write(py, &self.log, &format!("memory of responses is given back late: {error}"));
+        }
     }
 
     /// Serving goes on without it.
@@ -236,6 +249,15 @@ fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
         system.call_method1("setswitchinterval", (SHORTER,))?;
     }
     Ok(())
+}
+
+/// Gets out what was printed.
+pub(crate) fn flush_streams(py: Python<'_>) {
+    let Ok(system) = py.import("sys") else { return };
+    for stream in ["stdout", "stderr"] {
+        // A stream that is closed or that nobody reads must not keep the process.
+        let _ = system.getattr(stream).and_then(|stream| stream.call_method0("flush"));
+    }
 }
 
 /// Writes to standard error where the error log is not there yet, or not any more. A pipe that

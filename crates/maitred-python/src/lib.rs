@@ -7,11 +7,14 @@
 
 mod asgi;
 mod block;
+mod child;
 mod codings;
 mod declared;
 mod deprecated;
+mod held;
 mod host;
 mod interrupt;
+mod releaser;
 mod report;
 mod signals;
 mod stuck;
@@ -67,6 +70,9 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
     if !host.join_event_loop(py, limit) {
         stuck.push("maitred-loop".to_owned());
     }
+    if !releaser::end(py, limit) {
+        stuck.push("maitred-release".to_owned());
+    }
     if !stuck.is_empty() {
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");
@@ -80,10 +86,6 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
 /// Ends without Python's own shutdown: it would take the interpreter away from under threads that
 /// come back from the application. What was printed still gets out.
 fn end_process(py: Python<'_>, code: u8) -> PyResult<()> {
-    let system = py.import("sys")?;
-    for stream in ["stdout", "stderr"] {
-        // A stream that is closed or that nobody reads must not keep the process.
-        let _ = system.getattr(stream).and_then(|stream| stream.call_method0("flush"));
-    }
+    host::flush_streams(py);
     py.import("os")?.call_method1("_exit", (code,)).map(drop)
 }

@@ -21,6 +21,7 @@ use maitred_runtime::{ThreadBody, ThreadHost};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::held::is_attached;
 use crate::report::{self, ErrorSink};
 
 /// For measuring what the gate is worth (bench/README.md), never for serving: when this variable is set, the
@@ -78,7 +79,7 @@ impl PythonThreads {
         let earlier = std::mem::take(&mut *lock(&self.shared.running));
         let mut alive: Vec<_> = earlier.into_iter().filter(|thread| is_alive(py, thread)).collect();
         alive.push(thread);
-        *lock(&self.shared.running) = alive;
+        lock(&self.shared.running).append(&mut alive);
     }
 
     /// Waits at most `limit` for all threads to end and returns the names of those that have not.
@@ -88,7 +89,9 @@ impl PythonThreads {
         py.detach(|| drop(forgotten));
         let deadline = Instant::now() + limit;
         let mut stuck = Vec::new();
-        for thread in std::mem::take(&mut *lock(&self.shared.running)) {
+        // Not in the head of the loop, which would keep the lock to its end.
+        let running = std::mem::take(&mut *lock(&self.shared.running));
+        for thread in running {
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
             // An exception from join leaves the thread alive; the next line sees it.
             let _ = thread.call_method1(py, "join", (left,));
@@ -157,8 +160,7 @@ pub(crate) fn without_interpreter(act: &mut dyn FnMut()) {
     // SAFETY: `detach` calls what it is given on the calling thread, and asks for `Send` to keep references to
     // Python objects out; the engine has none that it uses without attaching.
     unsafe impl Send for OnThisThread<'_> {}
-    // SAFETY: compares two values of this thread.
-    if unsafe { pyo3::ffi::PyGILState_Check() } == 0 {
+    if !is_attached() {
         return act();
     }
     let act = OnThisThread(act);
@@ -223,7 +225,8 @@ struct ThreadTarget {
 #[pymethods]
 impl ThreadTarget {
     fn __call__(&self, py: Python<'_>) {
-        if let Some(body) = lock(&self.body).take() {
+        let body = lock(&self.body).take();
+        if let Some(body) = body {
             // A panic has been reported by the panic hook; it ends this thread and nothing else.
             let _ = py.detach(|| catch_unwind(AssertUnwindSafe(body)));
         }

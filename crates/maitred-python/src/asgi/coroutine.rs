@@ -25,6 +25,8 @@ use super::http::{Ended, Http};
 use super::native::{Native, Object, answer, slot, value_of};
 use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};
+use crate::child;
+use crate::held::Held;
 use crate::report::{self, type_name};
 
 /// The coroutine of one request.
@@ -36,19 +38,22 @@ pub(super) struct Coroutine {
 struct State {
     life: Life,
     /// The Task, while it is suspended.
-    task: Option<Py<PyAny>>,
+    task: Option<Held<PyAny>>,
 }
 
 enum Life {
-    Fresh { scope: Py<PyDict>, receive: Object<Receive> },
+    Fresh { scope: Held<PyDict>, receive: Object<Receive> },
     Running,
-    Suspended { inner: Py<PyAny> },
+    Suspended { inner: Held<PyAny> },
     Over,
 }
 
 impl Coroutine {
     pub(super) fn new(http: Object<Http>, scope: Py<PyDict>, receive: Object<Receive>) -> Self {
-        Self { http, state: Mutex::new(State { life: Life::Fresh { scope, receive }, task: None }) }
+        Self {
+            http,
+            state: Mutex::new(State { life: Life::Fresh { scope: Held::new(scope), receive }, task: None }),
+        }
     }
 
     pub(super) fn http(&self) -> &Http {
@@ -59,7 +64,7 @@ impl Coroutine {
     pub(super) fn hold(&self, task: Py<PyAny>) {
         let mut state = self.state();
         if !matches!(state.life, Life::Over) {
-            state.task = Some(task);
+            state.task = Some(Held::new(task));
         }
     }
 
@@ -76,7 +81,7 @@ impl Coroutine {
     }
 
     /// Calls the application and takes what it returns as a coroutine.
-    fn start(&self, py: Python<'_>, scope: Py<PyDict>, receive: &Object<Receive>) -> PyResult<Py<PyAny>> {
+    fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
         let application = self.http.adapter().application.as_ptr();
         let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.http.as_ptr()];
         // SAFETY: all are valid objects of this interpreter. The place in front of the arguments is the
@@ -86,60 +91,88 @@ impl Coroutine {
             let result = ffi::PyObject_Vectorcall(application, args[1..].as_ptr(), count, ptr::null_mut());
             Bound::from_owned_ptr_or_err(py, result)?
         };
-        awaited(result).map(Bound::unbind)
+        awaited(result).map(Held::from)
     }
 
     /// What the application's coroutine did.
-    fn after(&self, py: Python<'_>, inner: Py<PyAny>, stepped: PyResult<Step>) -> PyResult<Step> {
+    fn after(&self, py: Python<'_>, inner: Option<Held<PyAny>>, stepped: PyResult<Step>) -> PyResult<Step> {
+        if child::is_child() {
+            end_child(py, &stepped);
+        }
         match stepped {
             Ok(Step::Yield(value)) => {
-                self.state().life = Life::Suspended { inner };
+                // Without one it cannot be suspended.
+                if let Some(inner) = inner {
+                    self.state().life = Life::Suspended { inner };
+                }
                 Ok(Step::Yield(value))
             }
             Ok(Step::Return(_)) => {
                 drop(inner);
-                self.end(py, None)
+                self.end(py, Finish::Returned)
             }
             Err(error) => {
                 drop(inner);
-                self.end(py, Some(error))
+                self.end(py, Finish::Raised(error))
             }
         }
     }
 
     /// Ends the exchange. Only what asyncio has to know of goes on.
-    fn end(&self, py: Python<'_>, error: Option<PyErr>) -> PyResult<Step> {
+    fn end(&self, py: Python<'_>, finish: Finish) -> PyResult<Step> {
         let (life, task) = {
             let mut state = self.state();
             (mem::replace(&mut state.life, Life::Over), state.task.take())
         };
         drop((life, task));
-        let reason = || match &error {
-            Some(error) => format!("the application raised {}", report::summary(py, error)),
-            None => "the application returned before the end of the response".to_owned(),
+        let reason = || match &finish {
+            Finish::Returned => "the application returned before the end of the response".to_owned(),
+            Finish::Raised(error) => format!("the application raised {}", report::summary(py, error)),
+            Finish::Closed => CLOSED.to_owned(),
         };
         let ended = self.http.end(py, reason);
-        let Some(error) = error else {
-            match ended {
-                Ended::Complete | Ended::PeerGone => {}
-                Ended::Unanswered => self.report(py, "the application returned without a response", ""),
-                Ended::Unfinished => self.report(
-                    py,
-                    "the application returned before the end of its response",
-                    "the last http.response.body is the one without more_body",
-                ),
+        let error = match finish {
+            Finish::Raised(error) => error,
+            Finish::Returned => {
+                match ended {
+                    Ended::Complete | Ended::PeerGone => {}
+                    Ended::Unanswered => self.report(py, "the application returned without a response", ""),
+                    Ended::Unfinished => self.report(
+                        py,
+                        "the application returned before the end of its response",
+                        "the last http.response.body is the one without more_body",
+                    ),
+                }
+                return Ok(Step::Return(py.None()));
             }
-            return Ok(Step::Return(py.None()));
+            Finish::Closed => {
+                if matches!(ended, Ended::Unanswered | Ended::Unfinished) {
+                    self.report(py, CLOSED, "");
+                }
+                return Ok(Step::Return(py.None()));
+            }
         };
-        if is_for_the_task(py, &error) {
-            return Err(error);
-        }
-        let is_told = ended == Ended::PeerGone && self.http.adapter().is_disconnect(py, &error);
-        if !is_told {
+        if !self.is_told(py, &error, ended) {
             let text = report::traceback(py, &error);
             self.report(py, "the application raised an exception", &text);
         }
-        Ok(Step::Return(py.None()))
+        // asyncio has to know that its Task was cancelled. Every other exception would be reported a second time, and
+        // SystemExit would stop the loop and so all other requests: like any other exception of a request it is that
+        // request's own affair.
+        match error.is_instance_of::<CancelledError>(py) {
+            true => Err(error),
+            false => Ok(Step::Return(py.None())),
+        }
+    }
+
+    /// Whether people hear of this end otherwise: that the peer has left, or that the server has ended and cancelled what
+    /// was still running.
+    fn is_told(&self, py: Python<'_>, error: &PyErr, ended: Ended) -> bool {
+        let adapter = self.http.adapter();
+        if error.is_instance_of::<CancelledError>(py) {
+            return ended == Ended::PeerGone || adapter.polling.has_ended();
+        }
+        ended == Ended::PeerGone && adapter.is_disconnect(py, error)
     }
 
     /// One entry: `GET /path: what` and the details below.
@@ -150,10 +183,27 @@ impl Coroutine {
     }
 }
 
-/// asyncio knows these. Every other exception would be reported a second time, and SystemExit would stop the
-/// loop and so all other requests: like any other exception of a request it is that request's own affair.
-fn is_for_the_task(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<CancelledError>(py) || error.is_instance_of::<PyGeneratorExit>(py)
+/// How the application's coroutine has ended.
+enum Finish {
+    Returned,
+    Raised(PyErr),
+    /// `close()` was called while it was suspended, and it has let itself be closed.
+    Closed,
+}
+
+const CLOSED: &str = "the request's coroutine was closed before the end of the response";
+
+/// Ends a child process that the application has forked within this step.
+fn end_child(py: Python<'_>, stepped: &PyResult<Step>) {
+    let error = match stepped {
+        Ok(Step::Return(_)) => None,
+        // The loop's descriptors are the parent's.
+        Ok(Step::Yield(_)) => {
+            Some(&PyRuntimeError::new_err("a child process of the server cannot wait in its event loop"))
+        }
+        Err(error) => Some(error),
+    };
+    child::end_if_child(py, error);
 }
 
 /// What `await` would step through.
@@ -212,14 +262,14 @@ impl Steps for Coroutine {
         let (inner, stepped) = match before {
             Life::Suspended { inner } => {
                 let stepped = send(&inner, value);
-                (inner, stepped)
+                (Some(inner), stepped)
             }
-            Life::Fresh { scope, receive } => match self.start(py, scope, &receive) {
+            Life::Fresh { scope, receive } => match self.start(py, &scope, &receive) {
                 Ok(inner) => {
                     let stepped = send(&inner, value);
-                    (inner, stepped)
+                    (Some(inner), stepped)
                 }
-                Err(error) => (py.None(), Err(error)),
+                Err(error) => (None, Err(error)),
             },
             Life::Running => return Err(PyValueError::new_err("the coroutine is already running")),
             Life::Over => {
@@ -238,9 +288,9 @@ impl Steps for Coroutine {
         let (inner, stepped) = match before {
             Life::Suspended { inner } => {
                 let stepped = throw(inner.bind(py), arguments);
-                (inner, stepped)
+                (Some(inner), stepped)
             }
-            Life::Fresh { .. } => (py.None(), Err(thrown(arguments))),
+            Life::Fresh { .. } => (None, Err(thrown(arguments))),
             Life::Running => return Err(PyValueError::new_err("the coroutine is already running")),
             Life::Over => {
                 self.state().life = Life::Over;
@@ -259,14 +309,11 @@ impl Steps for Coroutine {
             Some(inner) => inner.call_method0(py, intern!(py, "close")).map(drop),
             None => Ok(()),
         };
-        let error = match closed {
-            Ok(()) => PyGeneratorExit::new_err(()),
-            Err(error) => error,
+        let finish = match closed {
+            Err(error) if !error.is_instance_of::<PyGeneratorExit>(py) => Finish::Raised(error),
+            _ => Finish::Closed,
         };
-        match self.end(py, Some(error)) {
-            Err(error) if !error.is_instance_of::<PyGeneratorExit>(py) => Err(error),
-            _ => Ok(()),
-        }
+        self.end(py, finish).map(drop)
     }
 }
 

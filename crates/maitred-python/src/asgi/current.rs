@@ -1,37 +1,55 @@
 //! Which request the loop's thread is running, for whoever finds the loop standing still.
 //!
 //! A pointer that the thread sets before a step of a request and takes back after it. It is read by that
-//! thread itself: within a signal handler, when a C extension keeps the interpreter.
+//! thread itself: within a signal handler, when a C extension keeps the interpreter. No other thread may read it, for
+//! which the request can end at any time, nor set it.
 
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence};
 
 use pyo3::ffi;
 
+use super::event_loop::{Here, here};
 use super::http::Http;
 use super::runner::Whereabouts;
 
 static CURRENT: AtomicPtr<Http> = AtomicPtr::new(ptr::null_mut());
 
-/// Notes that a step of this request begins, until the result is dropped.
+/// The system's number of the loop's thread; 0 before there is one.
+static THREAD: AtomicI32 = AtomicI32::new(0);
+
+/// The calling thread is the loop's.
+pub(super) fn this_is_the_loop() {
+    THREAD.store(whereabouts().tid, Ordering::Release);
+}
+
+/// Notes that a step of this request begins, until the result is dropped. Does nothing on another thread, where an
+/// application can take a step by hand.
 #[must_use]
 pub(super) fn enter(http: &Http) -> Inside<'_> {
-    // Only the loop's thread runs requests.
-    let before = CURRENT.load(Ordering::Relaxed);
-    CURRENT.store(ptr::from_ref(http).cast_mut(), Ordering::Relaxed);
+    let before = (here() != Here::Elsewhere).then(|| {
+        let before = CURRENT.load(Ordering::Relaxed);
+        CURRENT.store(ptr::from_ref(http).cast_mut(), Ordering::Relaxed);
+        before
+    });
     Inside { before, http: PhantomData }
 }
 
 /// A step of a request is running.
 pub(super) struct Inside<'a> {
-    before: *mut Http,
+    /// The one around it, on the loop's thread.
+    before: Option<*mut Http>,
     http: PhantomData<&'a Http>,
 }
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        CURRENT.store(self.before, Ordering::Relaxed);
+        if let Some(before) = self.before {
+            CURRENT.store(before, Ordering::Relaxed);
+            // A signal that comes when the request has gone does not find it.
+            compiler_fence(Ordering::SeqCst);
+        }
     }
 }
 
@@ -45,10 +63,13 @@ pub(super) fn whereabouts() -> Whereabouts {
     }
 }
 
-/// Calls `write` with the parts of `GET /path`, if a request is running. Only on the loop's thread; may be
-/// called in a signal handler, where nothing is allocated, locked or waited for.
-pub(crate) fn with_name(mut write: impl FnMut(&[u8])) {
-    // SAFETY: set by this thread in a step that has not ended, in which the value is borrowed.
+/// Calls `write` with the parts of `GET /path`, if the calling thread, whose number is `tid`, is the loop's and runs a
+/// request. May be called in a signal handler, where nothing is allocated, locked or waited for.
+pub(crate) fn with_name(tid: i32, mut write: impl FnMut(&[u8])) {
+    if THREAD.load(Ordering::Acquire) != tid {
+        return;
+    }
+    // SAFETY: set by this thread, the only one that sets it, in a step that has not ended, in which the value is borrowed.
     let Some(http) = (unsafe { CURRENT.load(Ordering::Relaxed).as_ref() }) else { return };
     let (method, path) = http.name_parts();
     let mut length = 0;

@@ -9,15 +9,18 @@
 //! ```
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_runtime::{EventLoop, Turned, Turns};
 use pyo3::prelude::*;
 
 use super::adapter::Adapter;
+use super::current;
 use super::still::StillWatch;
+use crate::child;
 use crate::report;
 
 thread_local! {
@@ -44,6 +47,7 @@ pub(super) fn here() -> Here {
 pub(super) struct Polling {
     turns: Mutex<Option<Box<dyn Turns>>>,
     watched: Mutex<Vec<RawFd>>,
+    has_ended: AtomicBool,
     flush_is_due: AtomicBool,
     handles: OnceLock<Handles>,
 }
@@ -75,6 +79,8 @@ impl Polling {
             flush: callback(What::Flush)?,
         };
         HERE.set(Here::Loop);
+        current::this_is_the_loop();
+        end_children(py, &handles)?;
         // Called once; a second loop would be ignored.
         let _ = self.handles.set(handles);
         Ok(())
@@ -102,8 +108,9 @@ impl Polling {
 
     fn begin(&self, py: Python<'_>, inbox: RawFd) -> PyResult<()> {
         let Some(handles) = self.handles.get() else { return Ok(()) };
-        let descriptors =
-            self.turns().as_ref().map(|turns| turns.descriptors().map(|descriptor| descriptor.as_raw_fd()));
+        let descriptors = lock(&self.turns)
+            .as_ref()
+            .map(|turns| turns.descriptors().map(|descriptor| descriptor.as_raw_fd()));
         let Some(descriptors) = descriptors else { return Ok(()) };
         let wanted = descriptors.map(|descriptor| (descriptor, &handles.turn));
         for (descriptor, callback) in wanted.into_iter().chain([(inbox, &handles.inbox)]) {
@@ -116,8 +123,7 @@ impl Polling {
 
     fn turn(&self, py: Python<'_>) -> PyResult<()> {
         let turned = {
-            let Some(mut turns) = self.free_turns() else { return Ok(()) };
-            let Some(turns) = turns.as_mut() else { return Ok(()) };
+            let Some(mut turns) = self.take() else { return Ok(()) };
             let _inside = InTurn::enter();
             turns.turn()
         };
@@ -133,6 +139,7 @@ impl Polling {
 
     /// The descriptors are the server's: they are not watched any more when it closes them.
     pub(super) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.has_ended.store(true, Ordering::Release);
         let watched = std::mem::take(&mut *lock(&self.watched));
         let mut ended = Ok(());
         if let Some(handles) = self.handles.get() {
@@ -141,32 +148,85 @@ impl Polling {
                 ended = ended.and(removed.map(drop));
             }
         }
-        let turns = self.free_turns().and_then(|mut turns| turns.take());
-        drop(turns);
+        drop(self.take());
         ended
+    }
+
+    /// Whether no further requests come.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
     }
 
     fn flush(&self) {
         // Before the flush: what is completed from now on is for the next one.
         self.flush_is_due.store(false, Ordering::Release);
-        if let Some(turns) = self.free_turns().as_deref_mut().and_then(Option::as_mut) {
+        if let Some(mut turns) = self.take() {
             turns.flush();
         }
     }
 
-    /// The turns, unless one is being taken: an application may run the loop within its handler (nest_asyncio), and the
-    /// turn around it goes on afterwards.
-    fn free_turns(&self) -> Option<MutexGuard<'_, Option<Box<dyn Turns>>>> {
-        match self.turns.try_lock() {
-            Ok(turns) => Some(turns),
-            Err(TryLockError::Poisoned(turns)) => Some(turns.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    /// Takes the turns out: one of them runs application code. None while one is being taken: an application may run the
+    /// loop within its handler (nest_asyncio), and the turn around it goes on afterwards.
+    fn take(&self) -> Option<Taken<'_>> {
+        let turns = lock(&self.turns).take()?;
+        Some(Taken { polling: self, turns: Some(turns) })
+    }
+}
+
+/// The turns, until they are put back.
+struct Taken<'a> {
+    polling: &'a Polling,
+    turns: Option<Box<dyn Turns>>,
+}
+
+impl Deref for Taken<'_> {
+    type Target = Box<dyn Turns>;
+
+    fn deref(&self) -> &Box<dyn Turns> {
+        self.turns.as_ref().expect("there until it is dropped")
+    }
+}
+
+impl DerefMut for Taken<'_> {
+    fn deref_mut(&mut self) -> &mut Box<dyn Turns> {
+        self.turns.as_mut().expect("there until it is dropped")
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.polling.has_ended() {
+            let before = std::mem::replace(&mut *lock(&self.polling.turns), self.turns.take());
+            drop(before);
         }
     }
+}
 
-    /// Only the loop's thread takes this lock, but for the one that attaches.
-    fn turns(&self) -> MutexGuard<'_, Option<Box<dyn Turns>>> {
-        lock(&self.turns)
+/// Has a child process end whose forking task is not a request's: it comes back to its copy of the loop, which would serve.
+fn end_children(py: Python<'_>, handles: &Handles) -> PyResult<()> {
+    let end = pyo3::types::PyDict::new(py);
+    end.set_item(
+        "after_in_child",
+        Py::new(py, Forked { call_soon: handles.call_soon.clone_ref(py), end: handles.flush.clone_ref(py) })?,
+    )?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&end)).map(drop)
+}
+
+/// What Python calls in a child process, before the code that forks goes on.
+#[pyclass(frozen, module = "maitred._engine")]
+struct Forked {
+    call_soon: Py<PyAny>,
+    /// Any callback of ours.
+    end: Py<Callback>,
+}
+
+#[pymethods]
+impl Forked {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        match here() {
+            Here::Elsewhere => Ok(()),
+            Here::Loop | Here::Turn => self.call_soon.call1(py, (&self.end,)).map(drop),
+        }
     }
 }
 
@@ -204,6 +264,7 @@ enum What {
 #[pymethods]
 impl Callback {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        child::end_if_child(py, None);
         let adapter = self.adapter.get();
         match self.what {
             What::Begin => adapter.polling.begin(py, adapter.inbox.descriptor()),
@@ -236,7 +297,8 @@ impl EventLoop for PythonLoop {
         Python::attach(|py| {
             let adapter = self.adapter.get();
             let polling = &adapter.polling;
-            *polling.turns() = Some(turns);
+            let before = lock(&polling.turns).replace(turns);
+            drop(before);
             let called = match polling.handles.get() {
                 Some(handles) => {
                     handles.event_loop.call_method1(py, "call_soon_threadsafe", (&handles.begin,)).map(drop)

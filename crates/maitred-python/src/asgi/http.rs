@@ -5,8 +5,9 @@
 //!        |                       |   `-----------body------------------------->  ^
 //!        `--end: 500-------------'                              `--end: cut------'
 //! ```
-//! While the state is locked no Python code runs and no object is made that the garbage collector tracks:
-//! a collection runs Python code.
+//! `Busy` stands in for what one thread has taken out for a call of the engine. While the state is locked values are moved
+//! and questions are asked, and nothing else: no Python code runs, the interpreter is not released, and no object is made
+//! that the garbage collector tracks, since a collection runs Python code.
 
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +25,7 @@ use super::adapter::Adapter;
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::declared::Declared;
+use crate::held::Held;
 
 /// A body that is in a file is received in parts of this size: large enough that the messages cost nothing
 /// beside reading, small enough that many uploads at a time need little memory.
@@ -37,9 +39,9 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 /// One exchange. As a Python object it is the callable `send`.
 pub(super) struct Http {
-    adapter: Py<Adapter>,
-    method: Py<PyString>,
-    raw_path: Py<PyBytes>,
+    adapter: Held<Adapter>,
+    method: Held<PyString>,
+    raw_path: Held<PyBytes>,
     is_head: bool,
     parts: AtomicU32,
     state: Mutex<State>,
@@ -51,11 +53,16 @@ struct State {
     watch: Option<Arc<Watch>>,
     /// `receive` has said that the peer has left.
     told: bool,
+    /// Somebody has asked while the exchange was busy, and waits.
+    asked: bool,
+    /// The application has ended while the exchange was busy.
+    left: bool,
 }
 
 enum Phase {
     Waiting { exchange: Exchange, declared: Option<Declared> },
     Streaming { stream: Stream },
+    Busy,
     Over { peer_gone: bool },
 }
 
@@ -102,12 +109,12 @@ impl Http {
         };
         let phase = Phase::Waiting { exchange, declared: None };
         Self {
-            adapter,
-            method: scope.method.clone().unbind(),
-            raw_path: scope.raw_path.clone().unbind(),
+            adapter: Held::new(adapter),
+            method: scope.method.clone().into(),
+            raw_path: scope.raw_path.clone().into(),
             is_head,
             parts: AtomicU32::new(0),
-            state: Mutex::new(State { phase, reading, watch: None, told: false }),
+            state: Mutex::new(State { phase, reading, watch: None, told: false, asked: false, left: false }),
         }
     }
 
@@ -151,42 +158,17 @@ impl Http {
 
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
-        let mut state = self.state();
-        let sent = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
-            phase if self.is_tight(&phase, body.len()) => {
-                // The interpreter is released meanwhile, and then the lock must not be held.
-                drop(state);
-                let (sent, phase) = to_disk(py, phase, body, more);
-                state = self.state();
-                state.phase = phase;
-                sent
-            }
-            Phase::Waiting { exchange, declared: Some(declared) } if more => {
-                start(&mut state, exchange, declared, body)
-            }
+        let Some(phase) = self.take(py)? else { return Ok(Flow::Ready) };
+        let (sent, phase) = match phase {
+            phase if self.is_tight(&phase, body.len()) => to_disk(py, phase, body, more),
+            Phase::Waiting { exchange, declared: Some(declared) } if more => start(exchange, declared, body),
             Phase::Waiting { exchange, declared: Some(declared) } => {
-                whole(exchange, declared, body, self.is_head).map(|()| Flow::Ready)
+                whole(exchange, declared, body, self.is_head)
             }
-            Phase::Streaming { stream } => go_on(&mut state, stream, body, more),
-            Phase::Over { peer_gone: false } => return Ok(Flow::Ready),
-            unchanged => {
-                let error = match &unchanged {
-                    Phase::Over { .. } => self.adapter().disconnected(py),
-                    _ => PyRuntimeError::new_err(
-                        "http.response.body was sent before http.response.start; start comes first, with \
-                         the status",
-                    ),
-                };
-                state.phase = unchanged;
-                return Err(error);
-            }
+            Phase::Streaming { stream } => go_on(stream, body, more),
+            unchanged => (Ok(Flow::Ready), unchanged),
         };
-        if sent == Err(SendError::Closed) {
-            state.phase = Phase::Over { peer_gone: true };
-        }
-        if matches!(state.phase, Phase::Over { .. }) {
-            self.settle(py, state);
-        }
+        self.put(py, if sent == Err(SendError::Closed) { Phase::Over { peer_gone: true } } else { phase });
         sent.map_err(|error| match error {
             SendError::Closed => self.adapter().disconnected(py),
             SendError::TooLong { declared } => PyRuntimeError::new_err(format!(
@@ -196,12 +178,52 @@ impl Http {
         })
     }
 
+    /// Takes out what a part of the body goes to, for this thread alone; `None` after the end of the response.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Phase>> {
+        let mut state = self.state();
+        match &state.phase {
+            Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { .. } => {
+                Ok(Some(mem::replace(&mut state.phase, Phase::Busy)))
+            }
+            Phase::Over { peer_gone: false } => Ok(None),
+            Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
+            Phase::Busy => {
+                Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))
+            }
+            Phase::Waiting { .. } => Err(PyRuntimeError::new_err(
+                "http.response.body was sent before http.response.start; start comes first, with the status",
+            )),
+        }
+    }
+
+    /// Puts back what was taken out, as it is now.
+    fn put(&self, py: Python<'_>, phase: Phase) {
+        let mut state = self.state();
+        state.phase = phase;
+        if matches!(state.phase, Phase::Over { .. }) {
+            drop(state);
+            self.settle(py);
+        } else if state.left {
+            drop(state);
+            self.end(py, || "the application returned before the end of the response".to_owned());
+        } else if mem::take(&mut state.asked) {
+            let watch = state.watch.clone();
+            if let Some(watch) = &watch {
+                state.observe(watch);
+            }
+            drop(state);
+            if let Some(watch) = watch {
+                watch.wake(py);
+            }
+        }
+    }
+
     /// Whether this thread has to write a part of this length to a file before it makes another one.
     fn is_tight(&self, phase: &Phase, length: u64) -> bool {
         match phase {
             Phase::Waiting { exchange, declared: Some(_) } => !self.is_head && exchange.is_tight(length),
             Phase::Streaming { stream } => stream.is_tight(length),
-            Phase::Waiting { .. } | Phase::Over { .. } => false,
+            Phase::Waiting { .. } | Phase::Busy | Phase::Over { .. } => false,
         }
     }
 
@@ -229,7 +251,7 @@ impl Http {
         match &mut self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
             Phase::Streaming { stream } => stream.set_label(label),
-            Phase::Over { .. } => {}
+            Phase::Busy | Phase::Over { .. } => {}
         }
     }
 
@@ -239,10 +261,12 @@ impl Http {
     }
 
     /// The response is over: whoever waits hears of it, and what was left to be sent leaves.
-    fn settle(&self, py: Python<'_>, mut state: MutexGuard<'_, State>) {
-        state.reading = Reading::Ended;
-        let watch = state.watch.take();
-        drop(state);
+    fn settle(&self, py: Python<'_>) {
+        let (reading, watch) = {
+            let mut state = self.state();
+            (mem::replace(&mut state.reading, Reading::Ended), state.watch.take())
+        };
+        drop(reading);
         if let Some(watch) = watch {
             watch.wake(py);
         }
@@ -267,10 +291,14 @@ impl Http {
 
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
-        let State { phase, reading, told, .. } = &mut *state;
+        let State { phase, reading, told, asked, .. } = &mut *state;
         let (request, has_ended) = match phase {
             Phase::Waiting { exchange, .. } => (exchange.request(), exchange.has_peer_ended()),
             Phase::Streaming { stream } => (stream.request(), stream.has_peer_ended()),
+            Phase::Busy => {
+                *asked = true;
+                return Next::Nothing;
+            }
             Phase::Over { .. } => return Next::Disconnect,
         };
         match reading {
@@ -305,22 +333,31 @@ impl Http {
         let more = position < body.len();
         let mut state = self.state();
         let is_wanted = more && !matches!(state.phase, Phase::Over { .. });
-        state.reading = if is_wanted { Reading::File { body: Some(body), position } } else { Reading::Ended };
+        let next = if is_wanted { Reading::File { body: Some(body), position } } else { Reading::Ended };
+        let before = mem::replace(&mut state.reading, next);
         drop(state);
+        drop(before);
         request_part(py, &part?, more)
     }
 
     /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
-        let Phase::Streaming { stream } = &state.phase else { return Ok(true) };
-        if !stream.is_closed() {
-            return Ok(!stream.is_full());
+        match &state.phase {
+            Phase::Streaming { stream } if stream.is_closed() => {}
+            Phase::Streaming { stream } => return Ok(!stream.is_full()),
+            Phase::Busy => {
+                state.asked = true;
+                return Ok(false);
+            }
+            Phase::Waiting { .. } | Phase::Over { .. } => return Ok(true),
         }
-        if let Phase::Streaming { stream } = mem::replace(&mut state.phase, Phase::Over { peer_gone: true }) {
+        let before = mem::replace(&mut state.phase, Phase::Over { peer_gone: true });
+        drop(state);
+        if let Phase::Streaming { stream } = before {
             stream.abort("the peer closed the connection");
         }
-        self.settle(py, state);
+        self.settle(py);
         Err(self.adapter().disconnected(py))
     }
 
@@ -331,12 +368,11 @@ impl Http {
             return Arc::clone(watch);
         }
         let watch = Watch::new(&self.adapter().inbox);
-        match &mut state.phase {
-            Phase::Waiting { exchange, .. } => exchange.observe(Arc::clone(&watch) as _),
-            Phase::Streaming { stream } => stream.observe(Arc::clone(&watch) as _),
+        if matches!(state.phase, Phase::Over { .. }) {
             // Nothing changes any more.
-            Phase::Over { .. } => return watch,
+            return watch;
         }
+        state.observe(&watch);
         state.watch = Some(Arc::clone(&watch));
         watch
     }
@@ -347,41 +383,67 @@ impl Http {
     }
 
     /// The application has ended: what is missing becomes a 500, or a cut that the peer can see. The text
-    /// for the log is asked for only then.
+    /// for the log is asked for only then, without the lock: it is the application's.
     pub(super) fn end(&self, py: Python<'_>, reason: impl FnOnce() -> String) -> Ended {
-        let mut state = self.state();
-        let ended = match mem::replace(&mut state.phase, Phase::Over { peer_gone: false }) {
-            Phase::Over { peer_gone } => {
-                state.phase = Phase::Over { peer_gone };
-                return if peer_gone { Ended::PeerGone } else { Ended::Complete };
+        let (before, told) = {
+            let mut state = self.state();
+            match &state.phase {
+                Phase::Over { peer_gone } => {
+                    return if *peer_gone { Ended::PeerGone } else { Ended::Complete };
+                }
+                // Whoever has the rest ends it.
+                Phase::Busy => {
+                    state.left = true;
+                    return Ended::Complete;
+                }
+                Phase::Waiting { .. } | Phase::Streaming { .. } => {}
             }
+            (mem::replace(&mut state.phase, Phase::Over { peer_gone: false }), state.told)
+        };
+        let ended = match before {
             Phase::Waiting { exchange, declared } => {
                 let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR)
                     .with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond(head, FAILURE_TEXT);
-                if state.told {
-                    Ended::PeerGone
-                } else if declared.is_some() {
-                    Ended::Unfinished
-                } else {
-                    Ended::Unanswered
+                match declared {
+                    _ if told => Ended::PeerGone,
+                    Some(_) => Ended::Unfinished,
+                    None => Ended::Unanswered,
                 }
             }
             Phase::Streaming { stream } => {
-                let gone = state.told || stream.is_closed();
+                let gone = told || stream.is_closed();
                 stream.abort(&reason());
                 if gone { Ended::PeerGone } else { Ended::Unfinished }
             }
+            Phase::Busy | Phase::Over { .. } => Ended::Complete,
         };
-        self.settle(py, state);
+        self.settle(py);
         ended
     }
 }
 
+impl State {
+    /// Has the engine tell `watch` of changes; later, if the exchange is busy.
+    fn observe(&mut self, watch: &Arc<Watch>) {
+        match &mut self.phase {
+            Phase::Waiting { exchange, .. } => exchange.observe(Arc::clone(watch) as _),
+            Phase::Streaming { stream } => stream.observe(Arc::clone(watch) as _),
+            Phase::Busy => self.asked = true,
+            Phase::Over { .. } => {}
+        }
+    }
+}
+
+/// What became of a part that was sent, and what there is to go on with.
+type Sent = (Result<Flow, SendError>, Phase);
+
+const OVER: Phase = Phase::Over { peer_gone: false };
+
 /// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses together
 /// hold far more than they may, since bodies are made faster than the spooler writes them.
-fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> (Result<Flow, SendError>, Phase) {
+fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> Sent {
     let started = match phase {
         Phase::Waiting { exchange, declared: Some(declared) } => {
             let length = declared.length.or_else(|| (!more).then(|| body.len()));
@@ -392,10 +454,9 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> (Result<
         Phase::Streaming { stream } => Ok(stream),
         unchanged => return (Ok(Flow::Ready), unchanged),
     };
-    let over = Phase::Over { peer_gone: false };
     let mut stream = match started {
         Ok(stream) => stream,
-        Err(error) => return (Err(error), over),
+        Err(error) => return (Err(error), OVER),
     };
     let sent = stream.send(body.keep()).and_then(|_| py.detach(|| stream.relieve()));
     match sent {
@@ -407,49 +468,50 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> (Result<
         // If more was sent than declared, what was declared has been sent, so the response is whole.
         Ok(()) | Err(_) => stream.finish(),
     }
-    (sent.map(|()| Flow::Ready), over)
+    (sent.map(|()| Flow::Ready), OVER)
 }
 
-fn start(
-    state: &mut State,
-    exchange: Exchange,
-    declared: Declared,
-    body: Last<'_>,
-) -> Result<Flow, SendError> {
+fn start(exchange: Exchange, declared: Declared, body: Last<'_>) -> Sent {
     let started = exchange.start(&declared.head, declared.length);
     Declared::recycle(declared.head);
-    let mut stream = started?;
-    if body.is_empty() {
-        // Nothing but the head is to be sent now; it would wait for the body otherwise.
-        stream.wait(Duration::ZERO)?;
+    let started = started.and_then(|mut stream| {
+        if body.is_empty() {
+            // Nothing but the head is to be sent now; it would wait for the body otherwise.
+            stream.wait(Duration::ZERO)?;
+        }
+        Ok(stream)
+    });
+    match started {
+        Ok(stream) => go_on(stream, body, true),
+        Err(error) => (Err(error), OVER),
     }
-    go_on(state, stream, body, true)
 }
 
-fn go_on(state: &mut State, mut stream: Stream, body: Last<'_>, more: bool) -> Result<Flow, SendError> {
+fn go_on(mut stream: Stream, body: Last<'_>, more: bool) -> Sent {
     if !more {
         // The engine delivers it; nobody has to wait.
-        return stream.finish_with(body).map(|()| Flow::Ready);
+        return (stream.finish_with(body).map(|()| Flow::Ready), OVER);
     }
     let sent = if body.is_empty() { Ok(Flow::Ready) } else { stream.send(body.keep()) };
     match sent {
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
         // What was declared has been sent, so the response is whole.
         Err(_) => stream.finish(),
-        Ok(_) => state.phase = Phase::Streaming { stream },
+        Ok(_) => return (sent, Phase::Streaming { stream }),
     }
-    sent
+    (sent, OVER)
 }
 
 /// A body that is complete: one write where the declared length does not speak against it.
-fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) -> Result<(), SendError> {
+fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) -> Sent {
     let Declared { head, length } = declared;
     // Without a body by nature, "nothing" says nothing about the length a GET would have.
     let bodyless = is_head || head.status.forbids_body();
     let length = length.or_else(|| (!body.is_empty() || !bodyless).then(|| body.len()));
     let started = exchange.start(&head, length);
     Declared::recycle(head);
-    started?.finish_with(body)
+    let sent = started.and_then(|stream| stream.finish_with(body));
+    (sent.map(|()| Flow::Ready), OVER)
 }
 
 fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {

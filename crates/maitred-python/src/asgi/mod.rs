@@ -92,13 +92,11 @@ impl From<PyErr> for StartError {
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
     let AsgiSettings { application, root_path, event_loop, watch, log, thread } = settings;
-    let sink = |level: LogLevel| -> ErrorSink {
-        let log = Arc::clone(&log);
-        Arc::new(move |entry: &str| log(level, entry))
-    };
-    let adapter = Adapter::new(py, application, root_path, sink(LogLevel::Error))?;
+    let leveled = Arc::clone(&log);
+    let errors: ErrorSink = Arc::new(move |entry: &str| leveled(LogLevel::Error, entry));
+    let adapter = Adapter::new(py, application, root_path, errors)?;
     let adapter = Py::new(py, adapter)?;
-    let started = runner::start(py, &adapter, event_loop, sink(LogLevel::Info), thread);
+    let started = runner::start(py, &adapter, event_loop, Arc::clone(&log), thread);
     let (kind, whereabouts) = started.map_err(|error| match error {
         NotStarted::Raised(error) => StartError::Raised(error),
         NotStarted::Failed(error) => StartError::Failed(error),

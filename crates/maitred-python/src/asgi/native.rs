@@ -1,7 +1,8 @@
 //! Python objects of native types, each with a Rust value in it.
 //!
 //! Without a dictionary, weak references and tracking by the garbage collector: where two of them could
-//! hold each other, the value lets go when its work is done.
+//! hold each other, the value lets go when its work is done. What refers to Python objects in such a value is
+//! [`Held`]: the interpreter deallocates on threads of which PyO3 does not know that they have it, and while it ends.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
@@ -14,6 +15,8 @@ use pyo3::exceptions::PySystemError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+
+use crate::held::Held;
 
 /// A value that can be in an object.
 pub(super) trait Native: Send + Sync + Sized + 'static {
@@ -46,7 +49,7 @@ pub(super) struct Class<T> {
 
 /// A strong reference to an object with a `T` in it.
 pub(super) struct Object<T> {
-    object: Py<PyAny>,
+    object: Held<PyAny>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -102,7 +105,7 @@ impl<T: Native> Class<T> {
             }
             ptr::addr_of_mut!((*object).vectorcall).write(T::CALL);
             ptr::addr_of_mut!((*object).value).write(value);
-            Bound::from_owned_ptr(py, object.cast()).unbind()
+            Bound::from_owned_ptr(py, object.cast()).into()
         };
         Ok(Object { object, value: PhantomData })
     }
@@ -120,7 +123,7 @@ impl<T: Native> Class<T> {
 
 impl<T> Object<T> {
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { object: self.object.clone_ref(py), value: PhantomData }
+        Self { object: Held::new(self.object.clone_ref(py)), value: PhantomData }
     }
 
     pub(super) fn as_ptr(&self) -> *mut ffi::PyObject {
@@ -128,7 +131,7 @@ impl<T> Object<T> {
     }
 
     pub(super) fn into_object(self) -> Py<PyAny> {
-        self.object
+        self.object.into_inner()
     }
 }
 
@@ -156,7 +159,7 @@ pub(super) unsafe fn value_of<'a, T>(object: *mut ffi::PyObject) -> &'a T {
 /// The object was made by a `Class<T>`.
 pub(super) unsafe fn object_at<T>(py: Python<'_>, object: *mut ffi::PyObject) -> Object<T> {
     // SAFETY: a valid object, says the caller.
-    Object { object: unsafe { Bound::from_borrowed_ptr(py, object).unbind() }, value: PhantomData }
+    Object { object: unsafe { Bound::from_borrowed_ptr(py, object).into() }, value: PhantomData }
 }
 
 pub(super) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
@@ -183,18 +186,17 @@ pub(super) fn answer(
 }
 
 unsafe extern "C" fn dealloc<T>(object: *mut ffi::PyObject) {
-    Python::attach(|_| {
-        // SAFETY: called once by the interpreter for an object of this type that nobody refers to any
-        // more; `make` wrote the value. An object of a heap type holds a reference to its type. The memory
-        // came from `PyObject_New`.
-        unsafe {
-            let class = ffi::Py_TYPE(object);
-            // Whoever unwinds has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                ptr::drop_in_place(ptr::addr_of_mut!((*object.cast::<Memory<T>>()).value));
-            }));
-            ffi::PyObject_Free(object.cast());
-            ffi::Py_DECREF(class.cast());
-        }
-    });
+    // Without attaching: the interpreter has called, and it may be ending.
+    // SAFETY: called once by the interpreter for an object of this type that nobody refers to any
+    // more; `make` wrote the value. An object of a heap type holds a reference to its type. The memory
+    // came from `PyObject_New`.
+    unsafe {
+        let class = ffi::Py_TYPE(object);
+        // Whoever unwinds has reported it.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            ptr::drop_in_place(ptr::addr_of_mut!((*object.cast::<Memory<T>>()).value));
+        }));
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_DECREF(class.cast());
+    }
 }

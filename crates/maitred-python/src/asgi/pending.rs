@@ -16,6 +16,7 @@ use pyo3::{ffi, intern};
 use super::http::Http;
 use super::native::{Native, Object};
 use super::steps::{self, Step, Steps, thrown};
+use crate::held::Held;
 
 /// Something of an exchange that is awaited.
 pub(super) struct Pending {
@@ -39,7 +40,7 @@ enum Life {
     Fresh,
     /// Lets the loop's other tasks run first.
     Paused,
-    Waiting(Py<PyAny>),
+    Waiting(Held<PyAny>),
     Over,
 }
 
@@ -70,8 +71,9 @@ impl Pending {
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
         let future = self.http.adapter().future(py)?;
         // Before the second look: what happens from now on wakes the future.
-        self.http.watch().add(future.clone_ref(py));
-        *self.life() = Life::Waiting(future.clone_ref(py));
+        self.http.watch().add(Held::new(future.clone_ref(py)));
+        let before = mem::replace(&mut *self.life(), Life::Waiting(Held::new(future.clone_ref(py))));
+        drop(before);
         if let Some(value) = self.poll(py)? {
             self.leave();
             return Ok(Step::Return(value));
@@ -108,7 +110,8 @@ impl Steps for Pending {
             Life::Over => return Err(PyRuntimeError::new_err("cannot reuse what was already awaited")),
             Life::Waiting(future) => self.forget(&future),
             Life::Fresh if self.is_to_pause() => {
-                *self.life() = Life::Paused;
+                let over = mem::replace(&mut *self.life(), Life::Paused);
+                drop(over);
                 // A Task goes on in the loop's next iteration.
                 return Ok(Step::Yield(py.None()));
             }

@@ -9,13 +9,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use maitred_cli::LoadError;
+use maitred_cli::{LoadError, LogLevel};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use super::adapter::Adapter;
 use super::current;
-use crate::report::{self, ErrorSink};
+use crate::report::{self, LeveledSink};
 
 /// The name of the loop's thread.
 pub(super) const THREAD: &str = "maitred-loop";
@@ -69,12 +69,12 @@ pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
     choice: &str,
-    info: ErrorSink,
+    log: LeveledSink,
     keep: &OnceLock<LoopThread>,
 ) -> Result<(String, Whereabouts), NotStarted> {
     let (started, wait) = mpsc::channel();
     let this = adapter.get();
-    let engine = Engine { adapter: adapter.clone_ref(py), info, started: Mutex::new(Some(started)) };
+    let engine = Engine { adapter: adapter.clone_ref(py), log, started: Mutex::new(Some(started)) };
     let module = py.import("maitred._asgi")?;
     let application = this.application.clone_ref(py);
     let runner = module.getattr("Runner")?.call1((application, choice, engine))?;
@@ -154,7 +154,7 @@ impl LoopTarget {
 #[pyclass(frozen, module = "maitred._engine")]
 struct Engine {
     adapter: Py<Adapter>,
-    info: ErrorSink,
+    log: LeveledSink,
     started: Mutex<Option<Sender<Started>>>,
 }
 
@@ -201,6 +201,10 @@ impl Engine {
     }
 
     fn info(&self, py: Python<'_>, entry: &str) {
-        report::write(py, &self.info, entry);
+        py.detach(|| (self.log)(LogLevel::Info, entry));
+    }
+
+    fn debug(&self, py: Python<'_>, entry: &str) {
+        py.detach(|| (self.log)(LogLevel::Debug, entry));
     }
 }

@@ -38,8 +38,8 @@ pub(super) struct ScopeBuilder {
     base: Py<PyDict>,
     /// What of the extensions there is.
     extensions: Py<PyDict>,
-    /// Only the loop's thread makes scopes.
-    names: Mutex<Names>,
+    /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.
+    names: Mutex<Option<Names>>,
     origins: [OnceLock<Origin>; ORIGINS],
     /// What the application put into the state of its lifespan.
     state: OnceLock<Py<PyDict>>,
@@ -87,7 +87,7 @@ impl ScopeBuilder {
         Ok(Self {
             base: base.unbind(),
             extensions: extensions.unbind(),
-            names: Mutex::new(Names::new()),
+            names: Mutex::default(),
             origins: Default::default(),
             state: OnceLock::new(),
         })
@@ -154,33 +154,48 @@ impl ScopeBuilder {
 
     /// The list of fields, and whether the request asks for a WebSocket (RFC 6455 §4.2.1).
     fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<(Bound<'py, PyList>, bool)> {
-        let head = &request.head;
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let authority = head.authority();
-        let (mut has_host, mut upgrade) = (authority.is_empty(), false);
-        let list = Pairs::new(py, head.fields.len() + 2)?;
-        for (name, value) in head.fields.iter() {
-            let (meaning, pair) = names.pair(py, name, value, |meaning, value| match meaning {
-                Meaning::Host if !authority.is_empty() => authority,
-                _ => value,
-            })?;
-            match meaning {
-                Meaning::Plain | Meaning::Private => {}
-                Meaning::Host => has_host = true,
-                Meaning::TransferEncoding => continue,
-                Meaning::Upgrade => upgrade |= value.eq_ignore_ascii_case(b"websocket"),
-            }
-            list.push(pair);
-        }
-        if !has_host {
-            list.push(names.pair(py, b"host", authority, |_, value| value)?.1);
-        }
-        if head.body == BodyLength::Chunked {
-            let length = request.body.len().to_string();
-            list.push(names.pair(py, b"content-length", length.as_bytes(), |_, value| value)?.1);
-        }
-        Ok((list.finish(), upgrade && asks_for_upgrade(head)))
+        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock().take();
+        // Only the loop's thread makes scopes, one at a time.
+        let mut names = kept.unwrap_or_else(Names::new);
+        let made = headers(py, request, &mut names);
+        let before = lock().replace(names);
+        drop(before);
+        made
     }
+}
+
+/// The same, with the names that are known.
+fn headers<'py>(
+    py: Python<'py>,
+    request: &Request,
+    names: &mut Names,
+) -> PyResult<(Bound<'py, PyList>, bool)> {
+    let head = &request.head;
+    let authority = head.authority();
+    let (mut has_host, mut upgrade) = (authority.is_empty(), false);
+    let list = Pairs::new(py, head.fields.len() + 2)?;
+    for (name, value) in head.fields.iter() {
+        let (meaning, pair) = names.pair(py, name, value, |meaning, value| match meaning {
+            Meaning::Host if !authority.is_empty() => authority,
+            _ => value,
+        })?;
+        match meaning {
+            Meaning::Plain | Meaning::Private => {}
+            Meaning::Host => has_host = true,
+            Meaning::TransferEncoding => continue,
+            Meaning::Upgrade => upgrade |= value.eq_ignore_ascii_case(b"websocket"),
+        }
+        list.push(pair);
+    }
+    if !has_host {
+        list.push(names.pair(py, b"host", authority, |_, value| value)?.1);
+    }
+    if head.body == BodyLength::Chunked {
+        let length = request.body.len().to_string();
+        list.push(names.pair(py, b"content-length", length.as_bytes(), |_, value| value)?.1);
+    }
+    Ok((list.finish(), upgrade && asks_for_upgrade(head)))
 }
 
 /// Whom the engine has asked for a password.

@@ -18,6 +18,7 @@ use super::path_send;
 use super::pending::{Pending, What};
 use super::scope::{EARLY_HINT, LABEL, PATHSEND};
 use crate::block::Lent;
+use crate::child;
 use crate::report::type_name;
 use crate::text::latin1_of;
 
@@ -45,6 +46,7 @@ unsafe extern "C" fn vectorcall(
                 let message = only.then(|| Bound::from_borrowed_ptr(py, *args));
                 (object_at::<Http>(py, callable), message)
             };
+            child::refuse_in_child()?;
             let message =
                 message.ok_or_else(|| PyTypeError::new_err("send() takes one argument, the message"))?;
             send(py, &http, &message).map(Py::into_ptr)

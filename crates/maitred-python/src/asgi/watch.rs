@@ -17,6 +17,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::event_loop::{Here, here};
+use crate::held::Held;
 
 /// Who was told of a change and has not been looked at by the loop.
 pub(super) struct Inbox {
@@ -26,7 +27,7 @@ pub(super) struct Inbox {
 
 /// The futures that wait for changes of one exchange.
 pub(super) struct Watch {
-    futures: Mutex<Vec<Py<PyAny>>>,
+    futures: Mutex<Vec<Held<PyAny>>>,
     /// It is in the inbox.
     queued: AtomicBool,
     inbox: Arc<Inbox>,
@@ -89,7 +90,7 @@ impl Watch {
     }
 
     /// Has `future` done at the next change.
-    pub(super) fn add(&self, future: Py<PyAny>) {
+    pub(super) fn add(&self, future: Held<PyAny>) {
         lock(&self.futures).push(future);
     }
 
@@ -98,6 +99,7 @@ impl Watch {
         let mut futures = lock(&self.futures);
         let place = futures.iter().position(|other| other.is(future));
         let removed = place.map(|place| futures.swap_remove(place));
+        // Before the future, whose end may run application code.
         drop(futures);
         drop(removed);
     }
@@ -113,6 +115,14 @@ impl Watch {
                 let _ = future.call_method1(intern!(py, "set_result"), (py.None(),));
             }
         }
+    }
+}
+
+impl Drop for Watch {
+    /// The last one who has it may be the server, under its locks.
+    fn drop(&mut self) {
+        let futures = self.futures.get_mut().unwrap_or_else(PoisonError::into_inner);
+        futures.drain(..).for_each(Held::later);
     }
 }
 

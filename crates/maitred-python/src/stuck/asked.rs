@@ -34,7 +34,8 @@ pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
 /// Called before the interpreter ends: a question may be using it.
 pub(crate) fn stop(py: Python<'_>) {
     py.detach(|| {
-        if let Some(mut asked) = lock().take() {
+        let asked = lock().take();
+        if let Some(mut asked) = asked {
             asked.interpreter.finish();
         }
     });
@@ -66,7 +67,11 @@ fn written(dumper: Option<&Dumper>, tid: i32) -> ThreadStack {
     match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
         Some(dump) => {
             let state = if dump.holds { "keeps the interpreter" } else { "waits for the interpreter" };
-            stack(tid, state, own_frames(&dump.frames).to_vec())
+            let state = match &dump.request {
+                Some(request) => format!("runs {request}, {state}"),
+                None => state.to_owned(),
+            };
+            stack(tid, &state, own_frames(&dump.frames).to_vec())
         }
         None => stack(tid, "the thread did not answer, and the interpreter is kept", Vec::new()),
     }

@@ -21,9 +21,10 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::held::is_attached;
 
 /// The thread that is to write its stack; 0 when nobody is, so that a signal that comes too late does nothing.
 static WANTED: AtomicI32 = AtomicI32::new(0);
@@ -113,8 +114,8 @@ extern "C" fn on_signal(number: c_int) {
     // SAFETY: no argument, cannot fail, allowed in a signal handler (signal-safety(7): it is a bare system call).
     let tid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     if WANTED.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-        // SAFETY: compares two values of this thread, without memory or locks.
-        let holds = unsafe { ffi::PyGILState_Check() } == 1;
+        // Compares two values of this thread, without memory or locks.
+        let holds = is_attached();
         let handler = FAULTHANDLER.load(Ordering::Relaxed);
         // SAFETY: set by `surround` before our handler was installed, from a handler without SA_SIGINFO: it
         // takes the number. faulthandler's own rules allow it at any moment.
@@ -127,7 +128,7 @@ extern "C" fn on_signal(number: c_int) {
                 unsafe { libc::write(WRITER.load(Ordering::Relaxed), bytes.as_ptr().cast(), bytes.len()) };
         };
         write(b"\n\x01");
-        crate::asgi::with_current_name(write);
+        crate::asgi::with_current_name(tid, write);
         write(b"\n");
         let mark: &[u8; 2] = if holds { b"\0K" } else { b"\0W" };
         write(mark);

@@ -29,6 +29,16 @@ pub(super) enum Trouble {
     PeerGone,
 }
 
+impl Trouble {
+    /// The application's exception, if that is it.
+    pub(super) fn raised(&self) -> Option<&PyErr> {
+        match self {
+            Self::Raised(error) => Some(error),
+            Self::Misuse(_) | Self::TooLong(_) | Self::PeerGone => None,
+        }
+    }
+}
+
 impl From<PyErr> for Trouble {
     fn from(error: PyErr) -> Self {
         Self::Raised(error)

@@ -3,6 +3,8 @@
 //! Promises: the interpreter is released while a file is read and while a live body is awaited. What is read from memory is
 //! copied once, into the object that the application gets. Any number of threads may read; each byte goes to one of them. Of a
 //! live body (a listener that does not read ahead) a call waits until it has what `io.BytesIO` would answer.
+//!
+//! While the reader is locked no Python code runs and no object is made that the garbage collector tracks.
 
 use std::io::BufRead;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +14,8 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList};
+
+use crate::child::refuse_in_child;
 
 /// Bytes read at once from a file or a live body for lines and for small reads. Reads of at least this size go
 /// past it. As large as the pieces in which frameworks read forms.
@@ -61,9 +65,8 @@ impl Input {
     #[pyo3(signature = (hint = None, /))]
     fn readlines<'py>(&self, py: Python<'py>, hint: Option<isize>) -> PyResult<Bound<'py, PyList>> {
         let hint = hint.and_then(|hint| usize::try_from(hint).ok()).filter(|hint| *hint > 0);
+        let (mut lines, mut total) = (Vec::new(), 0);
         let mut reader = self.lock(py);
-        let lines = PyList::empty(py);
-        let mut total = 0;
         while hint.is_none_or(|hint| total < hint) {
             let line = reader.line(py, None)?;
             let length = line.as_bytes().len();
@@ -71,9 +74,11 @@ impl Input {
                 break;
             }
             total += length;
-            lines.append(line)?;
+            lines.push(line);
         }
-        Ok(lines)
+        // Before the list: to make one may run application code.
+        drop(reader);
+        PyList::new(py, lines)
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -98,6 +103,7 @@ impl Reader {
 
     fn read<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         if self.body.is_live() {
+            refuse_in_child()?;
             return self.read_live(py, limit(size));
         }
         let count = limit(size).min(self.left());

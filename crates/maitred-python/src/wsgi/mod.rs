@@ -29,6 +29,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::child;
 use crate::interrupt::Interrupter;
 use crate::report::{self, ErrorSink};
 use crate::threads::is_inside;
@@ -77,7 +78,9 @@ impl WsgiHandler {
         let environ = self.environ.build(py, exchange.request_mut())?;
         let start = self.start_response.make(py, Response::new(exchange, is_head))?;
         environ.set_item(intern!(py, EARLY_HINTS), start.object())?;
-        match self.application.bind(py).call1((&environ, start.object())) {
+        let result = self.application.bind(py).call1((&environ, start.object()));
+        child::end_if_child(py, result.as_ref().err());
+        match result {
             Ok(result) => self.deliver(py, &result, &start, &environ),
             Err(error) => self.fail(py, &start, &environ, Trouble::Raised(error)),
         }
@@ -93,7 +96,9 @@ impl WsgiHandler {
         start: &Response,
         environ: &Bound<'_, PyDict>,
     ) {
-        match deliver(py, result, start, environ) {
+        let delivered = deliver(py, result, start, environ);
+        child::end_if_child(py, delivered.as_ref().err().and_then(Trouble::raised));
+        match delivered {
             Ok(()) => {}
             Err(trouble) => self.fail(py, start, environ, trouble),
         }
@@ -105,6 +110,7 @@ impl WsgiHandler {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
+        child::end_if_child(py, closed.as_ref().err());
         if let Err(error) = closed {
             self.report(py, environ, "close() of the response failed", &report::traceback(py, &error));
         }

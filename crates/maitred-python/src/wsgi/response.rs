@@ -6,9 +6,11 @@
 //!        |                              `--'
 //!        `--failure--> Over (500)                    Streaming --failure--> Over (cut)
 //! ```
-//! `Busy` stands in for a stream that one thread holds with the interpreter released: the lock is
-//! never held then, because a thread that waits for the lock while attached would stop the other
-//! from coming back.
+//! `Busy` stands in for what one thread has taken out for a call of the engine. While the phase is locked values are moved
+//! and questions are asked, and nothing else: no Python code runs and the interpreter is not released, because a thread that
+//! waits for the lock while attached would stop the other from coming back.
+//!
+//! In a child process nothing is sent (`child`).
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use super::head;
 use crate::block::{self, Lent};
+use crate::child;
 use crate::declared::Declared;
 use crate::report::found;
 
@@ -149,6 +152,7 @@ impl Response {
     /// Takes the stream out, starting it if need be, and whether it is full. The phase is busy until
     /// it is put back.
     fn open_stream(&self, whole: Option<u64>) -> Result<(Stream, bool), Unsent> {
+        not_in_child()?;
         let mut phase = self.phase();
         let (exchange, Declared { head, length }) = match mem::replace(&mut *phase, Phase::Busy) {
             Phase::Streaming { stream, full } => return Ok((stream, full)),
@@ -166,8 +170,9 @@ impl Response {
                 });
             }
         };
+        drop(phase);
         let started = exchange.start(&head, length.or(whole)).map_err(|error| {
-            *phase = Phase::Over { peer_gone: error == SendError::Closed };
+            *self.phase() = Phase::Over { peer_gone: error == SendError::Closed };
             Unsent::Refused(error)
         });
         Declared::recycle(head);
@@ -208,6 +213,7 @@ impl Response {
     }
 
     fn send_last(&self, py: Python<'_>, body: Last<'_>) -> Result<(), Unsent> {
+        not_in_child()?;
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Busy) {
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) }
@@ -215,7 +221,7 @@ impl Response {
                     && body.len() < LARGE
                     && !exchange.is_tight(body.len()) =>
             {
-                // A body that is compressed is compressed with the interpreter released, and then the lock must not be held.
+                // A body that is compressed is compressed with the interpreter released.
                 drop(phase);
                 let answered = exchange.respond_with(&head, body);
                 Declared::recycle(head);
@@ -246,10 +252,15 @@ impl Response {
 
     /// Ends the response after its last block. Without any block it has an empty body.
     pub(super) fn finish(&self) -> Result<(), Unsent> {
+        not_in_child()?;
         let mut phase = self.phase();
         match mem::replace(&mut *phase, Phase::Over { peer_gone: false }) {
-            Phase::Streaming { stream, .. } => stream.finish(),
+            Phase::Streaming { stream, .. } => {
+                drop(phase);
+                stream.finish();
+            }
             Phase::Waiting { exchange, declared: Some(Declared { head, length }) } => {
+                drop(phase);
                 // Without a body by nature, "no block" says nothing about the length a GET would have.
                 let bodyless = self.is_head || head.status.forbids_body();
                 let length = length.or((!bodyless).then_some(0));
@@ -299,11 +310,14 @@ impl Response {
     /// Whether `error` is only our own message, passed through by the application, that the peer is
     /// gone: from `write()`, or from `wsgi.input` while the body was on its way.
     pub(super) fn was_told_of_lost_peer(&self, py: Python<'_>, error: &PyErr) -> bool {
+        // Before Python 3.12 the exception may only be made here, by application code.
+        let (pipe, reset) = (
+            error.is_instance_of::<PyBrokenPipeError>(py),
+            error.is_instance_of::<PyConnectionResetError>(py),
+        );
         match &*self.phase() {
-            Phase::Over { peer_gone: true } => error.is_instance_of::<PyBrokenPipeError>(py),
-            Phase::Waiting { exchange, .. } => {
-                error.is_instance_of::<PyConnectionResetError>(py) && exchange.has_peer_ended()
-            }
+            Phase::Over { peer_gone: true } => pipe,
+            Phase::Waiting { exchange, .. } => reset && exchange.has_peer_ended(),
             _ => false,
         }
     }
@@ -315,6 +329,11 @@ impl Response {
             _ => true,
         }
     }
+}
+
+/// What a child would send goes into the connection on which its parent answers.
+fn not_in_child() -> Result<(), Unsent> {
+    if child::is_child() { Err(Unsent::NotOpen(child::REFUSED)) } else { Ok(()) }
 }
 
 fn wait_for_room(stream: &mut Stream) -> Result<(), SendError> {

@@ -30,6 +30,7 @@ const ROLES: &[(&str, &str)] = &[
     ("maitred-log", "logger"),
     ("maitred-spool", "spooler"),
     ("maitred-hash", "password checker"),
+    ("maitred-release", "releaser"),
     ("maitred-", "watch"),
     ("signals", "signals"),
 ];
