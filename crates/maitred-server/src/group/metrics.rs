@@ -71,6 +71,13 @@ impl Group {
             let of_pool = |(pool, labels)| Metric { name, help, labels, value: value(pool) };
             metrics.extend(pools.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_pool));
         }
+        let spooled = names.iter().zip(self.site.figures.spooled());
+        metrics.extend(spooled.map(|(labels, count)| Metric {
+            name: "maitred_pool_spooled_total",
+            help: "Requests whose body was kept in a file.",
+            labels,
+            value: Value::Counter(count),
+        }));
         let mut locks = self.locks();
         locks.extend(maitred_io::sync::one_lock());
         let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
@@ -146,7 +153,7 @@ impl Group {
             }
         }
         locks.extend(self.scheduler.shared_locks());
-        locks.push(self.site.figures.lock_snapshot());
+        locks.extend([self.site.figures.lock_snapshot(), self.site.traced.lock_snapshot()]);
         locks
     }
 }
