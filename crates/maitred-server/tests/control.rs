@@ -115,6 +115,16 @@ fn with_the_answer_a_request_is_gone_from_the_lists() {
     assert!(threads["threads"].as_array().unwrap().iter().all(|thread| thread["path"].is_null()));
 }
 
+/// The whole answer to a request for the figures at the listener for HTTP.
+fn scraped(controlled: &Controlled, fields: &str) -> String {
+    let mut stream = TcpStream::connect(controlled.control.doors().admin().unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\n{fields}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "12345").unwrap();
@@ -352,6 +362,12 @@ fn the_listener_answers_this_machine_and_whoever_has_the_token() {
     assert_eq!(controlled.ask_admin("GET", "/status", "Host: evil.example\r\n").0, 403);
     let foreign = "Host: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n";
     assert_eq!(controlled.ask_admin("POST", "/drain", foreign).0, 403);
+    let figures = scraped(&controlled, "Host: localhost\r\n");
+    assert!(
+        figures.starts_with("HTTP/1.1 200 ") && figures.contains("\nmaitred_requests_total "),
+        "{figures}"
+    );
+    assert!(scraped(&controlled, "Host: evil.example\r\n").starts_with("HTTP/1.1 403 "));
     assert_eq!(controlled.ask_admin("GET", "/drain", "Host: localhost\r\n").0, 405);
     assert_eq!(controlled.query("/status")["draining"], false);
 
