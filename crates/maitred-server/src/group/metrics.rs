@@ -145,16 +145,21 @@ impl Group {
         let mut locks: Vec<LockSnapshot> = Vec::new();
         for group in self.groups.all() {
             let own = [group.timers.lock_snapshot(), group.slots.lock_snapshot()];
-            for lock in group.scheduler.own_locks().chain(own) {
-                match locks.iter_mut().find(|other| other.name == lock.name) {
-                    Some(sum) => sum.add(&lock),
-                    None => locks.push(lock),
-                }
-            }
+            group.scheduler.own_locks().chain(own).for_each(|lock| add(&mut locks, lock));
         }
+        self.site.routes.mounts().for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
+        locks.extend(self.site.guard.lock_snapshot());
         locks.extend(self.scheduler.shared_locks());
         locks.extend([self.site.figures.lock_snapshot(), self.site.traced.lock_snapshot()]);
         locks
+    }
+}
+
+/// Adds the counts of a lock to those of the same name.
+fn add(locks: &mut Vec<LockSnapshot>, lock: LockSnapshot) {
+    match locks.iter_mut().find(|other| other.name == lock.name) {
+        Some(sum) => sum.add(&lock),
+        None => locks.push(lock),
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_stats::LockSnapshot;
 
 use crate::log::Log;
 pub(crate) use bandwidth::{Bandwidth, Shaper};
@@ -139,6 +140,11 @@ impl Guard {
         self.limits_connections.store(connections, Ordering::Release);
         self.limits_requests.store(requests, Ordering::Release);
         self.bandwidth.set(bandwidth);
+    }
+
+    /// The counts of the locks around clients, if clients are counted.
+    pub(crate) fn lock_snapshot(&self) -> Option<LockSnapshot> {
+        self.clients.get().map(Clients::lock_snapshot)
     }
 
     /// The least a peer has to send of a request body.

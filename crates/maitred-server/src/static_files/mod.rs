@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_runtime::Content;
+use maitred_stats::LockSnapshot;
 use rustix::io::Errno;
 use rustix::process::{Resource as Limit, getrlimit};
 
@@ -197,6 +198,11 @@ impl StaticFiles {
     /// What the cache holds and has done.
     pub fn statistics(&self) -> CacheStatistics {
         self.cache.statistics()
+    }
+
+    /// The counts of the lock around what is known of folders.
+    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
+        self.folders.lock_snapshot()
     }
 
     /// Closes descriptors of files that nobody asked for in the last minute. Requests that find
