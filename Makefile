@@ -42,7 +42,7 @@ setup: packages $(STAMPS)/requirements-dev ## what `make test` needs: Debian pac
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
 
 packages:
-	@sh scripts/packages
+	@PYTHON="$(PYTHON)" sh scripts/packages
 
 binary:
 	$(CARGO) build --release --package maitred-cli
@@ -50,6 +50,7 @@ binary:
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' || { echo "$(PYTHON) makes no virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet 'maturin>=1.16,<2'
 	@mkdir -p $(@D) && touch $@
