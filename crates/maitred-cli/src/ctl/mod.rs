@@ -183,12 +183,13 @@ fn help() -> String {
          \x20 --socket PATH      the socket of the server (its option --control)\n\
          \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
          \x20 --token-file FILE  the token for that address\n\
+         \x20 --pool NAME        with every query: only what is of this pool\n\
          \x20 --json             the answer as JSON\n",
     );
     for (title, change) in [("Queries", false), ("Changes", true)] {
         text.push_str(&format!("\n{title}:\n"));
         for command in control::commands().iter().filter(|command| command.change == change) {
-            let usage = command.usage();
+            let usage = command.brief_usage();
             let separator = if usage.len() > WIDTH { format!("\n{:WIDTH$}   ", "") } else { " ".to_owned() };
             text.push_str(&format!("  {usage:<WIDTH$}{separator}{}\n", command.help));
         }
@@ -247,7 +248,7 @@ mod tests {
     fn the_help_has_every_command() {
         let text = help();
         for command in control::commands() {
-            assert!(text.contains(&command.usage()) && text.contains(command.help), "{}", command.name);
+            assert!(text.contains(&command.brief_usage()) && text.contains(command.help), "{}", command.name);
         }
     }
 }

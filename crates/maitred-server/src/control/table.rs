@@ -253,8 +253,17 @@ impl Command {
 
     /// How it is written: `explain METHOD URL [--from FROM]`.
     pub fn usage(&self) -> String {
+        self.written(|_| true)
+    }
+
+    /// The same without the pool, which every query takes.
+    pub fn brief_usage(&self) -> String {
+        self.written(|argument| self.change || *argument != POOL)
+    }
+
+    fn written(&self, is_shown: impl Fn(&Argument) -> bool) -> String {
         let mut text = self.name.to_owned();
-        for Argument { name, required, option, .. } in self.arguments {
+        for Argument { name, required, option, .. } in self.arguments.iter().filter(|each| is_shown(each)) {
             let placeholder = name.to_uppercase();
             text += &match (required, option) {
                 (true, _) => format!(" {placeholder}"),
