@@ -15,11 +15,11 @@ DEMO   := $(VENV)/bin/maitred examples/demo/app.py --static /static=examples/dem
 ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \
                  \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*')
 
-.PHONY: help build run test versions setup packages binary deny fuzz bench docs clean
+.PHONY: help build run test test-all versions setup packages binary deny fuzz bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 build: $(STAMPS)/engine binary ## .venv/bin/maitred (Python package) and target/release/maitred, release builds
 
@@ -29,6 +29,12 @@ run: build ## the demo site on http://127.0.0.1:8000
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
+test-all: ## what takes longer, too: fuzzing for 10 s a target, the Python tests under every Python, advisories
+	@$(PYTHON) scripts/test
+	@$(MAKE) --no-print-directory fuzz SECONDS=10
+	@$(MAKE) --no-print-directory versions
+	@$(MAKE) --no-print-directory deny
+
 versions: ## the Python tests under every Python from 3.10 on that is there
 	@$(PYTHON) scripts/versions
 
@@ -36,13 +42,15 @@ setup: packages $(STAMPS)/requirements-dev ## what `make test` needs: Debian pac
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
 
 packages:
-	@sh scripts/packages
+	@PYTHON="$(PYTHON)" sh scripts/packages
 
 binary:
 	$(CARGO) build --release --package maitred-cli
+	@sh scripts/split-debug target/release/maitred
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' || { echo "$(PYTHON) makes no virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet 'maturin>=1.16,<2'
 	@mkdir -p $(@D) && touch $@
@@ -54,6 +62,7 @@ $(STAMPS)/requirements-dev: $(STAMPS)/venv python/requirements-dev.txt
 # Editable: the Python files are used where they stand, only the extension module is built and copied.
 $(STAMPS)/engine: $(STAMPS)/venv $(ENGINE_SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --release
+	@sh scripts/split-debug python/maitred/_engine.*.so
 	@touch $@
 
 deny: ## licences, advisories, banned and duplicate crates (cargo-deny); OFFLINE=1 leaves the advisories out
@@ -70,4 +79,4 @@ docs: ## API documentation of all crates in target/doc, warnings are errors
 
 clean: ## removes everything that was built, the virtual environment included
 	$(CARGO) clean
-	rm -rf $(VENV) .build python/maitred/*.so
+	rm -rf $(VENV) .build python/maitred/*.so python/maitred/*.so.debug

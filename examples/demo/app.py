@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from pages import FORM, INDEX, STREAM_END, STREAM_START, UPLOAD, page
+from upload import NoFile, file_of
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -170,12 +171,17 @@ def upload_form(environ: Environ) -> Answer:
 
 def upload(environ: Environ) -> Answer:
     digest, size, start = hashlib.sha256(), 0, time.perf_counter()
-    while block := environ["wsgi.input"].read(64 * 1024):
-        digest.update(block)
-        size += len(block)
+    try:
+        name, blocks = file_of(environ["wsgi.input"], environ.get("CONTENT_TYPE", ""))
+        for block in blocks:
+            digest.update(block)
+            size += len(block)
+    except NoFile as error:
+        return html(page("Upload", f"<p class=error>{escape(str(error))}</p>{UPLOAD}"), "400 Bad Request")
     took = 1000 * (time.perf_counter() - start)
     text = (
-        f"<dl><dt>Size of the request's body</dt><dd>{size:,} bytes</dd>"
+        f"<dl><dt>File</dt><dd>{escape(name) or 'the body of the request'}</dd>"
+        f"<dt>Size</dt><dd>{size:,} bytes</dd>"
         f"<dt>SHA-256</dt><dd><code>{digest.hexdigest()}</code></dd>"
         f"<dt>Read in</dt><dd>{took:.1f} ms</dd></dl>"
     )

@@ -171,7 +171,7 @@ def test_the_download_arrives_whole(site: str, page: Page) -> None:
 
 def test_an_uploaded_file_reaches_the_application_unchanged(site: str, page: Page, tmp_path: Path) -> None:
     record = Record(page)
-    file = tmp_path / "upload.bin"
+    file = tmp_path / "résumé.bin"
     file.write_bytes(os.urandom(3_000_000))
     page.goto(f"{site}/upload")
     page.locator("input[type=file]").set_input_files(file)
@@ -179,14 +179,8 @@ def test_an_uploaded_file_reaches_the_application_unchanged(site: str, page: Pag
         page.locator("form[method=post] button").click()
     posted = [response for response in record.responses if response.request.method == "POST"]
     assert [response.status for response in posted] == [200]
-    # The page shows the digest of the whole body: the file between the lines that RFC 7578 puts around it.
-    boundary = posted[0].request.all_headers()["content-type"].partition("boundary=")[2]
-    head = (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{file.name}"\r\n'
-        "Content-Type: application/octet-stream\r\n\r\n"
-    )
-    body = head.encode() + file.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
-    expect(page.locator("body")).to_contain_text(hashlib.sha256(body).hexdigest())
+    expect(page.locator("body")).to_contain_text(file.name)
+    expect(page.locator("body")).to_contain_text(hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def test_blocks_of_a_stream_are_shown_before_its_end(site: str, page: Page) -> None:

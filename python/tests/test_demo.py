@@ -82,6 +82,22 @@ def test_an_upload_is_measured(demo: Server) -> None:
     assert hashlib.sha256(body).hexdigest() in shown
 
 
+def test_the_file_of_a_form_is_measured_and_not_the_form(demo: Server) -> None:
+    # It holds what looks like a separator, also where two reads meet, and ends with line breaks.
+    file = b"--b\r\n\r\n--" + b"x" * 65_400 + b"\r\n--a" * 40_000 + b"\r\n\r\n"
+    form = (
+        b"--bound\r\nContent-Disposition: form-data; name=text\r\n\r\nfirst\r\n"
+        b'--bound\r\nContent-Disposition: form-data; name=file; filename="<b>.bin"\r\n\r\n'
+    )
+    fields = {"Content_Type": "multipart/form-data; boundary=bound"}
+    shown = demo.fetch("/upload", "POST", form + file + b"\r\n--bound--\r\n", **fields).body.decode()
+    assert hashlib.sha256(file).hexdigest() in shown
+    assert f"{len(file):,} bytes" in shown
+    assert "&lt;b&gt;.bin" in shown
+    for wrong in (b"", form, form + file, b"--bound--\r\n", b"--bound\r\nA: b\r\n\r\nx\r\n--bound--\r\n"):
+        assert demo.fetch("/upload", "POST", wrong, **fields).status == 400
+
+
 def test_the_stream_is_complete(demo: Server) -> None:
     reply = demo.fetch("/stream")
     assert reply.headers["Transfer-Encoding"] == "chunked"

@@ -203,6 +203,13 @@ pub(crate) struct Checked {
     pub(crate) environment: Vec<(String, String)>,
 }
 
+impl Checked {
+    /// Whether this is the folder given as application.
+    pub(crate) fn is_of_application(&self, mount: &Mount) -> bool {
+        mount.prefix == "/" && self.target.as_ref() == Some(&Target::Folder(mount.folder.clone()))
+    }
+}
+
 /// What the application argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {

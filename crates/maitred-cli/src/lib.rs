@@ -41,6 +41,7 @@ pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};
 
+use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};
 use sources::{Inputs, Loaded};
 
@@ -121,7 +122,12 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
         .map(|(name, value)| Ok((name.clone(), text(&name, value)?)));
     let mut environment: Vec<(String, String)> = environment.collect::<Result<_, Problem>>()?;
     environment.sort();
-    Ok(Inputs { arguments: arguments.collect::<Result<_, _>>()?, environment, folder: ".".into() })
+    Ok(Inputs {
+        arguments: arguments.collect::<Result<_, _>>()?,
+        environment,
+        folder: ".".into(),
+        earlier: NAMES,
+    })
 }
 
 /// One line to the user. A standard error that is closed loses it: there is nobody to tell.

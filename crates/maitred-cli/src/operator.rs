@@ -7,7 +7,7 @@ use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::config::Config;
 use crate::logs::LogPlace;
-use crate::options::{self, Definition};
+use crate::options::{self, Definition, renamed};
 use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::reload::Reload;
@@ -137,7 +137,7 @@ impl Owner for Operator {
     fn add_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
         let mut reload = self.reload();
         let source = Source::Control;
-        let parts = pools::parts(&[text.to_owned()], &source)
+        let parts = pools::parts(&[text.to_owned()], &source, renamed::NAMES)
             .map_err(|bad| Refusal::wrong(format!("{}; {}", bad.what, bad.remedy)))?;
         let mut wanted = reload.running.clone();
         for part in parts {

@@ -14,7 +14,7 @@ pub(crate) fn help() -> String {
         let value =
             if definition.is_switch() { String::new() } else { format!(" {}", definition.placeholder) };
         let more = if definition.is_repeatable() { "  (repeatable)" } else { "" };
-        let _ = writeln!(text, "  {}{value}{more}", definition.flag());
+        let _ = writeln!(text, "  {}{value}{more}", definition.flags());
         for paragraph in paragraphs(definition) {
             fill(&mut text, &paragraph);
         }
@@ -50,7 +50,8 @@ fn paragraphs(definition: &Definition) -> Vec<String> {
 
 fn default(definition: &Definition) -> Option<String> {
     let text = definition.default.join(" ");
-    (!text.is_empty()).then(|| if definition.is_switch() { "off".to_owned() } else { text })
+    let on_or_off = |text: &str| if text == "true" { "on" } else { "off" };
+    (!text.is_empty()).then(|| if definition.is_switch() { on_or_off(&text).to_owned() } else { text })
 }
 
 /// Appends `paragraph` in lines of at most 100 characters, indented by ten.
@@ -110,7 +111,7 @@ fn section(text: &mut String, definition: &Definition) {
     } else {
         format!(" {}", definition.placeholder)
     };
-    let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flag());
+    let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {
         text.push_str(", repeatable");
     }
@@ -170,8 +171,8 @@ match = [\"/report/*\", \"POST /jobs/*\"]
 
 Relative paths are relative to the current directory, wherever they are written. In the environment,
 lists are separated by commas, and an empty variable counts as not set. A switch takes `true`, `on`,
-`yes` or `1`, and `false`, `off`, `no` or `0`; on the command line `--name` alone switches it on and
-`--name=off` switches it off.
+`yes` or `1`, and `false`, `off`, `no` or `0`; on the command line `--name` switches it on and `--no-name`
+switches it off.
 
 A value that is not valid is an error wherever it stands, also when a later place replaces it; so is an
 unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubernetes, for example, sets
@@ -214,10 +215,19 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_that_is_on_is_said_to_be_on() {
+        for definition in options::all().filter(|definition| definition.can_be_off()) {
+            let is_on = definition.show(&crate::Config::default()).as_deref() == Some("true");
+            assert_eq!(default(definition).as_deref() == Some("on"), is_on, "{}", definition.name);
+        }
+        assert!(help().contains("--[no-]statistics\n"));
+    }
+
+    #[test]
     fn the_help_text_names_every_option_and_fits_a_terminal() {
         let text = help();
         for definition in options::all().filter(|definition| !definition.is_positional()) {
-            assert!(text.contains(&format!("  --{}", definition.name)), "{}", definition.name);
+            assert!(text.contains(&format!("  {}", definition.flags())), "{}", definition.name);
         }
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");

@@ -17,7 +17,13 @@ impl Case {
         let folder = TempDir::new().expect("a temporary folder");
         fs::write(folder.path().join("maitred.toml"), file).expect("a file");
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        let inputs = Inputs { arguments, environment: Vec::new(), folder: folder.path().to_owned() };
+        let folder_path = folder.path().to_owned();
+        let inputs = Inputs {
+            arguments,
+            environment: Vec::new(),
+            folder: folder_path,
+            earlier: crate::options::renamed::NAMES,
+        };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();
         let reload = Reload { inputs, configured, running, origins, single: false, looped: false };

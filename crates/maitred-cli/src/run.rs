@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_server::static_files::{StaticFiles, StaticSettings};
+use maitred_server::static_files::{Now, StaticFiles, StaticSettings};
 use maitred_server::{
     Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Submissions, Timeouts,
     WriterSettings,
@@ -253,6 +253,12 @@ fn settings(
             let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
             Problem::new(origins.describe("static"), what, "allow it or leave it out")
         })?;
+        if !listing && checked.is_of_application(mount) && files.file_at(b"/", Now::default()).is_none() {
+            log.info(format_args!(
+                "the folder {} has no index.html, so / is answered with 404; --listing shows what is in it",
+                mount.folder.display()
+            ));
+        }
         routes = routes.with_static(&mount.prefix, files);
     }
     let mut submissions = Submissions::default();

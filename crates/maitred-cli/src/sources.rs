@@ -16,6 +16,7 @@ use maitred_server::DEFAULT_POOL;
 
 use crate::config::Config;
 use crate::filters;
+use crate::options::renamed::Names;
 use crate::options::{self, Definition, Kind};
 use crate::pools;
 use crate::problem::{Problem, nearest};
@@ -186,6 +187,8 @@ pub(crate) struct Inputs {
     pub(crate) environment: Vec<(String, String)>,
     /// The folder in which `maitred.toml` is looked for.
     pub(crate) folder: PathBuf,
+    /// Earlier names of options.
+    pub(crate) earlier: Names,
 }
 
 /// The merged configuration and how it came about.
@@ -202,7 +205,7 @@ pub(crate) struct Loaded {
 
 /// Reads all sources and merges them. Every value is checked, also one that is replaced later.
 pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
-    let line = command_line::parse(&inputs.arguments)?;
+    let line = command_line::parse(&inputs.arguments, inputs.earlier)?;
     let mut loaded = Loaded {
         command: line.command,
         config: Config::default(),
@@ -213,12 +216,12 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     if !matches!(loaded.command, Command::Run | Command::Check) {
         return Ok(loaded);
     }
-    let variables = environment::parse(&inputs.environment, &mut loaded.warnings);
+    let variables = environment::parse(&inputs.environment, inputs.earlier, &mut loaded.warnings);
     let named = line
         .config_file
         .map(|path| ("--config".to_owned(), path))
         .or(variables.config_file.map(|path| ("MAITRED_CONFIG".to_owned(), path)));
-    let files = file::read(&inputs.folder, named)?;
+    let files = file::read(&inputs.folder, named, inputs.earlier)?;
     loaded.files = files.names;
     let mut renamed = files.renamed;
     renamed.extend(variables.renamed);
@@ -232,7 +235,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         let Assignment { definition, texts, source } = assignment;
         let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
         if matches!(definition.kind, Kind::Pools) {
-            for part in pools::parts(&texts, &source).map_err(wrong)? {
+            for part in pools::parts(&texts, &source, inputs.earlier).map_err(wrong)? {
                 part.note_renamed(&mut renamed);
                 part.merge(&mut loaded.config, &mut loaded.origins)?;
             }

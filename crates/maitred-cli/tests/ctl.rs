@@ -49,8 +49,19 @@ fn json(folder: &TempDir, arguments: &[&str]) -> serde_json::Value {
 #[test]
 fn every_query_is_answered_in_both_forms() {
     let (folder, _serving) = serving(&[]);
-    let queries =
-        ["status", "stats", "active", "queued", "connections", "threads", "pools", "map", "handlers"];
+    let queries = [
+        "status",
+        "stats",
+        "active",
+        "queued",
+        "all",
+        "traces",
+        "connections",
+        "threads",
+        "pools",
+        "map",
+        "handlers",
+    ];
     for query in queries.into_iter().chain(["locks", "caches", "deliveries", "settings"]) {
         let (code, out, error) = ctl(&folder, &[query]);
         assert_eq!((code, error.as_str()), (0, ""), "{query}");
@@ -64,15 +75,55 @@ fn every_query_is_answered_in_both_forms() {
 }
 
 #[test]
+fn one_of_several_servers_is_named_by_its_process_or_its_port() {
+    let folder = site();
+    let runtime = TempDir::new().expect("a folder");
+    fs::set_permissions(runtime.path(), PermissionsExt::from_mode(0o700)).expect("of this user alone");
+    let start = || {
+        let mut command = maitred(&folder, &["site/"]);
+        command.env("XDG_RUNTIME_DIR", runtime.path());
+        Serving::start_as(command)
+    };
+    let servers = [start(), start()];
+    let ask = |arguments: &[&str]| {
+        let mut command = maitred(&folder, &[&["ctl", "--json"], arguments].concat());
+        let output = command.env("XDG_RUNTIME_DIR", runtime.path()).output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    for server in &servers {
+        for which in [server.address.port().to_string(), server.process.id().to_string()] {
+            let (code, out, error) = ask(&["--server", &which, "status"]);
+            assert_eq!((code, error.as_str()), (Some(0), ""));
+            let status: serde_json::Value = out.parse().expect("JSON");
+            assert_eq!(status["pid"], server.process.id(), "{which}");
+        }
+    }
+    let (code, _, error) = ask(&["status"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        error.starts_with("maitred: 2 servers run; choose one with --server and its process or port: "),
+        "{error}"
+    );
+    assert!(error.contains(&format!("{} ({})", servers[1].process.id(), servers[1].address)), "{error}");
+    assert_eq!(ask(&["--server", "1", "status"]).0, Some(2));
+}
+
+#[test]
 fn a_setting_is_changed_shown_as_changed_and_changed_back() {
     let (folder, mut serving) = serving(&[]);
-    let (code, out, _) = ctl(&folder, &["set", "pool.reports.max-threads", "5"]);
+    let (code, out, _) = ctl(&folder, &["set", "max-threads", "5", "--pool", "reports"]);
     assert_eq!(code, 0);
     assert!(out.contains("pool reports: max-threads 2 -> 5"), "{out}");
     let line = serving.wait_for("info control: pool reports: max-threads 2 -> 5 (user ");
     assert!(line.contains(", process "), "{line}");
     let pools = json(&folder, &["pools"]);
     assert_eq!(pools["pools"][1]["max_threads"], 5);
+    let of_pool = json(&folder, &["settings", "--pool", "reports"])["settings"].clone();
+    let names: Vec<&str> =
+        of_pool.as_array().expect("a list").iter().filter_map(|row| row["name"].as_str()).collect();
+    assert!(names.contains(&"pool.reports.max-threads"), "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("pool.reports.")), "{names:?}");
     let changed = &json(&folder, &["status"])["changed"][0];
     assert_eq!(
         (&changed["name"], &changed["value"], &changed["configured"]),
@@ -270,7 +321,7 @@ fn the_only_server_of_a_user_is_found() {
     let second = Serving::start_as(with_runtime(&["site/"]));
     let several = find();
     assert_eq!(several.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --socket: "));
+    assert!(String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --server"));
     // Killed: its socket stays, and is not taken for a server.
     drop(second);
     assert_eq!(find().status.code(), Some(0));

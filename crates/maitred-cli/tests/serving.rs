@@ -45,6 +45,23 @@ fn a_folder_is_served_until_a_signal_drains_it() {
 }
 
 #[test]
+fn a_folder_without_index_says_at_its_start_what_would_show_it() {
+    let folder = site();
+    fs::create_dir(folder.path().join("plain")).expect("a folder");
+    fs::write(folder.path().join("plain/a.txt"), "a").expect("a file");
+    let told = |arguments: &[&str]| {
+        let serving = Serving::start(&folder, arguments);
+        serving
+            .start_up
+            .iter()
+            .any(|line| line.contains("plain/ has no index.html, so / is answered with 404; --listing"))
+    };
+    assert!(told(&["plain/"]));
+    assert!(!told(&["plain/", "--listing"]) && !told(&["site/", "--static", "/plain=plain/"]));
+    assert!(Serving::start(&folder, &["plain/", "--listing"]).fetch("/").contains("a.txt"));
+}
+
+#[test]
 fn the_limit_of_open_files_counts_the_connections_of_all_poll_groups() {
     let folder = site();
     let arguments = ["site/", "--poll-groups=2", "--metrics-path=/metrics", "--max-threads=2"];

@@ -57,6 +57,7 @@ mod spill;
 mod spool;
 pub mod static_files;
 mod submit;
+mod traced;
 mod work_queue;
 mod writer;
 

@@ -30,6 +30,7 @@ use crate::settings::{
 use crate::site::{Measures, Site};
 use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
+use crate::traced::Traced;
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {
@@ -153,6 +154,7 @@ impl Server {
             counters: Counters::default(),
             measures: Measures::new(settings.insight),
             figures,
+            traced: Traced::new(),
         });
         for listening in &listeners {
             listening.set_receipts(settings.insight.receipt);

@@ -18,6 +18,7 @@ use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
 use crate::spool::Spooler;
 use crate::submit::Submissions;
+use crate::traced::Traced;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
@@ -45,6 +46,8 @@ pub(crate) struct Site {
     pub(crate) measures: Measures,
     /// What becomes of these measures.
     pub(crate) figures: Figures,
+    /// How the last requests got their threads, while that is traced.
+    pub(crate) traced: Traced,
 }
 
 /// What is measured of each exchange, as [`Insight`] says; may change at any time.
@@ -106,6 +109,7 @@ impl Site {
         self.log.access(&outcome);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);
+            self.traced.add(&outcome, trace);
         }
         self.filters.trace(&outcome);
         record.recycle();

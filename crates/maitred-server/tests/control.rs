@@ -115,6 +115,16 @@ fn with_the_answer_a_request_is_gone_from_the_lists() {
     assert!(threads["threads"].as_array().unwrap().iter().all(|thread| thread["path"].is_null()));
 }
 
+/// The whole answer to a request for the figures at the listener for HTTP.
+fn scraped(controlled: &Controlled, fields: &str) -> String {
+    let mut stream = TcpStream::connect(controlled.control.doors().admin().unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\n{fields}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "12345").unwrap();
@@ -135,7 +145,8 @@ fn where_a_request_is_led_is_explained_and_it_is_not_made() {
     let controlled = Controlled::start(with_files(&folder));
     let explain = |rest: &str| controlled.query(&format!("/explain?{rest}"));
     let file = explain("method=GET&url=/files/x/../a.txt");
-    assert_eq!((&file["leads_to"], &file["file"]), (&"static files".into(), &"/a.txt".into()));
+    let real = std::fs::canonicalize(folder.path().join("a.txt")).unwrap();
+    assert_eq!((&file["leads_to"], &file["file"]), (&"static files".into(), &real.to_str().unwrap().into()));
     assert_eq!((&file["status"], &file["length_bytes"]), (&200.into(), &5.into()));
     assert_eq!(explain("method=GET&url=/files/none")["status"], 404);
     assert_eq!(explain("method=GET&url=/files")["status"], 308);
@@ -148,7 +159,10 @@ fn where_a_request_is_led_is_explained_and_it_is_not_made() {
     assert_eq!(controlled.query("/stats")["requests"], 0);
     assert_eq!(controlled.query("/map")["rules"][0]["pool"], "reports");
     let handlers = controlled.query("/handlers");
-    assert_eq!(texts(&handlers["handlers"], "leads_to"), ["engine", "engine", "static files", "application"]);
+    assert_eq!(
+        texts(&handlers["handlers"], "leads_to"),
+        ["engine", "engine", "static files", "application", "application"]
+    );
     assert_eq!(controlled.query("/caches")["caches"][0]["name"], "files of /files/");
 }
 
@@ -348,6 +362,12 @@ fn the_listener_answers_this_machine_and_whoever_has_the_token() {
     assert_eq!(controlled.ask_admin("GET", "/status", "Host: evil.example\r\n").0, 403);
     let foreign = "Host: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n";
     assert_eq!(controlled.ask_admin("POST", "/drain", foreign).0, 403);
+    let figures = scraped(&controlled, "Host: localhost\r\n");
+    assert!(
+        figures.starts_with("HTTP/1.1 200 ") && figures.contains("\nmaitred_requests_total "),
+        "{figures}"
+    );
+    assert!(scraped(&controlled, "Host: evil.example\r\n").starts_with("HTTP/1.1 403 "));
     assert_eq!(controlled.ask_admin("GET", "/drain", "Host: localhost\r\n").0, 405);
     assert_eq!(controlled.query("/status")["draining"], false);
 

@@ -28,26 +28,13 @@ pub(crate) fn own_socket() -> Result<PathBuf, String> {
     Ok(folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id())))
 }
 
-/// The socket of the only server of this user.
-///
-/// # Errors
-/// There is none, or there are several: what to do.
-pub(super) fn only_one() -> Result<PathBuf, String> {
+/// The sockets of this user's running servers, with the numbers of their processes, in their order; and their folder.
+pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
     let folder = folder();
-    let mut live: Vec<PathBuf> =
-        sockets(&folder).into_iter().map(|(path, _)| path).filter(|path| local::is_live(path)).collect();
-    live.sort();
-    match &*live {
-        [] => Err(format!(
-            "no running server of this user has a socket in {}; name its socket with --socket, or its address with --url",
-            folder.display()
-        )),
-        [only] => Ok(only.clone()),
-        several => {
-            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
-            Err(format!("{} servers run; choose one with --socket: {}", several.len(), names.join(", ")))
-        }
-    }
+    let mut live = sockets(&folder);
+    live.retain(|(path, _)| local::is_live(path));
+    live.sort_by_key(|(_, pid)| *pid);
+    (folder, live)
 }
 
 /// `$XDG_RUNTIME_DIR`, which is this user's alone, or a folder of our own that is made so.

@@ -1,10 +1,11 @@
 //! `maitred ctl`: asks and changes a running server.
 //!
 //! ```text
-//! mod.rs   the command line    find.rs  which server is meant    client.rs  one request    show.rs  the answer for people
+//! mod.rs   the command line    find.rs  where sockets are    choose.rs  which server is meant    client.rs  one request    show.rs  the answer for people
 //! ```
 //! What can be asked is the server's table ([`maitred_server::control::commands`]); nothing here knows a command by name.
 
+mod choose;
 mod client;
 pub(crate) mod find;
 mod show;
@@ -46,6 +47,7 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
 #[derive(Default)]
 struct Line {
     socket: Option<PathBuf>,
+    server: Option<String>,
     url: Option<String>,
     token_file: Option<PathBuf>,
     json: bool,
@@ -89,6 +91,7 @@ impl Line {
                     })?;
                     match name {
                         "socket" => line.socket = Some(value.into()),
+                        "server" => line.server = Some(value),
                         "url" => line.url = Some(value),
                         "token-file" => line.token_file = Some(value.into()),
                         _ => options.push((name.to_owned(), value)),
@@ -96,8 +99,14 @@ impl Line {
                 }
             }
         }
-        if line.socket.is_some() && line.url.is_some() {
-            return Err("--socket and --url name two servers; leave one of them out".to_owned());
+        let named = [
+            ("--socket", line.socket.is_some()),
+            ("--server", line.server.is_some()),
+            ("--url", line.url.is_some()),
+        ];
+        let mut named = named.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
+        if let (Some(one), Some(other)) = (named.next(), named.next()) {
+            return Err(format!("{one} and {other} name two servers; leave one of them out"));
         }
         if words.is_empty() {
             return match options.first() {
@@ -110,10 +119,11 @@ impl Line {
     }
 
     fn place(&self) -> Result<Place, Failed> {
-        match (&self.socket, &self.url) {
-            (Some(path), _) => Ok(Place::Socket(path.clone())),
-            (None, Some(url)) => Place::of_url(url, self.token_file.as_deref()),
-            (None, None) => find::only_one().map(Place::Socket).map_err(Failed::Mistaken),
+        match (&self.socket, &self.server, &self.url) {
+            (Some(path), _, _) => Ok(Place::Socket(path.clone())),
+            (None, Some(server), _) => choose::named(server).map(Place::Socket).map_err(Failed::Mistaken),
+            (None, None, Some(url)) => Place::of_url(url, self.token_file.as_deref()),
+            (None, None, None) => choose::only_one().map(Place::Socket).map_err(Failed::Mistaken),
         }
     }
 }
@@ -148,14 +158,14 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
 /// Whether this is an option with a value, of any command.
 fn takes_value(name: &str) -> bool {
     let mut arguments = control::commands().iter().flat_map(|command| command.arguments);
-    ["socket", "url", "token-file"].contains(&name)
+    ["socket", "server", "url", "token-file"].contains(&name)
         || arguments.any(|argument| argument.option && argument.name == name)
 }
 
 fn unknown_option(name: &str, command: Option<&Command>) -> String {
     let own = command.map_or(&[][..], |command| command.arguments).iter();
     let own = own.filter(|argument| argument.option).map(|argument| argument.name);
-    match nearest(name, own.chain(["socket", "url", "token-file", "json", "help"])) {
+    match nearest(name, own.chain(["socket", "server", "url", "token-file", "json", "help"])) {
         Some(meant) => format!("--{name}: unknown option; did you mean '--{meant}'?"),
         None => format!("--{name}: unknown option; 'maitred ctl' lists what there is"),
     }
@@ -167,17 +177,19 @@ fn help() -> String {
     const WIDTH: usize = 18;
     let mut text = String::from(
         "maitred ctl: asks and changes a running server.\n\n\
-         Usage: maitred ctl [--socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
-         \x20 --socket PATH      the socket of the server (its option --control); without it, that of the only\n\
-         \x20                    server of this user\n\
+         Usage: maitred ctl [--server WHICH | --socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
+         \x20 --server WHICH     the number of the process, or a port it listens on; without it, the only server\n\
+         \x20                    of this user\n\
+         \x20 --socket PATH      the socket of the server (its option --control)\n\
          \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
          \x20 --token-file FILE  the token for that address\n\
+         \x20 --pool NAME        with every query: only what is of this pool\n\
          \x20 --json             the answer as JSON\n",
     );
     for (title, change) in [("Queries", false), ("Changes", true)] {
         text.push_str(&format!("\n{title}:\n"));
         for command in control::commands().iter().filter(|command| command.change == change) {
-            let usage = command.usage();
+            let usage = command.brief_usage();
             let separator = if usage.len() > WIDTH { format!("\n{:WIDTH$}   ", "") } else { " ".to_owned() };
             text.push_str(&format!("  {usage:<WIDTH$}{separator}{}\n", command.help));
         }
@@ -222,9 +234,9 @@ mod tests {
         assert_eq!(error("statsu"), "there is no command 'statsu'; did you mean 'status'?");
         assert_eq!(
             error("set x"),
-            "set needs value: a value that settings shows; it is written set NAME VALUE"
+            "set needs value: a value that settings shows; it is written set NAME VALUE [--pool POOL]"
         );
-        assert_eq!(error("status now"), "'now' is too much; it is written status");
+        assert_eq!(error("status now"), "'now' is too much; it is written status [--pool POOL]");
         assert_eq!(error("explain GET / --form x"), "--form: unknown option; did you mean '--from'?");
         assert_eq!(error("status --socket"), "--socket needs a value; write --socket VALUE");
         assert_eq!(error("--jsno x"), "--jsno: unknown option; did you mean '--json'?");
@@ -236,7 +248,7 @@ mod tests {
     fn the_help_has_every_command() {
         let text = help();
         for command in control::commands() {
-            assert!(text.contains(&command.usage()) && text.contains(command.help), "{}", command.name);
+            assert!(text.contains(&command.brief_usage()) && text.contains(command.help), "{}", command.name);
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::host::Interface;
 use crate::limits as limit_values;
 use crate::logs::{self as log_values, LogPlace};
 use crate::value::{self, BadValue, ControlSocket, ListenAddress, LogLevel, Mount, Spans};
+use renamed::Names;
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
 #[derive(Clone, Copy)]
@@ -210,8 +211,8 @@ fn variable(name: &str) -> String {
 }
 
 /// The key of a pool that is called so, or was.
-pub(crate) fn find_of_pool(name: &str) -> Option<renamed::Found> {
-    renamed::find(name, |name| of_pools().find(|known| known.name == name))
+pub(crate) fn find_of_pool(name: &str, earlier: Names) -> Option<renamed::Found> {
+    earlier.find(name, |name| of_pools().find(|known| known.name == name))
 }
 
 impl Definition {
@@ -234,6 +235,16 @@ impl Definition {
         let kind = &self.kind;
         matches!(kind, Addresses(_) | Mounts(_) | Networks(_) | Routes(_) | Pools)
             || matches!(kind, Codings(_) | Types(_) | Paths(_))
+    }
+
+    /// Whether it can be switched off on the command line, `--no-name`.
+    pub(crate) fn can_be_off(&self) -> bool {
+        matches!(self.kind, Kind::Switch(_))
+    }
+
+    /// How it is written in help texts, without its value: `--[no-]compress`.
+    pub(crate) fn flags(&self) -> String {
+        if self.can_be_off() { format!("--[no-]{}", self.name) } else { self.flag() }
     }
 
     /// Whether it can stand on the command line without a value.

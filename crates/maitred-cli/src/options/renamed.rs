@@ -9,29 +9,35 @@ pub(crate) struct Renamed {
     pub(crate) new: &'static str,
 }
 
-/// None so far.
-#[cfg(not(test))]
-const RENAMED: &[Renamed] = &[];
+/// The earlier names that are known. One that is added here works on the command line, in the environment, in files and
+/// as the key of a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Names(pub(crate) &'static [Renamed]);
 
-/// Stands for those that will come.
-#[cfg(test)]
-const RENAMED: &[Renamed] = &[Renamed { old: "most-workers", new: "max-threads" }];
+/// Those of this version: no option has been renamed so far.
+pub(crate) const NAMES: Names = Names(&[]);
 
 /// An option, and the earlier name of it that was used, if one was.
 pub(crate) type Found = (&'static Definition, Option<Renamed>);
 
-/// The one of `known` that is called so, or was.
-pub(crate) fn find(name: &str, known: impl Fn(&str) -> Option<&'static Definition>) -> Option<Found> {
-    if let Some(definition) = known(name) {
-        return Some((definition, None));
+impl Names {
+    /// The one of `known` that is called so, or was.
+    pub(crate) fn find(
+        self,
+        name: &str,
+        known: impl Fn(&str) -> Option<&'static Definition>,
+    ) -> Option<Found> {
+        if let Some(definition) = known(name) {
+            return Some((definition, None));
+        }
+        let renamed = self.0.iter().find(|renamed| renamed.old == name)?;
+        Some((known(renamed.new)?, Some(*renamed)))
     }
-    let renamed = RENAMED.iter().find(|renamed| renamed.old == name)?;
-    Some((known(renamed.new)?, Some(*renamed)))
-}
 
-/// The earlier name whose variable this is.
-pub(crate) fn of_variable(name: &str) -> Option<Renamed> {
-    RENAMED.iter().copied().find(|renamed| super::variable(renamed.old) == name)
+    /// The earlier name whose variable this is.
+    pub(crate) fn of_variable(self, name: &str) -> Option<Renamed> {
+        self.0.iter().copied().find(|renamed| super::variable(renamed.old) == name)
+    }
 }
 
 /// Earlier names that were used, and where.

@@ -4,15 +4,16 @@ use maitred_server::PoolRule;
 
 use super::{CONDITIONS, PoolPart, PoolValue, check_name, set_condition, suggest_key};
 use crate::options;
+use crate::options::renamed::Names;
 use crate::sources::Source;
 use crate::value::BadValue;
 
 /// What these texts say, which all come from `source`. The same pool may be named by several of them: later values
 /// win, the rules are collected.
-pub(crate) fn parts(texts: &[String], source: &Source) -> Result<Vec<PoolPart>, BadValue> {
+pub(crate) fn parts(texts: &[String], source: &Source, names: Names) -> Result<Vec<PoolPart>, BadValue> {
     let mut parts: Vec<PoolPart> = Vec::new();
     for text in texts {
-        let part = part(text, source)?;
+        let part = part(text, source, names)?;
         match parts.iter_mut().find(|earlier| earlier.name == part.name) {
             Some(earlier) => {
                 earlier.values.extend(part.values);
@@ -27,7 +28,7 @@ pub(crate) fn parts(texts: &[String], source: &Source) -> Result<Vec<PoolPart>, 
     Ok(parts)
 }
 
-fn part(text: &str, source: &Source) -> Result<PoolPart, BadValue> {
+fn part(text: &str, source: &Source, names: Names) -> Result<PoolPart, BadValue> {
     let mut items = text.split(',');
     let name = items.next().unwrap_or_default().trim();
     check_name(name)?;
@@ -49,7 +50,7 @@ fn part(text: &str, source: &Source) -> Result<PoolPart, BadValue> {
         if CONDITIONS.contains(&key) {
             set_condition(&mut rule, key, value)
                 .map_err(|BadValue { what, remedy }| bad(format!("{key}: {what}"), remedy))?;
-        } else if let Some((definition, renamed)) = options::find_of_pool(key) {
+        } else if let Some((definition, renamed)) = options::find_of_pool(key, names) {
             values.push(PoolValue { definition, renamed, text: value.to_owned(), source: source.clone() });
         } else {
             return Err(bad(format!("unknown key '{key}'"), suggest_key(key, &CONDITIONS)));

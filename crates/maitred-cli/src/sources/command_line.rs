@@ -1,6 +1,6 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
-use crate::options::renamed::{self, Found, Used};
+use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
 use crate::problem::{Problem, nearest};
 
@@ -42,7 +42,7 @@ pub(crate) struct CommandLine {
 
 /// Parses the arguments without the program's name. An option given twice: the last one counts,
 /// repeatable ones are collected.
-pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
+pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine, Problem> {
     let mut line = CommandLine {
         command: Command::Run,
         config_file: None,
@@ -60,10 +60,11 @@ pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
         if !only_names && argument == "--" {
             only_names = true;
         } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
-            let ((definition, renamed), attached) = find(argument)?;
+            let Flag { definition, renamed, off, attached } = find(argument, earlier)?;
             line.renamed.add(definition.flag(), renamed);
             let value = match attached {
                 Some(value) => value,
+                None if off => "false",
                 None if definition.is_switch() => "true",
                 None => {
                     rest.next_if(|next| !next.starts_with("--")).ok_or_else(|| missing_value(definition))?
@@ -77,9 +78,22 @@ pub(crate) fn parse(arguments: &[String]) -> Result<CommandLine, Problem> {
     Ok(line)
 }
 
-/// The option and the value attached with `=`.
-fn find(argument: &str) -> Result<(Found, Option<&str>), Problem> {
-    let (flag, value) = match argument.split_once('=') {
+/// What an argument with dashes says.
+struct Flag<'a> {
+    definition: &'static Definition,
+    /// The earlier name that was used.
+    renamed: Option<Renamed>,
+    /// It is `--no-name`.
+    off: bool,
+    /// The value behind `=`.
+    attached: Option<&'a str>,
+}
+
+/// What stands before the name of a switch to switch it off.
+const NO: &str = "no-";
+
+fn find(argument: &str, earlier: Names) -> Result<Flag<'_>, Problem> {
+    let (flag, attached) = match argument.split_once('=') {
         Some((flag, value)) => (flag, Some(value)),
         None => (argument, None),
     };
@@ -89,14 +103,21 @@ fn find(argument: &str) -> Result<(Found, Option<&str>), Problem> {
         _ => flag.strip_prefix("--").unwrap_or_default(),
     };
     let known = |name: &str| options::find(name).filter(|definition| !definition.is_positional());
-    let Some((definition, renamed)) = renamed::find(name, known) else {
-        let remedy = suggest(flag, |known| (!known.is_positional()).then(|| known.flag()));
-        return Err(Problem::new(flag, "unknown option", remedy));
+    let negated = name.strip_prefix(NO);
+    let switch = |name: &str| known(name).filter(|known| known.can_be_off());
+    let found = earlier.find(name, known).map(|found| (found, false));
+    let found = found.or_else(|| Some((earlier.find(negated?, switch)?, true)));
+    let Some(((definition, renamed), off)) = found else {
+        let written = |known: &Definition| match negated {
+            Some(_) if known.can_be_off() => Some(format!("--{NO}{}", known.name)),
+            _ => (!known.is_positional()).then(|| known.flag()),
+        };
+        return Err(Problem::new(flag, "unknown option", suggest(flag, written)));
     };
-    if value.is_some() && definition.reach == Reach::CommandLine {
+    if attached.is_some() && (off || definition.reach == Reach::CommandLine) {
         return Err(Problem::new(flag, "takes no value", "leave the value out"));
     }
-    Ok(((definition, renamed), value))
+    Ok(Flag { definition, renamed, off, attached })
 }
 
 fn missing_value(definition: &Definition) -> Problem {

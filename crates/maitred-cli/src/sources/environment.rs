@@ -4,7 +4,7 @@
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
 
-use crate::options::renamed::{self, Used};
+use crate::options::renamed::{Names, Used};
 use crate::options::{self, Definition, Kind};
 
 use super::{Assignment, Source, suggest};
@@ -24,11 +24,15 @@ pub(crate) struct Environment {
 }
 
 /// Takes the variables that are options; the others give a warning.
-pub(crate) fn parse(variables: &[(String, String)], warnings: &mut Vec<String>) -> Environment {
+pub(crate) fn parse(
+    variables: &[(String, String)],
+    earlier: Names,
+    warnings: &mut Vec<String>,
+) -> Environment {
     let mut environment =
         Environment { config_file: None, assignments: Vec::new(), renamed: Used::default() };
     for (name, value) in variables {
-        let renamed = renamed::of_variable(name);
+        let renamed = earlier.of_variable(name);
         let is_meant = |definition: &&Definition| match renamed {
             Some(renamed) => definition.name == renamed.new,
             None => definition.variable() == *name,

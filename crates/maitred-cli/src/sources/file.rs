@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::filters::FilterConfig;
-use crate::options::renamed::{self, Found, Used};
+use crate::options::renamed::{Found, Names, Used};
 use crate::options::{self, Definition, Kind};
 use crate::pools::PoolPart;
 use crate::problem::{Problem, nearest};
@@ -26,7 +26,8 @@ pub(crate) struct Files {
     /// The files that were read, in order, as they are shown to the user.
     pub(crate) names: Vec<String>,
     pub(crate) assignments: Vec<Assignment>,
-    /// Earlier names of options in them.
+    /// The earlier names of options that are known, and those that stand in them.
+    earlier: Names,
     pub(crate) renamed: Used,
     /// What they say of named pools, in order.
     pub(crate) pools: Vec<PoolPart>,
@@ -36,8 +37,8 @@ pub(crate) struct Files {
 
 /// Reads the files below `folder`. A `named` file (who named it, and its path) must exist;
 /// `maitred.toml` need not.
-pub(crate) fn read(folder: &Path, named: Option<(String, String)>) -> Result<Files, Problem> {
-    let mut files = Files::default();
+pub(crate) fn read(folder: &Path, named: Option<(String, String)>, earlier: Names) -> Result<Files, Problem> {
+    let mut files = Files { earlier, ..Files::default() };
     let (who, name) = named.map_or((None, NAME.to_owned()), |(who, path)| (Some(who), path));
     match std::fs::read(folder.join(&name)) {
         Ok(bytes) => files.add(&name, &bytes, |path, line| Source::File { path, line })?,
@@ -87,7 +88,7 @@ fn drop_ins(folder: &Path, name: &str) -> Result<Vec<String>, Problem> {
 
 impl Files {
     fn add(&mut self, name: &str, bytes: &[u8], source: fn(String, usize) -> Source) -> Result<(), Problem> {
-        let reading = Reading { name, bytes, source };
+        let reading = Reading { name, bytes, source, earlier: self.earlier };
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let place = reading.at(error.valid_up_to());
             Problem::new(place, "the text is not UTF-8", "save the file as UTF-8")
@@ -127,6 +128,8 @@ pub(super) struct Reading<'a> {
     name: &'a str,
     bytes: &'a [u8],
     source: fn(String, usize) -> Source,
+    /// Earlier names of options.
+    pub(super) earlier: Names,
 }
 
 impl Reading<'_> {
@@ -158,7 +161,7 @@ pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b 
 
 fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
-    renamed::find(key, known).ok_or_else(|| {
+    reading.earlier.find(key, known).ok_or_else(|| {
         let remedy = match nearest(key, [FILTER]) {
             Some(_) => "did you mean '[[filter]]'?".to_owned(),
             None => suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),

@@ -44,7 +44,7 @@ fn part(reading: &Reading<'_>, name: &Key<'_>, value: &Value<'_>) -> Result<Pool
         };
         if key.get_ref() == MATCH {
             part.rules = Some(rules(reading, name, value).map_err(wrong)?);
-        } else if let Some((definition, renamed)) = options::find_of_pool(key.get_ref()) {
+        } else if let Some((definition, renamed)) = options::find_of_pool(key.get_ref(), reading.earlier) {
             let text = text(definition, value).map_err(wrong)?;
             part.values.push(PoolValue { definition, renamed, text, source: reading.source(at) });
         } else {

@@ -14,6 +14,7 @@ use crate::config::check;
 struct Case {
     folder: TempDir,
     environment: Vec<(String, String)>,
+    earlier: Names,
 }
 
 impl Case {
@@ -24,7 +25,7 @@ impl Case {
             fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
             fs::write(path, text).expect("a file");
         }
-        Self { folder, environment: Vec::new() }
+        Self { folder, environment: Vec::new(), earlier: crate::options::renamed::NAMES }
     }
 
     fn with(mut self, name: &str, value: &str) -> Self {
@@ -37,6 +38,7 @@ impl Case {
             arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: self.environment.clone(),
             folder: self.folder.path().to_owned(),
+            earlier: self.earlier,
         })
     }
 
@@ -55,6 +57,27 @@ fn origin(loaded: &Loaded, name: &str) -> String {
 
 fn listeners(loaded: &Loaded) -> Vec<String> {
     loaded.config.listen.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_switch_has_both_forms_and_the_last_one_counts() {
+    for definition in options::all().filter(|definition| definition.can_be_off()) {
+        let (on, off) = (format!("--{}", definition.name), format!("--no-{}", definition.name));
+        let shown = |arguments: &[&str]| definition.show(&Case::new(&[]).loaded(arguments).config);
+        assert_eq!(shown(&[&off]).as_deref(), Some("false"), "{off}");
+        assert_eq!(shown(&[&off, &on]).as_deref(), Some("true"), "{on}");
+        assert_eq!(shown(&[&on, &off]).as_deref(), Some("false"), "{off}");
+    }
+    let case = Case::new(&[("maitred.toml", "statistics = true\n")]);
+    assert!(!case.loaded(&["--no-statistics"]).config.statistics);
+    assert_eq!(
+        case.error(&["--no-statistic"]),
+        "--no-statistic: unknown option; did you mean '--no-statistics'?"
+    );
+    assert_eq!(case.error(&["--no-listing=off"]), "--no-listing: takes no value; leave the value out");
+    for no_switch in ["--no-listen", "--no-help", "--no-pool", "--no-application", "--no-"] {
+        assert!(case.error(&[no_switch]).contains("unknown option"), "{no_switch}");
+    }
 }
 
 #[test]

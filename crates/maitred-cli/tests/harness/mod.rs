@@ -21,7 +21,7 @@ pub(crate) fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
 
 /// A binary that serves, ended when the test ends.
 pub(crate) struct Serving {
-    process: Child,
+    pub(crate) process: Child,
     stderr: BufReader<ChildStderr>,
     pub(crate) address: SocketAddr,
     pub(crate) start_up: Vec<String>,

@@ -234,6 +234,9 @@ impl Connection {
             let id = id.to_string();
             request.head.fields.set("X-Request-ID", id);
         }
+        if request.body.as_bytes().is_none() {
+            context.group.site.figures.note_spooled(target.pool);
+        }
         self.set_asked(&request, context.now, target.pool);
         let timed = self.await_response(context, &request, incoming.times, target.pool);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);

@@ -1,6 +1,7 @@
 //! What can be changed while the server runs.
 
 use super::owner::{Done, Refusal};
+use super::pool::Wanted;
 use super::table::Given;
 use super::{Asking, nearest};
 use crate::log::Level;
@@ -10,7 +11,11 @@ pub(super) const LEVELS: &str = "error, warn, info or debug";
 type Changed = Result<Done, Refusal>;
 
 pub(super) fn set(asking: &Asking<'_>, given: &Given) -> Changed {
-    asking.owner.set(asking.server, given.needed("name"), given.needed("value"))
+    let (name, value) = (given.needed("name"), given.needed("value"));
+    match Wanted::of(asking, given)?.name {
+        Some(pool) => asking.owner.set(asking.server, &format!("pool.{pool}.{name}"), value),
+        None => asking.owner.set(asking.server, name, value),
+    }
 }
 
 pub(super) fn add_rule(asking: &Asking<'_>, given: &Given) -> Changed {

@@ -6,20 +6,23 @@ use serde_json::{Value, json};
 
 use super::Asking;
 use super::owner::{Done, Refusal};
+use super::pool::Wanted;
 use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
 use super::status::shown_peer;
 use super::table::Given;
-use crate::connection::shown::Asked;
+use crate::connection::shown::{Asked, Delivery};
 use crate::group::claim::Signals;
 use crate::shape::Shape;
 
 /// At most so many are listed.
 const MAX_LISTED: usize = 1000;
 
-pub(super) fn deliveries(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+pub(super) fn deliveries(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
     let mut found = Vec::new();
     each(asking.server, |id, shown| {
-        if let Some(delivery) = shown.delivery {
+        let pool = |delivery: &Delivery| delivery.answers.as_ref().and_then(|(_, pool)| *pool);
+        if let Some(delivery) = shown.delivery.filter(|delivery| wanted.has(pool(delivery))) {
             found.push((delivery, id, shown.peer));
         }
     });

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Asking;
 use super::owner::Refusal;
+use super::pool::Wanted;
 use super::status::shown_rule;
 use super::table::Given;
 use crate::connection::answer::asks_for;
@@ -19,6 +20,7 @@ use crate::static_files::Now;
 const LOCAL: &str = "127.0.0.1";
 
 pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
     let mut head = head(given)?;
     let from = given.value("from").unwrap_or(LOCAL);
     let client: IpAddr = from.parse().map_err(|_| {
@@ -74,7 +76,7 @@ pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refus
             let found = files.answer(&head, below, now);
             say("leads_to", "static files".into());
             say("folder", files.folder().display().to_string().into());
-            say("file", below.escape_ascii().to_string().into());
+            say("file", files.file_at(below, now).map(|file| file.display().to_string()).into());
             say("status", found.head.status.code().into());
             say("length_bytes", found.length.into());
             if let Some(note) = found.note {
@@ -106,6 +108,9 @@ pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refus
             let pool = map.find(&head, &path, client);
             say("leads_to", "application".into());
             say("pool", names.get(pool).copied().into());
+            if wanted.name.is_some() {
+                say("is_in_pool", wanted.has(pool).into());
+            }
             match found {
                 Some((number, rule)) => {
                     say("rule", shown_rule(number, rule));

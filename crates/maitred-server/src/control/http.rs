@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use maitred_h1::{Event, Limits, Receiver, Sender};
 use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, target};
 use maitred_io::local::wait_readable;
+use maitred_stats::exposition::Format;
 use serde_json::{Value, json};
 
 use super::access::{Caller, admit_local, admit_remote};
@@ -31,6 +32,9 @@ const MAX_GUESTS: usize = 8;
 
 /// For one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// The figures for Prometheus and its kin, which are no JSON.
+const METRICS: &str = "metrics";
 
 /// The longest body of a request: arguments are short.
 const MAX_BODY: usize = 64 * 1024;
@@ -218,22 +222,27 @@ fn ask<S: Read>(stream: &mut S, limit: impl Fn(&S, Duration) -> io::Result<()>) 
 /// What is sent back.
 struct Answer {
     status: u16,
-    value: Value,
+    body: String,
+    media_type: &'static str,
     allow: Option<&'static str>,
     to_head: bool,
 }
 
 impl Answer {
+    fn json(status: u16, value: &Value) -> Self {
+        let body = format!("{value}\n");
+        Self { status, body, media_type: "application/json", allow: None, to_head: false }
+    }
+
     fn error(status: u16, text: &str) -> Self {
-        Self { status, value: json!({ "error": text }), allow: None, to_head: false }
+        Self::json(status, &json!({ "error": text }))
     }
 
     fn into_bytes(self) -> Vec<u8> {
-        let mut body = self.value.to_string();
-        body.push('\n');
+        let body = self.body;
         let status = Status::from_code(self.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
         let mut head = ResponseHead::new(status)
-            .with("Content-Type", "application/json")
+            .with("Content-Type", self.media_type)
             .with("Cache-Control", "no-store")
             .with("X-Content-Type-Options", "nosniff");
         if let Some(allow) = self.allow {
@@ -281,10 +290,15 @@ fn answer_question(
     let path = String::from_utf8_lossy(head.path()).into_owned();
     let name = path.trim_matches('/').replace('/', " ");
     if name.is_empty() {
-        return Ok(Answer { status: 200, value: help(), allow: None, to_head: false });
+        return Ok(Answer::json(200, &help()));
+    }
+    let is_query = matches!(head.method, Method::Get | Method::Head);
+    if name == METRICS && is_query {
+        let format = Format::accepted(head.fields.all("accept"));
+        let body = asking.server.first().metrics(format);
+        return Ok(Answer { body, media_type: format.media_type(), ..Answer::json(200, &Value::Null) });
     }
     let command = find(&name)?;
-    let is_query = matches!(head.method, Method::Get | Method::Head);
     if command.change && head.method != Method::Post || !command.change && !is_query {
         let allow = if command.change { "POST" } else { "GET, HEAD" };
         let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
@@ -298,7 +312,7 @@ fn answer_question(
     for line in lines {
         asking.server.log().notice(format_args!("control: {line} ({caller})"));
     }
-    Ok(Answer { status: 200, value, allow: None, to_head: false })
+    Ok(Answer::json(200, &value))
 }
 
 /// The commands, for whoever asks for nothing.

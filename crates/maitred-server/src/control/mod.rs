@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
-//! status.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
+//! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
+//! pool.rs      the pool that a question is about
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
 //! roster.rs    which threads there are, and what each is doing      watch.rs   threads that compute and get nowhere
 //! ```
@@ -21,8 +22,10 @@ mod explain;
 mod http;
 mod nearest;
 mod owner;
+mod pool;
 mod requests;
 pub(crate) mod roster;
+mod stats;
 mod status;
 mod table;
 pub(crate) mod threads;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Asking;
 use super::owner::Refusal;
+use super::pool::Wanted;
 use super::roster::Member;
 use super::status::shown_peer;
 use super::table::Given;
@@ -91,14 +92,15 @@ fn threads(server: &Server) -> HashMap<Id, std::sync::Arc<Member>> {
         .collect()
 }
 
-pub(super) fn active(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+pub(super) fn active(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
     let queued: HashSet<Id> = waiting(server).into_iter().map(|(id, _, _)| id).collect();
     let threads = threads(server);
     let names = pool_names(server.first());
     let mut found = Vec::new();
     each(server, |id, shown| {
-        if let Some(asked) = shown.asked.filter(|_| !queued.contains(&id)) {
+        if let Some(asked) = shown.asked.filter(|asked| !queued.contains(&id) && wanted.has(asked.pool)) {
             let thread = threads.get(&id);
             let entered = thread.and_then(|member| member.inside()).map(|inside| inside.since);
             found.push((entered.unwrap_or(asked.since), id, shown.peer, asked, thread.cloned()));
@@ -123,11 +125,15 @@ pub(super) fn active(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
     Ok(json!({ "total": total, "active": requests.collect::<Vec<_>>() }))
 }
 
-pub(super) fn queued(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+pub(super) fn queued(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
     let names = pool_names(server.first());
-    let total: usize = server.first().pool_figures().iter().map(|pool| pool.queued).sum();
+    let figures = server.first().pool_figures();
+    let total: usize =
+        figures.iter().filter(|pool| wanted.has_name(&pool.name)).map(|pool| pool.queued).sum();
     let mut found = waiting(server);
+    found.retain(|(_, pool, _)| wanted.has(*pool));
     found.sort_by_key(|(_, _, since)| *since);
     let requests = found.into_iter().take(MAX_LISTED).filter_map(|(id, pool, since)| {
         let shown = look_up(server, id)?;
@@ -147,10 +153,59 @@ pub(super) fn queued(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
     Ok(json!({ "total": total, "queued": requests }))
 }
 
-pub(super) fn connections(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+/// Both: those in the application, and those that wait.
+pub(super) fn all(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let (mut all, queued) = (active(asking, given)?, queued(asking, given)?);
+    let sum = [&all, &queued].into_iter().filter_map(|list| list["total"].as_u64()).sum::<u64>();
+    all["total"] = sum.into();
+    all["queued"] = queued["queued"].clone();
+    Ok(all)
+}
+
+/// How requests have got their threads, the latest first: what the dispatch trace keeps while it is on; and the filters
+/// that are shown exchanges which have ended.
+pub(super) fn traces(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
+    let (names, site) = (pool_names(asking.server.first()), &asking.server.first().site);
+    let traced = site.traced.all().into_iter().filter(|entry| wanted.has(entry.pool));
+    let shown = traced.map(|entry| {
+        let [queue, run, total] = entry.seconds();
+        let (noted, _) = moment(entry.noted);
+        let trace = entry.trace;
+        json!({
+            "id": entry.id,
+            "noted": noted,
+            "method": entry.method,
+            "path": entry.path,
+            "status": entry.status,
+            "pool": entry.pool.and_then(|pool| names.get(pool)),
+            "waiting": trace.waiting,
+            "threads": trace.threads,
+            "idle": trace.idle,
+            "budget": trace.budget,
+            "got": if trace.queued { "from the queue" } else { "direct" },
+            "queue_seconds": queue,
+            "run_seconds": run,
+            "total_seconds": total,
+        })
+    });
+    Ok(json!({
+        "dispatch_trace": if site.log.traces() { "on" } else { "off" },
+        "filters": site.filters.tracing().collect::<Vec<_>>(),
+        "traces": shown.collect::<Vec<_>>(),
+    }))
+}
+
+/// With a pool: of those connections whose request it has.
+pub(super) fn connections(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
-    each(asking.server, |_, shown| *counts.entry((shown.listener, shown.state)).or_default() += 1);
+    each(asking.server, |_, shown| {
+        if wanted.has(shown.asked.map(|asked| asked.pool)) {
+            *counts.entry((shown.listener, shown.state)).or_default() += 1;
+        }
+    });
     let lines = (0..).zip(&listeners).map(|(number, address)| {
         let mut line = serde_json::Map::new();
         line.insert("listener".to_owned(), address.to_string().into());

@@ -95,6 +95,8 @@ pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) tid: i32,
+    /// The number of the pool whose requests it runs, if it runs any.
+    pub(crate) pool: Option<usize>,
     /// Rises with every event it serves and every request it runs.
     steps: AtomicU64,
     /// The token of the event it has served last.
@@ -123,11 +125,22 @@ thread_local! {
 impl Roster {
     /// Notes the calling thread until it ends.
     pub(crate) fn join(self: &Arc<Self>, name: String, role: Role) {
+        // An event loop runs what the default pool gets.
+        self.note(name, role, (role == Role::EventLoop).then_some(0));
+    }
+
+    /// The same for a thread of this pool.
+    pub(crate) fn join_pool(self: &Arc<Self>, name: String, pool: usize) {
+        self.note(name, Role::Worker, Some(pool));
+    }
+
+    fn note(self: &Arc<Self>, name: String, role: Role, pool: Option<usize>) {
         OWN.with(|own| {
             let member = Arc::new(Member {
                 name,
                 role,
                 tid: tasks::own(),
+                pool,
                 steps: AtomicU64::new(0),
                 event: AtomicU64::new(u64::MAX),
                 entered: AtomicU64::new(0),

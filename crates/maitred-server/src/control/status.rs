@@ -1,21 +1,18 @@
-//! The server as a whole: what it is, what it has counted, where requests are led.
+//! The server as a whole: what it is, its pools, locks and caches, where requests are led.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use maitred_stats::{Leaf, LockSnapshot, Span};
+use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
 
 use super::owner::{Refusal, Setting};
+use super::pool::Wanted;
 use super::table::Given;
-use super::{Asking, nearest, threads};
-use crate::pool_map::PoolMap;
-use crate::settings::{Overflow, PoolLimits, PoolRule};
+use super::{Asking, threads};
+use crate::settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
-
-/// At most so many routes are listed.
-const MAX_LISTED: usize = 1000;
 
 pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     let server = asking.server;
@@ -67,100 +64,8 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(status.into())
 }
 
-/// Counters so far, and what has been measured of exchanges; of one route with `route`.
-pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
-    let statistics = asking.server.statistics();
-    if let Some(route) = given.value("route") {
-        return of_route(&statistics.routes, route);
-    }
-    let counts = asking.server.snapshot();
-    let (lost_errors, lost_access) = asking.server.log().dropped();
-    let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
-    Ok(json!({
-        "uptime_seconds": asking.up.as_secs_f64(),
-        "connections": counts.connections,
-        "connections_open": counts.open,
-        "requests": counts.requests,
-        "refused": counts.refused,
-        "errors": counts.errors,
-        "cut": counts.cut,
-        "timeouts": counts.timeouts,
-        "body_bytes": counts.body_bytes,
-        "threads": counts.threads,
-        "migrations": migrations,
-        "rules": rules_applied(asking),
-        "log_lines_dropped": { "error": lost_errors, "access": lost_access },
-        "measured": statistics.on,
-        "spans": spans(&statistics.server),
-        "listeners": leaves(&statistics.listeners),
-        "pools": leaves(&statistics.pools),
-        "classes": leaves(&statistics.classes),
-        "routes": leaves(&statistics.routes),
-    }))
-}
-
-/// How often each rule was applied to a peer.
-fn rules_applied(asking: &Asking<'_>) -> Value {
-    let totals = asking.server.first().site.guard.applied.totals();
-    totals
-        .map(|(name, count)| (name.to_owned(), Value::from(count)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-fn of_route(routes: &[(String, Leaf)], route: &str) -> Answer {
-    let Some((name, leaf)) = routes.iter().find(|(name, _)| name == route) else {
-        let remedy = match nearest(route, routes.iter().map(|(name, _)| name.as_str())) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => "stats shows the routes that have been counted".to_owned(),
-        };
-        return Err(Refusal::unknown(format!("no request of a route '{route}' has been counted; {remedy}")));
-    };
-    Ok(json!({ "route": name, "requests": leaf.requests, "body_bytes": leaf.bytes, "spans": spans(leaf) }))
-}
-
-/// The spans of a leaf, and the whole time.
-fn spans(leaf: &Leaf) -> Vec<Value> {
-    let all = Span::ALL.iter().map(|span| span.name()).zip(&leaf.spans).chain([("total", &leaf.total)]);
-    all.map(|(name, values)| {
-        json!({
-            "span": name,
-            "count": values.count(),
-            "mean_seconds": values.mean() / 1e9,
-            "deviation_seconds": values.deviation() / 1e9,
-            "min_seconds": seconds(values.min()),
-            "p50_seconds": seconds(values.percentile(50.0)),
-            "p99_seconds": seconds(values.percentile(99.0)),
-            "max_seconds": seconds(values.max()),
-        })
-    })
-    .collect()
-}
-
-/// The most of the kind first.
-fn leaves(named: &[(String, Leaf)]) -> Vec<Value> {
-    let mut named: Vec<_> = named.iter().collect();
-    named.sort_by_key(|(_, leaf)| std::cmp::Reverse(leaf.requests));
-    let shown = named.into_iter().take(MAX_LISTED).map(|(name, leaf)| {
-        let total = &leaf.total;
-        json!({
-            "name": name,
-            "requests": leaf.requests,
-            "body_bytes": leaf.bytes,
-            "mean_seconds": total.mean() / 1e9,
-            "p50_seconds": seconds(total.percentile(50.0)),
-            "p99_seconds": seconds(total.percentile(99.0)),
-            "max_seconds": seconds(total.max()),
-        })
-    });
-    shown.collect()
-}
-
-fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
-}
-
-pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
+pub(super) fn pools(asking: &Asking<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
     let first = asking.server.first();
     let mut limits = first.scheduler.limits();
     for group in &asking.server.groups()[1..] {
@@ -172,7 +77,9 @@ pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
         whole.queue += part.queue;
         whole.max_lost += part.max_lost;
     }
-    let pools = first.pool_figures().into_iter().zip(limits).map(|(figures, limits)| {
+    let pools = first.pool_figures().into_iter().zip(limits);
+    let pools = pools.filter(|(figures, _)| wanted.has_name(&figures.name)).map(|(figures, limits)| {
+        let idleness = figures.idleness;
         let PoolLimits { min_threads, max_threads, queue, low_mark, high_mark, .. } = limits;
         json!({
             "name": figures.name,
@@ -183,6 +90,11 @@ pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
             "queued": figures.queued,
             "waited": figures.waited,
             "refused": figures.refused,
+            "idle_while_waiting": {
+                "requests": idleness.requests,
+                "total_seconds": nanos(idleness.total_ns),
+                "longest_seconds": nanos(idleness.longest_ns),
+            },
             "min_threads": min_threads,
             "max_threads": max_threads,
             "queue": queue,
@@ -200,13 +112,11 @@ pub(super) fn pools(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(json!({ "pools": pools.collect::<Vec<_>>() }))
 }
 
-pub(super) fn map(asking: &Asking<'_>, _: &Given) -> Answer {
+pub(super) fn map(asking: &Asking<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
     let map = asking.server.first().pool_map();
-    Ok(json!({ "rules": rules(&map) }))
-}
-
-fn rules(map: &PoolMap) -> Vec<Value> {
-    (1..).zip(map.rules()).map(|(number, rule)| shown_rule(number, rule)).collect()
+    let rules = (1..).zip(map.rules()).filter(|(_, rule)| wanted.has_name(&rule.pool));
+    Ok(json!({ "rules": rules.map(|(number, rule)| shown_rule(number, rule)).collect::<Vec<_>>() }))
 }
 
 /// A rule with its number in the order in which rules are asked, from 1 on.
@@ -226,7 +136,9 @@ pub(super) fn filters(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(asking.server.first().site.filters.list())
 }
 
-pub(super) fn handlers(asking: &Asking<'_>, _: &Given) -> Answer {
+/// With a pool: only what its threads run, and the rules that lead there.
+pub(super) fn handlers(asking: &Asking<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
     let site = &asking.server.first().site;
     let engine = [(&site.health_path, "health of the server"), (&site.metrics_path, "figures of the server")];
     let engine = engine.into_iter().filter_map(|(path, what)| {
@@ -239,16 +151,31 @@ pub(super) fn handlers(asking: &Asking<'_>, _: &Given) -> Answer {
             "what": files.folder().display().to_string(),
         })
     });
-    let application = site.routes.has_application().then(|| {
-        let name = asking.owner.about().into_iter().find(|(name, _)| *name == "application");
-        json!({ "path": "/*", "leads_to": "application", "what": name.map(|(_, value)| value) })
-    });
-    let all: Vec<Value> = engine.chain(mounts).chain(application).collect();
+    let mut all: Vec<Value> = engine.chain(mounts).filter(|_| wanted.name.is_none()).collect();
+    if site.routes.has_application() {
+        let about = asking.owner.about().into_iter().find(|(name, _)| *name == "application");
+        let what = about.map(|(_, value)| value);
+        let row = |path: &str, pool: &str| json!({ "path": path, "leads_to": "application", "what": what, "pool": pool });
+        let map = asking.server.first().pool_map();
+        let rules = map.rules().filter(|rule| wanted.has_name(&rule.pool));
+        all.extend(rules.map(|rule| {
+            let path = rule.path.as_ref().map_or("/*".to_owned(), ToString::to_string);
+            row(&path, &rule.pool)
+        }));
+        if wanted.has_name(DEFAULT_POOL) {
+            all.push(row("/*", DEFAULT_POOL));
+        }
+    }
     Ok(json!({ "handlers": all }))
 }
 
-pub(super) fn locks(asking: &Asking<'_>, _: &Given) -> Answer {
-    let locks = asking.server.first().locks().into_iter().map(|lock| {
+/// Locks of a pool begin with its name.
+pub(super) fn locks(asking: &Asking<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
+    let of_pool = |lock: &LockSnapshot| {
+        wanted.name.is_none_or(|pool| lock.name.strip_prefix(pool).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let locks = asking.server.first().locks().into_iter().filter(of_pool).map(|lock| {
         let LockSnapshot { name, acquisitions, contended, wait_total, wait_max } = lock;
         json!({
             "name": name,
@@ -281,12 +208,22 @@ pub(super) fn caches(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(json!({ "caches": caches.collect::<Vec<_>>() }))
 }
 
-pub(super) fn settings(asking: &Asking<'_>, _: &Given) -> Answer {
-    let settings = asking.owner.settings().into_iter().map(|setting| {
+/// With a pool: those of its threads and queue.
+pub(super) fn settings(asking: &Asking<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
+    let settings = asking.owner.settings();
+    let of_pool = wanted.name.map(|pool| format!("pool.{pool}."));
+    let is_wanted = |setting: &Setting| of_pool.as_ref().is_none_or(|start| setting.name.starts_with(start));
+    let settings = settings.into_iter().filter(is_wanted);
+    let settings = settings.map(|setting| {
         let Setting { name, value, configured, takes } = setting;
         json!({ "name": name, "value": value, "configured": configured, "takes": takes })
     });
     Ok(json!({ "settings": settings.collect::<Vec<_>>() }))
+}
+
+fn nanos(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
 }
 
 /// A peer as text; an IPv4 client of a socket for both is shown as IPv4.

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::owner::{Done, Refusal};
-use super::{Asking, change, deliveries, explain, nearest, requests, status, threads};
+use super::pool::{self, Wanted};
+use super::{Asking, change, deliveries, explain, nearest, requests, stats, status, threads};
 
 /// A query or a change.
 pub struct Command {
@@ -66,37 +67,47 @@ const fn change(
     Command { name, arguments, change: true, help, run: Run::Change(run) }
 }
 
+/// What every question takes: the answer is about this pool only.
+const POOL: Argument = option(pool::NAME, "the name of a pool");
+
 const COMMANDS: &[Command] = &[
     query(
         "status",
-        &[],
+        &[POOL],
         "Version, process, listeners, threads of each role, what was changed at run time.",
         status::status,
     ),
     query(
         "stats",
-        &[option("route", "a route that stats shows: its spans alone")],
+        &[option("route", "a route that stats shows: its spans alone"), POOL],
         "What has been counted since the start.",
-        status::stats,
+        stats::stats,
     ),
-    query("active", &[], "Requests in the application, the longest first.", requests::active),
-    query("queued", &[], "Requests that wait for a thread.", requests::queued),
-    query("connections", &[], "Connections by what they are doing.", requests::connections),
-    query("threads", &[], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
-    query("pools", &[], "Pools with their limits and counts.", status::pools),
+    query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
+    query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
+    query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
+    query("connections", &[POOL], "Connections by what they are doing.", requests::connections),
+    query("threads", &[POOL], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
+    query("pools", &[POOL], "Pools with their limits and counts.", status::pools),
     query(
         "map",
-        &[],
+        &[POOL],
         "The rules that lead requests to pools, in the order in which they are asked.",
         status::map,
     ),
     query(
         "filters",
-        &[],
+        &[POOL],
         "What requests meet before they are answered, in this order, with how often.",
         status::filters,
     ),
-    query("handlers", &[], "What answers which paths.", status::handlers),
+    query(
+        "traces",
+        &[POOL],
+        "How the last requests got their threads, while dispatch-trace is on; filters that see ended requests.",
+        requests::traces,
+    ),
+    query("handlers", &[POOL], "What answers which paths.", status::handlers),
     query(
         "explain",
         &[
@@ -104,15 +115,16 @@ const COMMANDS: &[Command] = &[
             required("url", "a path with its query, or a URL"),
             option("from", "the client's address"),
             option("header", "'Name: value', any number of times"),
+            POOL,
         ],
         "Where a request would be led, and why. It is not made.",
         explain::explain,
     ),
-    query("locks", &[], "Locks with how often they were waited for.", status::locks),
-    query("caches", &[], "Caches with what they hold and save.", status::caches),
+    query("locks", &[POOL], "Locks with how often they were waited for.", status::locks),
+    query("caches", &[POOL], "Caches with what they hold and save.", status::caches),
     query(
         "deliveries",
-        &[],
+        &[POOL],
         "Connections with something to send, and how fast it leaves.",
         deliveries::deliveries,
     ),
@@ -124,13 +136,17 @@ const COMMANDS: &[Command] = &[
     ),
     query(
         "settings",
-        &[],
+        &[POOL],
         "What can be set at run time: present and configured value, range.",
         status::settings,
     ),
     change(
         "set",
-        &[required("name", "a name that settings shows"), required("value", "a value that settings shows")],
+        &[
+            required("name", "a name that settings shows"),
+            required("value", "a value that settings shows"),
+            POOL,
+        ],
         "Changes a setting until it is changed again, or the configuration is read again.",
         change::set,
     ),
@@ -155,12 +171,15 @@ const COMMANDS: &[Command] = &[
     change("reopen", &[], "Opens log files anew, after they were renamed.", change::reopen),
     change(
         "stacks",
-        &[optional("tid", "the number of one thread, as threads shows it")],
+        &[optional("tid", "the number of one thread, as threads shows it"), POOL],
         "The stacks of the threads that run application code.",
         threads::stacks,
     ),
     change("drain", &[], "Ends the server gracefully, as SIGTERM does.", change::drain),
 ];
+
+/// Queries about what requests meet before they have a pool, and about what no pool has of its own.
+const OF_ALL_POOLS: [&str; 3] = ["status", "filters", "caches"];
 
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {
@@ -234,8 +253,17 @@ impl Command {
 
     /// How it is written: `explain METHOD URL [--from FROM]`.
     pub fn usage(&self) -> String {
+        self.written(|_| true)
+    }
+
+    /// The same without the pool, which every query takes.
+    pub fn brief_usage(&self) -> String {
+        self.written(|argument| self.change || *argument != POOL)
+    }
+
+    fn written(&self, is_shown: impl Fn(&Argument) -> bool) -> String {
         let mut text = self.name.to_owned();
-        for Argument { name, required, option, .. } in self.arguments {
+        for Argument { name, required, option, .. } in self.arguments.iter().filter(|each| is_shown(each)) {
             let placeholder = name.to_uppercase();
             text += &match (required, option) {
                 (true, _) => format!(" {placeholder}"),
@@ -250,7 +278,13 @@ impl Command {
     pub(crate) fn run(&self, asking: &Asking<'_>, given: &Given) -> Result<(Value, Vec<String>), Refusal> {
         self.check(given)?;
         match self.run {
-            Run::Query(run) => Ok((run(asking, given)?, Vec::new())),
+            Run::Query(run) => {
+                let (wanted, mut answer) = (Wanted::of(asking, given)?, run(asking, given)?);
+                if let (Some(_), true) = (wanted.name, OF_ALL_POOLS.contains(&self.name)) {
+                    answer["note"] = "the same for every pool".into();
+                }
+                Ok((answer, Vec::new()))
+            }
             Run::Change(run) => {
                 let Done { lines, value } = run(asking, given)?;
                 Ok((value.unwrap_or_else(|| serde_json::json!({ "changed": lines })), lines))
@@ -275,14 +309,14 @@ mod tests {
         assert!(refused("cucumber", &[]).contains("there are status, stats, active"));
         assert_eq!(
             refused("set", &[("name", "x")]),
-            "set needs value: a value that settings shows; it is written set NAME VALUE"
+            "set needs value: a value that settings shows; it is written set NAME VALUE [--pool POOL]"
         );
         assert_eq!(
             refused("explain", &[("methd", "GET")]),
             "explain takes no 'methd'; did you mean 'method'?"
         );
         let all = [("method", "GET"), ("url", "/"), ("colour", "red")];
-        let usage = "explain METHOD URL [--from FROM] [--header HEADER]";
+        let usage = "explain METHOD URL [--from FROM] [--header HEADER] [--pool POOL]";
         assert_eq!(refused("explain", &all), format!("explain takes no 'colour'; it is written {usage}"));
     }
 
@@ -292,6 +326,7 @@ mod tests {
             let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b' ';
             assert!(command.name.bytes().all(plain), "{}", command.name);
             assert!(command.help.ends_with('.'), "{}", command.name);
+            assert!(command.change || command.arguments.contains(&POOL), "{}", command.name);
             assert!(COMMANDS[..position].iter().all(|other| other.name != command.name), "{}", command.name);
         }
     }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::Asking;
 use super::owner::{Done, Refusal};
-use super::requests::{look_up, moment};
+use super::pool::Wanted;
+use super::requests::{look_up, moment, pool_names};
 use super::roster::{Inside, Member, Role, Roster, Times};
 use super::status::shown_peer;
 use super::table::Given;
@@ -105,12 +106,20 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
     }
 }
 
-pub(super) fn threads(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> {
+/// With a pool: its threads, and no sums, which are those of all.
+pub(super) fn threads(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+    let wanted = Wanted::of(asking, given)?;
+    let names = pool_names(asking.server.first());
     let roster = &asking.server.shared().roster;
-    let threads = all(roster);
+    let mut threads = all(roster);
+    if threads.is_empty() {
+        return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
+    }
     let roles = sums(&threads, roster);
+    threads.retain(|thread| wanted.has(thread.member.as_ref().and_then(|member| member.pool)));
     let mut listed = Vec::new();
     for Thread { task, name, role, member } in threads {
+        let pool = member.as_ref().and_then(|member| names.get(member.pool?));
         let inside = member.as_ref().and_then(|member| member.inside());
         let (since, seconds) = inside.map(|inside| moment(inside.since)).unzip();
         let (method, path, peer) = match inside.map(|inside| request_of(asking.server, inside)) {
@@ -123,6 +132,7 @@ pub(super) fn threads(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> 
             "tid": task.tid,
             "name": name,
             "role": role,
+            "pool": pool,
             "state": task.state.to_string(),
             "user_seconds": task.user.as_secs_f64(),
             "system_seconds": task.system.as_secs_f64(),
@@ -133,8 +143,8 @@ pub(super) fn threads(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> 
             "for_seconds": seconds,
         }));
     }
-    if listed.is_empty() {
-        return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
+    if wanted.name.is_some() {
+        return Ok(json!({ "threads": listed }));
     }
     let roles = roles.into_iter().map(|(role, OfRole { threads, times })| {
         json!({
@@ -148,7 +158,7 @@ pub(super) fn threads(asking: &Asking<'_>, _: &Given) -> Result<Value, Refusal> 
 }
 
 pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal> {
-    let server = asking.server;
+    let (server, of_pool) = (asking.server, Wanted::of(asking, given)?);
     let wanted = match given.value("tid") {
         None => None,
         Some(text) => {
@@ -160,14 +170,17 @@ pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal
             })?
         }
     };
-    let members = server.shared().roster.members();
+    let mut members = server.shared().roster.members();
+    members.retain(|member| of_pool.has(member.pool));
     let is_in_application =
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
     let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
     let Some(stacks) = server.first().host.stacks(wanted, &serving) else {
         return Err(Refusal::conflict("the application's language has no stacks to show"));
     };
-    let shown = stacks.into_iter().map(|stack| {
+    let is_wanted =
+        |stack: &ThreadStack| of_pool.has(None) || members.iter().any(|member| member.tid == stack.tid);
+    let shown = stacks.into_iter().filter(is_wanted).map(|stack| {
         let ThreadStack { tid, name, state, frames } = stack;
         let member = members.iter().find(|member| member.tid == tid);
         json!({

@@ -53,6 +53,11 @@ impl Filters {
         list
     }
 
+    /// The names of the program's own filters that are shown exchanges which have ended.
+    pub(crate) fn tracing(&self) -> impl Iterator<Item = &str> {
+        self.own.trace.iter().map(|filter| filter.name())
+    }
+
     /// What they would do with a request, whose head is changed as they would. No password is checked, and no filter of the
     /// program's own is called.
     pub(crate) fn explain(&self, head: &mut RequestHead, client: IpAddr) -> Explained {

@@ -25,8 +25,9 @@ mod tests;
 use std::io;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use maitred_http::{RequestHead, ResponseHead, target};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,7 +49,7 @@ pub(crate) struct Filters {
     /// Whether requests have to come here.
     on: AtomicBool,
     /// The configured ones. Exchanged at run time.
-    chain: RwLock<Arc<Chain>>,
+    chain: ArcSwap<Chain>,
     own: Arc<Own>,
     /// From the first filter on that asks for passwords.
     hasher: OnceLock<Hasher>,
@@ -61,7 +62,7 @@ impl Filters {
     pub(crate) fn new(rules: Vec<FilterRule>, own: Vec<Arc<dyn Filter>>, log: &Arc<Log>) -> io::Result<Self> {
         let filters = Self {
             on: false.into(),
-            chain: RwLock::default(),
+            chain: ArcSwap::default(),
             own: Arc::new(Own::new(own)),
             hasher: OnceLock::new(),
             log: Arc::clone(log),
@@ -82,7 +83,7 @@ impl Filters {
             let _ = self.hasher.set(hasher);
         }
         let on = !rules.is_empty() || self.own.is_asked();
-        *self.chain.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Chain::new(rules));
+        self.chain.store(Arc::new(Chain::new(rules)));
         self.on.store(on, Ordering::Release);
         Ok(())
     }
@@ -93,7 +94,7 @@ impl Filters {
     }
 
     fn chain(&self) -> Arc<Chain> {
-        Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
+        self.chain.load_full()
     }
 
     /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.

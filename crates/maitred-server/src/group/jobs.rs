@@ -156,7 +156,7 @@ impl Serve for Group {
         };
         let known = name.clone();
         let body = move || {
-            own.groups.roster.join(known, Role::Worker);
+            own.groups.roster.join_pool(known, pool);
             work(&own, pool);
         };
         self.host.spawn(name, Box::new(body))

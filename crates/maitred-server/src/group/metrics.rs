@@ -75,6 +75,13 @@ impl Group {
             let of_pool = |(pool, labels)| Metric { name, help, labels, value: value(pool) };
             metrics.extend(pools.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_pool));
         }
+        let spooled = names.iter().zip(self.site.figures.spooled());
+        metrics.extend(spooled.map(|(labels, count)| Metric {
+            name: "maitred_pool_spooled_total",
+            help: "Requests whose body was kept in a file.",
+            labels,
+            value: Value::Counter(count),
+        }));
         let mut locks = self.locks();
         locks.extend(maitred_io::sync::one_lock());
         let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
@@ -142,16 +149,21 @@ impl Group {
         let mut locks: Vec<LockSnapshot> = Vec::new();
         for group in self.groups.all() {
             let own = [group.timers.lock_snapshot(), group.slots.lock_snapshot()];
-            for lock in group.scheduler.own_locks().chain(own) {
-                match locks.iter_mut().find(|other| other.name == lock.name) {
-                    Some(sum) => sum.add(&lock),
-                    None => locks.push(lock),
-                }
-            }
+            group.scheduler.own_locks().chain(own).for_each(|lock| add(&mut locks, lock));
         }
+        self.site.routes.mounts().for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
+        locks.extend(self.site.guard.lock_snapshot());
         locks.extend(self.scheduler.shared_locks());
-        locks.push(self.site.figures.lock_snapshot());
+        locks.extend([self.site.figures.lock_snapshot(), self.site.traced.lock_snapshot()]);
         locks
+    }
+}
+
+/// Adds the counts of a lock to those of the same name.
+fn add(locks: &mut Vec<LockSnapshot>, lock: LockSnapshot) {
+    match locks.iter_mut().find(|other| other.name == lock.name) {
+        Some(sum) => sum.add(&lock),
+        None => locks.push(lock),
     }
 }
 

@@ -13,8 +13,9 @@ pub(crate) mod slowness;
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use maitred_io::clock;
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +52,7 @@ pub(crate) struct Group {
     alarm: Alarm,
     pub(crate) site: Arc<Site>,
     /// Which pool runs what. Exchanged at run time, and not looked at while it says nothing.
-    pool_map: RwLock<Arc<PoolMap>>,
+    pool_map: ArcSwap<PoolMap>,
     is_mapped: AtomicBool,
 }
 
@@ -73,7 +74,7 @@ impl Group {
             alarm: Alarm::new()?,
             site,
             is_mapped: AtomicBool::new(!pool_map.is_trivial()),
-            pool_map: RwLock::new(pool_map),
+            pool_map: ArcSwap::new(pool_map),
         };
         group.scheduler.poller.add(&group.alarm, ALARM, Interest::Read)?;
         for listening in group.listeners() {
@@ -207,12 +208,12 @@ impl Group {
         if !self.is_mapped.load(Ordering::Relaxed) {
             return 0;
         }
-        find(&self.pool_map.read().unwrap_or_else(PoisonError::into_inner))
+        find(&self.pool_map.load())
     }
 
     /// The map as it is now.
     pub(crate) fn pool_map(&self) -> Arc<PoolMap> {
-        Arc::clone(&self.pool_map.read().unwrap_or_else(PoisonError::into_inner))
+        self.pool_map.load_full()
     }
 
     /// The slots of connections, with their numbers.
@@ -224,7 +225,7 @@ impl Group {
     /// Exchanges the map; requests that wait stay where they are.
     pub(crate) fn set_pool_map(&self, map: Arc<PoolMap>) {
         let trivial = map.is_trivial();
-        *self.pool_map.write().unwrap_or_else(PoisonError::into_inner) = map;
+        self.pool_map.store(map);
         self.is_mapped.store(!trivial, Ordering::Relaxed);
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use maitred_http::{FieldSet, RequestHead, Status, target};
 use maitred_stats::server_timing;
-use maitred_stats::{LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames};
+use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames};
 
 use crate::outcome::Outcome;
 use crate::route::Routes;
@@ -43,6 +43,8 @@ pub(crate) struct Insight {
     own: Vec<EngineRoute>,
     listeners: Vec<String>,
     pools: Vec<String>,
+    /// Request bodies that were kept in files, by pool.
+    spooled: Box<[Counter]>,
 }
 
 /// A route that the engine answers.
@@ -73,6 +75,7 @@ impl Insight {
             hasher: RandomState::new(),
             routes: known,
             listeners,
+            spooled: pools.iter().map(|_| Counter::new()).collect(),
             pools,
         }
     }
@@ -115,6 +118,18 @@ impl Insight {
         for entry in entries.take(MAX_ENTRIES) {
             self.recorder.record_timing(pool, route, entry.name, entry.nanos);
         }
+    }
+
+    /// A request for this pool has a body in a file. Counted also while nothing else is.
+    pub(crate) fn note_spooled(&self, pool: usize) {
+        if let Some(count) = self.spooled.get(pool) {
+            count.add(1);
+        }
+    }
+
+    /// How many there were, by pool.
+    pub(crate) fn spooled(&self) -> impl Iterator<Item = u64> + '_ {
+        self.spooled.iter().map(Counter::total)
     }
 
     fn route_of_application(&self, head: &RequestHead, status: Status) -> u32 {

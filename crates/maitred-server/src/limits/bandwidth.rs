@@ -6,8 +6,9 @@
 //!
 //! Leaves out: the timer, and who sends (`connection/`).
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use maitred_io::socket::Socket;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -104,7 +105,7 @@ pub(crate) struct Bandwidth {
     /// By the number of the pool.
     pools: Box<[Arc<Shared>]>,
     /// The most specific one first.
-    routes: RwLock<Vec<(RouteBandwidth, Arc<Shared>)>>,
+    routes: ArcSwap<Vec<(RouteBandwidth, Arc<Shared>)>>,
 }
 
 impl Bandwidth {
@@ -113,15 +114,15 @@ impl Bandwidth {
             on: AtomicBool::new(false),
             connection: AtomicU64::new(0),
             pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(),
-            routes: RwLock::default(),
+            routes: ArcSwap::default(),
         }
     }
 
     /// Changes the limits of connections and routes. A route that stays keeps what it has used up.
     pub(super) fn set(&self, limits: &BandwidthLimits) {
         self.connection.store(limits.connection, Ordering::Relaxed);
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let known = std::mem::take(&mut *routes);
+        let known = self.routes.load();
+        let mut routes = Vec::with_capacity(limits.routes.len());
         for route in &limits.routes {
             let shared = known.iter().find(|(known, _)| known.path == route.path);
             let shared = shared.map_or_else(Arc::default, |(_, shared)| Arc::clone(shared));
@@ -129,13 +130,13 @@ impl Bandwidth {
             routes.push((route.clone(), shared));
         }
         // Deliveries of one that is left out are not held any more.
-        for (gone, shared) in known {
+        for (gone, shared) in known.iter() {
             if !limits.routes.iter().any(|route| route.path == gone.path) {
                 shared.bytes.store(0, Ordering::Relaxed);
             }
         }
         routes.sort_by_cached_key(|(route, _)| std::cmp::Reverse(route.path.specificity()));
-        drop(routes);
+        self.routes.store(Arc::new(routes));
         self.set_on();
     }
 
@@ -148,7 +149,7 @@ impl Bandwidth {
     }
 
     fn set_on(&self) {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let routes = self.routes.load();
         let on = self.connection.load(Ordering::Relaxed) > 0
             || self.pools.iter().any(|pool| pool.bytes().is_some())
             || routes.iter().any(|(route, _)| route.bytes > 0);
@@ -162,13 +163,13 @@ impl Bandwidth {
 
     /// Whether the path of a request has to be known.
     pub(crate) fn has_routes(&self) -> bool {
-        !self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.routes.load().is_empty()
     }
 
     /// What the response to a request is under: its pool, if it has one, and its decoded path. None if nothing.
     pub(crate) fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
         let pool = pool.and_then(|pool| self.pools.get(pool)).filter(|pool| pool.bytes().is_some());
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let routes = self.routes.load();
         let route = routes.iter().find(|(route, _)| route.path.matches(path)).map(|(_, shared)| shared);
         [pool.cloned(), route.filter(|route| route.bytes().is_some()).cloned()]
     }

@@ -11,7 +11,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use maitred_io::sync::{NamedGuard, NamedLock};
+use maitred_stats::LockSnapshot;
 
 use super::bucket::{Bucket, Rate};
 use crate::pool_map::Network;
@@ -85,9 +88,12 @@ struct Place {
 
 type Set = [Place; WAYS];
 
+/// What the locks of the sets are called, all together.
+const LOCK: &str = "clients";
+
 /// The clients.
 pub(super) struct Clients {
-    sets: Box<[Mutex<Set>]>,
+    sets: Box<[NamedLock<Set>]>,
     hasher: RandomState,
 }
 
@@ -97,13 +103,29 @@ impl Clients {
     }
 
     fn with_sets(count: usize) -> Self {
-        Self { sets: (0..count).map(|_| Mutex::default()).collect(), hasher: RandomState::new() }
+        Self {
+            sets: (0..count).map(|_| NamedLock::with_name(LOCK.into(), Set::default())).collect(),
+            hasher: RandomState::new(),
+        }
     }
 
-    fn set(&self, client: Client) -> MutexGuard<'_, Set> {
+    fn set(&self, client: Client) -> NamedGuard<'_, Set> {
         // There are 2^13 of them, or fewer in tests.
         let number = self.hasher.hash_one(client) as usize % self.sets.len();
-        self.sets[number].lock().unwrap_or_else(PoisonError::into_inner)
+        self.sets[number].lock()
+    }
+
+    /// The counts of all their locks as if they were one.
+    pub(super) fn lock_snapshot(&self) -> LockSnapshot {
+        let mut sum = LockSnapshot {
+            name: LOCK.into(),
+            acquisitions: 0,
+            contended: 0,
+            wait_total: Duration::ZERO,
+            wait_max: Duration::ZERO,
+        };
+        self.sets.iter().for_each(|set| sum.add(&set.snapshot()));
+        sum
     }
 
     /// A client makes a connection, of which it may have so many: `Some(true)` when it is counted and has to be
@@ -216,7 +238,7 @@ mod tests {
         let now = NOW + 8 * SECOND;
         assert_eq!(clients.request(numbered(200), rate, now), Ok(()));
         let known = |number| {
-            let set = clients.sets[0].lock().unwrap();
+            let set = clients.sets[0].lock();
             set.iter().any(|place| place.client == numbered(number).0)
         };
         assert!(!known(1), "it was full for longest");
@@ -238,6 +260,10 @@ mod tests {
 
     #[test]
     fn a_table_takes_the_memory_it_is_documented_with() {
-        assert!(size_of::<Mutex<Set>>() * (MAX_CLIENTS / WAYS) <= 5 << 19, "{}", size_of::<Mutex<Set>>());
+        assert!(
+            size_of::<NamedLock<Set>>() * (MAX_CLIENTS / WAYS) <= 3 << 20,
+            "{}",
+            size_of::<NamedLock<Set>>()
+        );
     }
 }

@@ -17,11 +17,13 @@ pub(crate) mod resources;
 mod rule;
 
 use std::net::IpAddr;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_stats::LockSnapshot;
 
 use crate::log::Log;
 pub(crate) use bandwidth::{Bandwidth, Shaper};
@@ -87,7 +89,7 @@ pub(crate) struct Guard {
     grace: AtomicU64,
     limits_connections: AtomicBool,
     limits_requests: AtomicBool,
-    client_limits: RwLock<ClientLimits>,
+    client_limits: ArcSwap<ClientLimits>,
     /// Made when there is a limit for the first time.
     clients: OnceLock<Clients>,
     ipv6_prefix: u8,
@@ -107,7 +109,7 @@ impl Guard {
             grace: AtomicU64::new(0),
             limits_connections: AtomicBool::new(false),
             limits_requests: AtomicBool::new(false),
-            client_limits: RwLock::default(),
+            client_limits: ArcSwap::default(),
             clients: OnceLock::new(),
             ipv6_prefix: limits.clients.ipv6_prefix,
             bandwidth: Bandwidth::new(pools),
@@ -134,10 +136,15 @@ impl Guard {
         if connections || requests {
             self.clients.get_or_init(Clients::new);
         }
-        *self.client_limits.write().unwrap_or_else(PoisonError::into_inner) = clients.clone();
+        self.client_limits.store(Arc::new(clients.clone()));
         self.limits_connections.store(connections, Ordering::Release);
         self.limits_requests.store(requests, Ordering::Release);
         self.bandwidth.set(bandwidth);
+    }
+
+    /// The counts of the locks around clients, if clients are counted.
+    pub(crate) fn lock_snapshot(&self) -> Option<LockSnapshot> {
+        self.clients.get().map(Clients::lock_snapshot)
     }
 
     /// The least a peer has to send of a request body.
@@ -169,7 +176,7 @@ impl Guard {
             return Some(false);
         }
         let (most, client) = {
-            let limits = self.client_limits.read().unwrap_or_else(PoisonError::into_inner);
+            let limits = self.client_limits.load();
             (limits.connections, self.client(&limits, peer))
         };
         // It may have been switched off in this moment.
@@ -198,7 +205,7 @@ impl Guard {
             return Ok(());
         }
         let (rate, client) = {
-            let limits = self.client_limits.read().unwrap_or_else(PoisonError::into_inner);
+            let limits = self.client_limits.load();
             (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };

@@ -5,9 +5,11 @@
 //! which file (`resource.rs`).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
 
 use maitred_http::coding::Coding;
+use maitred_io::sync::NamedLock;
+use maitred_stats::LockSnapshot;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
@@ -27,10 +29,9 @@ const MAX_FOLDERS: usize = 1024;
 const READ_AGAIN_AFTER_NS: u64 = 60_000_000_000;
 
 /// What is known of folders, by their paths.
-#[derive(Debug)]
 pub(super) struct Folders {
     validate_after_ns: u64,
-    known: Mutex<HashMap<Box<[u8]>, Folder>>,
+    known: NamedLock<HashMap<Box<[u8]>, Folder>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +43,26 @@ struct Folder {
     read_at: u64,
 }
 
+impl fmt::Debug for Folders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Folders").finish_non_exhaustive()
+    }
+}
+
 impl Folders {
     pub(super) fn new(validate_after_ns: u64) -> Self {
-        Self { validate_after_ns, known: Mutex::default() }
+        Self { validate_after_ns, known: NamedLock::with_name("static.folders".into(), HashMap::new()) }
+    }
+
+    pub(super) fn lock_snapshot(&self) -> LockSnapshot {
+        self.known.snapshot()
     }
 
     /// Whether the file at `path` may have siblings.
     pub(super) fn may_have_siblings(&self, root: &Root, path: &[u8], now: Now) -> bool {
         let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let folder = &path[..end];
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(folder).copied();
+        let known = self.known.lock().get(folder).copied();
         if let Some(known) = known
             && now.monotonic_ns.saturating_sub(known.checked_at) < self.validate_after_ns
         {
@@ -61,7 +72,7 @@ impl Folders {
             || Folder::read(root, folder, now),
             |known| Folder { checked_at: now.monotonic_ns, ..known },
         );
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known.lock();
         if all.len() >= MAX_FOLDERS && !all.contains_key(folder) {
             all.clear();
         }
@@ -178,11 +189,11 @@ mod tests {
         let mut place = Place::new();
         place.write("a.html");
         assert!(!place.may_have_siblings("/a.html"));
-        let known = place.folders.known.lock().unwrap()[&b"/"[..]];
+        let known = place.folders.known.lock()[&b"/"[..]];
         place.write("a.html.gz");
         // As if the file system had left the times as they were.
         let stamp = Some(place.root.folder_stamp(b"/").unwrap());
-        place.folders.known.lock().unwrap().insert(b"/"[..].into(), Folder { stamp, ..known });
+        place.folders.known.lock().insert(b"/"[..].into(), Folder { stamp, ..known });
         place.pass(59);
         assert!(!place.may_have_siblings("/a.html"));
         place.pass(1);
@@ -209,6 +220,6 @@ mod tests {
     fn it_knows_a_bounded_number_of_folders() {
         let place = Place::new();
         (0..=MAX_FOLDERS).for_each(|number| _ = place.may_have_siblings(&format!("/{number}/a")));
-        assert_eq!(place.folders.known.lock().unwrap().len(), 1);
+        assert_eq!(place.folders.known.lock().len(), 1);
     }
 }

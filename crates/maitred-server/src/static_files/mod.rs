@@ -26,13 +26,16 @@ mod resource;
 mod root;
 mod stamp;
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_runtime::Content;
+use maitred_stats::LockSnapshot;
 use rustix::io::Errno;
 use rustix::process::{Resource as Limit, getrlimit};
 
@@ -134,7 +137,6 @@ pub enum Body {
 #[derive(Debug)]
 pub struct StaticFiles {
     settings: StaticSettings,
-    folder: PathBuf,
     root: CurrentRoot,
     folders: Folders,
     cache: ResourceCache,
@@ -156,11 +158,10 @@ impl StaticFiles {
     /// What opening the folder says: not found, not a folder, no permission.
     pub fn open(root: &Path, settings: StaticSettings) -> io::Result<Self> {
         let validate_after_ns = u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX);
-        let folder = root.to_owned();
         let root = CurrentRoot::open(root, validate_after_ns)?;
         let limit = getrlimit(Limit::Nofile).current.unwrap_or(u64::MAX);
         let cache = ResourceCache::new(&settings, settings.max_descriptors.min(limit / DESCRIPTOR_SHARE));
-        Ok(Self { settings, folder, root, folders: Folders::new(validate_after_ns), cache })
+        Ok(Self { settings, root, folders: Folders::new(validate_after_ns), cache })
     }
 
     /// The answer to `request` for `path`, the normalised path below the mount, which starts with a
@@ -180,14 +181,28 @@ impl StaticFiles {
         }
     }
 
-    /// The folder, as it was named.
+    /// The folder: the path that was named, made absolute.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.root.path()
+    }
+
+    /// The regular file that answers `path`, the normalised path below the mount: its real path, an index file of a
+    /// folder included. None if there is none.
+    pub fn file_at(&self, path: &[u8], now: Now) -> Option<PathBuf> {
+        let Ok(Target::File(plan)) = self.find(&self.root.at(now), path, now) else { return None };
+        let below = plan.name.strip_prefix(b"/").unwrap_or(&plan.name);
+        let named = self.folder().join(OsStr::from_bytes(below));
+        Some(std::fs::canonicalize(&named).unwrap_or(named))
     }
 
     /// What the cache holds and has done.
     pub fn statistics(&self) -> CacheStatistics {
         self.cache.statistics()
+    }
+
+    /// The counts of the lock around what is known of folders.
+    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
+        self.folders.lock_snapshot()
     }
 
     /// Closes descriptors of files that nobody asked for in the last minute. Requests that find

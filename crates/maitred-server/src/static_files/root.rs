@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, stat};
 use rustix::io::Errno;
 
@@ -167,28 +169,39 @@ fn identity(stat: &rustix::fs::Stat) -> (u64, u64) {
 pub(super) struct CurrentRoot {
     path: PathBuf,
     validate_after_ns: u64,
-    current: Mutex<(Arc<Root>, u64)>,
+    current: ArcSwap<Root>,
+    checked_at: AtomicU64,
 }
 
 impl CurrentRoot {
     pub(super) fn open(path: &Path, validate_after_ns: u64) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let root = Arc::new(Root::open(&path)?);
-        Ok(Self { path, validate_after_ns, current: Mutex::new((root, 0)) })
+        Ok(Self { path, validate_after_ns, current: ArcSwap::new(root), checked_at: AtomicU64::new(0) })
+    }
+
+    /// The path it was opened by, made absolute.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The root to resolve against. While the path leads nowhere the last root stays in use.
     pub(super) fn at(&self, now: Now) -> Arc<Root> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let (root, checked_at) = &mut *current;
-        if now.monotonic_ns.saturating_sub(*checked_at) >= self.validate_after_ns {
-            *checked_at = now.monotonic_ns;
-            let moved = stat(&self.path).is_ok_and(|found| identity(&found) != root.identity);
+        let checked = self.checked_at.load(Ordering::Relaxed);
+        // Whoever exchanges the time looks; the others take the root that is known.
+        if now.monotonic_ns.saturating_sub(checked) >= self.validate_after_ns
+            && self
+                .checked_at
+                .compare_exchange(checked, now.monotonic_ns, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            let known = self.current.load();
+            let moved = stat(&self.path).is_ok_and(|found| identity(&found) != known.identity);
             if moved && let Ok(new) = Root::open(&self.path) {
-                *root = Arc::new(new);
+                self.current.store(Arc::new(new));
             }
         }
-        Arc::clone(root)
+        self.current.load_full()
     }
 }
 

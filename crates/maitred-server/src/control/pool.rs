@@ -1,0 +1,47 @@
+//! The pool that a question is about: its name, and what is of it.
+
+use super::owner::Refusal;
+use super::table::Given;
+use super::{Asking, nearest};
+
+/// The argument that names it.
+pub(super) const NAME: &str = "pool";
+
+/// What `stats` calls what no pool has run.
+pub(super) const ENGINE: &str = "engine";
+
+/// One pool, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted<'a> {
+    pub(super) name: Option<&'a str>,
+    number: Option<usize>,
+}
+
+impl<'a> Wanted<'a> {
+    /// # Errors
+    /// There is no pool of that name.
+    pub(super) fn of(asking: &Asking<'_>, given: &'a Given) -> Result<Self, Refusal> {
+        let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
+        let names = asking.server.first().scheduler.names();
+        match names.iter().position(|known| *known == name) {
+            Some(number) => Ok(Self { name: Some(name), number: Some(number) }),
+            None => {
+                let remedy = match nearest(name, names.iter().copied()) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("there are {}", names.join(", ")),
+                };
+                Err(Refusal::unknown(format!("there is no pool '{name}'; {remedy}")))
+            }
+        }
+    }
+
+    /// Whether something of this pool is wanted; none stands for what is of no pool.
+    pub(super) fn has(self, pool: impl Into<Option<usize>>) -> bool {
+        self.number.is_none() || self.number == pool.into()
+    }
+
+    /// The same by the name.
+    pub(super) fn has_name(self, pool: &str) -> bool {
+        self.name.is_none_or(|name| name == pool)
+    }
+}

@@ -1,0 +1,204 @@
+//! What has been counted and measured since the start: of the server, of a route, of a pool.
+
+use std::collections::BTreeMap;
+
+use maitred_stats::{Leaf, Span};
+use serde_json::{Value, json};
+
+use super::owner::Refusal;
+use super::pool::{ENGINE, Wanted};
+use super::table::Given;
+use super::{Asking, nearest};
+use crate::dispatch::PoolFigures;
+use crate::insight::{ApplicationTiming, Statistics};
+
+type Answer = Result<Value, Refusal>;
+
+/// At most so many routes are listed.
+const MAX_LISTED: usize = 1000;
+
+/// Counters so far, and what has been measured of exchanges; of one route with `route`, of one pool with `pool`.
+pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
+    let (wanted, statistics) = (Wanted::of(asking, given)?, asking.server.statistics());
+    match (given.value("route"), wanted.name) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::wrong("a route and a pool at once; leave one of them out"));
+        }
+        (Some(route), None) => return of_route(&statistics, route),
+        (None, Some(pool)) => return Ok(of_pool(asking, &statistics, pool)),
+        (None, None) => {}
+    }
+    let counts = asking.server.snapshot();
+    let (lost_errors, lost_access) = asking.server.log().dropped();
+    let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
+    Ok(json!({
+        "uptime_seconds": asking.up.as_secs_f64(),
+        "connections": counts.connections,
+        "connections_open": counts.open,
+        "requests": counts.requests,
+        "refused": counts.refused,
+        "errors": counts.errors,
+        "cut": counts.cut,
+        "timeouts": counts.timeouts,
+        "body_bytes": counts.body_bytes,
+        "threads": counts.threads,
+        "migrations": migrations,
+        "rules": rules_applied(asking),
+        "log_lines_dropped": { "error": lost_errors, "access": lost_access },
+        "measured": statistics.on,
+        "spans": spans(&statistics.server),
+        "listeners": leaves(&statistics.listeners),
+        "pools": pools(asking, &statistics),
+        "classes": leaves(&statistics.classes),
+        "routes": leaves(&statistics.routes),
+        "application_timings": timings(&statistics, |_| true),
+        "application_timings_lost": statistics.application_lost,
+    }))
+}
+
+/// How often each rule was applied to a peer.
+fn rules_applied(asking: &Asking<'_>) -> Value {
+    let totals = asking.server.first().site.guard.applied.totals();
+    totals
+        .map(|(name, count)| (name.to_owned(), Value::from(count)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn of_route(statistics: &Statistics, route: &str) -> Answer {
+    let routes = &statistics.routes;
+    let Some((name, leaf)) = routes.iter().find(|(name, _)| name == route) else {
+        let remedy = match nearest(route, routes.iter().map(|(name, _)| name.as_str())) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "stats shows the routes that have been counted".to_owned(),
+        };
+        return Err(Refusal::unknown(format!("no request of a route '{route}' has been counted; {remedy}")));
+    };
+    Ok(json!({
+        "route": name,
+        "requests": leaf.requests,
+        "body_bytes": leaf.bytes,
+        "spans": spans(leaf),
+        "application_timings": timings(statistics, |timing| timing.route == route),
+    }))
+}
+
+fn of_pool(asking: &Asking<'_>, statistics: &Statistics, pool: &str) -> Value {
+    let none = Leaf::default();
+    let leaf = statistics.pools.iter().find(|(name, _)| name == pool).map_or(&none, |(_, leaf)| leaf);
+    let mut answer = counts(asking, pool, leaf);
+    answer["spans"] = spans(leaf).into();
+    let mut routes = BTreeMap::<&str, (u64, u64)>::new();
+    for count in statistics.leaves.iter().filter(|count| count.pool == pool) {
+        let (requests, bytes) = routes.entry(&count.route).or_default();
+        *requests += count.requests;
+        *bytes += count.bytes;
+    }
+    let mut routes: Vec<_> = routes.into_iter().collect();
+    routes.sort_by_key(|(_, (requests, _))| std::cmp::Reverse(*requests));
+    let routes = routes
+        .into_iter()
+        .take(MAX_LISTED)
+        .map(|(name, (requests, bytes))| json!({ "name": name, "requests": requests, "body_bytes": bytes }));
+    answer["routes"] = routes.collect();
+    answer["application_timings"] = timings(statistics, |timing| timing.pool == pool).into();
+    answer
+}
+
+/// Every pool there is, also one that has run nothing, and what the engine has answered.
+fn pools(asking: &Asking<'_>, statistics: &Statistics) -> Vec<Value> {
+    let none = Leaf::default();
+    let counted = |name: &str| statistics.pools.iter().find(|(known, _)| known == name).map(|(_, leaf)| leaf);
+    let mut names = asking.server.first().scheduler.names();
+    names.extend(counted(ENGINE).map(|_| ENGINE));
+    let row = |name: &str| {
+        let leaf = counted(name).unwrap_or(&none);
+        let mut row = counts(asking, name, leaf);
+        for (span, values) in Span::ALL.iter().zip(&leaf.spans) {
+            row[format!("{}_seconds", span.name())] = (values.mean() / 1e9).into();
+        }
+        row["mean_seconds"] = (leaf.total.mean() / 1e9).into();
+        row["p50_seconds"] = seconds(leaf.total.percentile(50.0)).into();
+        row["p99_seconds"] = seconds(leaf.total.percentile(99.0)).into();
+        row["max_seconds"] = seconds(leaf.total.max()).into();
+        row
+    };
+    names.into_iter().map(row).collect()
+}
+
+/// What has become of the requests of a pool; the engine has no queue, and reads no body.
+fn counts(asking: &Asking<'_>, pool: &str, leaf: &Leaf) -> Value {
+    let first = asking.server.first();
+    let figures = first.pool_figures().into_iter().zip(first.site.figures.spooled());
+    let own = figures.into_iter().find(|(figures, _)| figures.name == pool);
+    let count = |of: fn(&(PoolFigures, u64)) -> u64| own.as_ref().map(of);
+    json!({
+        "name": pool,
+        "requests": leaf.requests,
+        "queued": count(|(figures, _)| figures.waited),
+        "dropped": count(|(figures, _)| figures.refused),
+        "spooled": count(|(_, spooled)| *spooled),
+        "body_bytes": leaf.bytes,
+    })
+}
+
+/// What applications have said of their own time (`Server-Timing`), the longest sums first.
+fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool) -> Vec<Value> {
+    let mut timings: Vec<_> = statistics.application.iter().filter(|timing| wanted(timing)).collect();
+    timings.sort_by_key(|timing| std::cmp::Reverse(timing.durations.sum()));
+    let shown = timings.into_iter().take(MAX_LISTED).map(|timing| {
+        let durations = &timing.durations;
+        json!({
+            "name": timing.name,
+            "pool": timing.pool,
+            "route": timing.route,
+            "count": durations.count(),
+            "sum_seconds": seconds(durations.sum()),
+            "mean_seconds": durations.mean() / 1e9,
+            "p99_seconds": seconds(durations.percentile(99.0)),
+            "max_seconds": seconds(durations.max()),
+        })
+    });
+    shown.collect()
+}
+
+/// The spans of a leaf, and the whole time.
+fn spans(leaf: &Leaf) -> Vec<Value> {
+    let all = Span::ALL.iter().map(|span| span.name()).zip(&leaf.spans).chain([("total", &leaf.total)]);
+    all.map(|(name, values)| {
+        json!({
+            "span": name,
+            "count": values.count(),
+            "mean_seconds": values.mean() / 1e9,
+            "deviation_seconds": values.deviation() / 1e9,
+            "min_seconds": seconds(values.min()),
+            "p50_seconds": seconds(values.percentile(50.0)),
+            "p99_seconds": seconds(values.percentile(99.0)),
+            "max_seconds": seconds(values.max()),
+        })
+    })
+    .collect()
+}
+
+/// The most of the kind first.
+fn leaves(named: &[(String, Leaf)]) -> Vec<Value> {
+    let mut named: Vec<_> = named.iter().collect();
+    named.sort_by_key(|(_, leaf)| std::cmp::Reverse(leaf.requests));
+    let shown = named.into_iter().take(MAX_LISTED).map(|(name, leaf)| {
+        let total = &leaf.total;
+        json!({
+            "name": name,
+            "requests": leaf.requests,
+            "body_bytes": leaf.bytes,
+            "mean_seconds": total.mean() / 1e9,
+            "p50_seconds": seconds(total.percentile(50.0)),
+            "p99_seconds": seconds(total.percentile(99.0)),
+            "max_seconds": seconds(total.max()),
+        })
+    });
+    shown.collect()
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

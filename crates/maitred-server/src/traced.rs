@@ -1,0 +1,78 @@
+//! The last entries of the dispatch trace, for whoever asks: how requests got their threads.
+//!
+//! Nothing comes here while the trace is off.
+
+use std::collections::VecDeque;
+
+use maitred_io::clock;
+use maitred_io::sync::NamedLock;
+use maitred_stats::{LockSnapshot, Span, Spans};
+
+use crate::dispatch::Trace;
+use crate::outcome::Outcome;
+
+/// Entries that are kept: about 100 KiB.
+const KEPT: usize = 256;
+
+/// Bytes of a path that are kept.
+const MAX_PATH: usize = 256;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Dispatched {
+    pub(crate) id: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// The number of its pool.
+    pub(crate) pool: Option<usize>,
+    pub(crate) status: u16,
+    pub(crate) trace: Trace,
+    pub(crate) spans: Spans,
+    /// When it was written down, in monotonic nanoseconds.
+    pub(crate) noted: u64,
+}
+
+/// The last of them, the oldest first.
+pub(crate) struct Traced(NamedLock<VecDeque<Dispatched>>);
+
+impl Traced {
+    pub(crate) fn new() -> Self {
+        Self(NamedLock::with_name("traces".into(), VecDeque::new()))
+    }
+
+    pub(crate) fn add(&self, outcome: &Outcome<'_>, trace: &Trace) {
+        let path = outcome.head.path();
+        let entry = Dispatched {
+            id: outcome.id.to_string(),
+            method: outcome.head.method.to_string(),
+            path: path[..path.len().min(MAX_PATH)].escape_ascii().to_string(),
+            pool: outcome.pool.map(usize::from),
+            status: outcome.status.code(),
+            trace: *trace,
+            spans: outcome.times.spans(),
+            noted: clock::monotonic(),
+        };
+        let mut kept = self.0.lock();
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(entry);
+    }
+
+    /// Those there are, the latest first.
+    pub(crate) fn all(&self) -> Vec<Dispatched> {
+        self.0.lock().iter().rev().cloned().collect()
+    }
+
+    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
+        self.0.snapshot()
+    }
+}
+
+impl Dispatched {
+    /// How long it waited for its thread, ran, and took in all, in seconds.
+    pub(crate) fn seconds(&self) -> [f64; 3] {
+        let spans = &self.spans;
+        [spans.get(Span::Queue), spans.get(Span::Run), spans.total()].map(|nanos| nanos as f64 / 1e9)
+    }
+}
