@@ -229,16 +229,26 @@ impl Http {
 
     /// Sends an interim response at once.
     pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<()> {
-        let sent = match &mut self.state().phase {
-            Phase::Waiting { exchange, .. } => exchange.send_interim(&hint.head),
-            Phase::Over { peer_gone: false } => Ok(()),
-            Phase::Over { peer_gone: true } => Err(SendError::Closed),
-            Phase::Streaming { .. } => {
-                return Err(PyRuntimeError::new_err(
-                    "http.response.early_hint was sent after the head of the response",
-                ));
+        let taken = {
+            let mut state = self.state();
+            match &state.phase {
+                Phase::Waiting { .. } => Some(mem::replace(&mut state.phase, Phase::Busy)),
+                Phase::Over { peer_gone: false } => None,
+                Phase::Over { peer_gone: true } => return Err(self.adapter().disconnected(py)),
+                Phase::Streaming { .. } | Phase::Busy => {
+                    return Err(PyRuntimeError::new_err(
+                        "http.response.early_hint was sent after the head of the response",
+                    ));
+                }
             }
         };
+        let mut sent = Ok(());
+        if let Some(mut phase) = taken {
+            if let Phase::Waiting { exchange, .. } = &mut phase {
+                sent = exchange.send_interim(&hint.head);
+            }
+            self.put(py, phase);
+        }
         Declared::recycle(hint.head);
         sent.map_err(|error| match error {
             SendError::Closed => self.adapter().disconnected(py),
