@@ -140,6 +140,11 @@ def core_busy_ns(core: int) -> int:
     return 0
 
 
+def cores_busy_ns() -> int:
+    """The same of the server's and the load's core together."""
+    return sum(core_busy_ns(core) for core in set(cores()))
+
+
 @dataclass(frozen=True)
 class Memory:
     """Memory of a process tree, in bytes; the kernel's own (sockets, buffers, epoll) is not in it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ class Options:
     load: str = "wrk"
     #: The interpreter of the Python benches.
     python: Path | None = None
+    #: The pages of `pages`; all of them without one.
+    pages: tuple[str, ...] = ()
 
     def rounds(self, full: int, smoke: int = 2) -> int:
         return self.pairs or (smoke if self.smoke else full)
@@ -90,22 +93,27 @@ class Meter:
     """CPU time of a server's process tree between `start` and `stop`."""
 
     def __init__(self, server: servers.Server) -> None:
-        self._pid = server.pid
-        self._from = (0, 0, 0)
+        self._server = server
+        self._from = (0, 0, 0, 0)
         self.cpu_ns = 0
-        #: Share of the server's core that went to anything but the server (other processes, interrupts, steal).
+        #: Share of the server's core that went to anything but the server (other processes, interrupts, steal); of a
+        #: server that is not held to it the share of both cores that went to nothing the bench started.
         self.others = 0.0
 
     def start(self) -> None:
         self._from = self._read()
 
     def stop(self) -> None:
-        cpu, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
+        cpu, ours, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
         self.cpu_ns = cpu
-        self.others = max(0, busy - cpu) / wall
+        self.others = max(0, busy - ours) / wall
 
-    def _read(self) -> tuple[int, int, int]:
-        return machine.cpu_ns(self._pid), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+    def _read(self) -> tuple[int, int, int, int]:
+        cpu = machine.cpu_ns(self._server.pid)
+        if self._server.pinned:
+            return cpu, cpu, machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+        both = len(set(machine.cores()))
+        return cpu, machine.cpu_ns(os.getpid()), machine.cores_busy_ns(), both * time.monotonic_ns()
 
 
 def rest(server: servers.Server) -> None:
@@ -151,9 +159,9 @@ def ratio_text(ratio: figures.Spread) -> str:
     return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
 
 
-def others_text(shares: Sequence[float]) -> str:
+def others_text(shares: Sequence[float], where: str = "the server's core") -> str:
     """The line every report carries about disturbance."""
-    return (f"Other work on the server's core while measuring: median {100 * figures.spread(shares).median:.0f} %, "
+    return (f"Other work on {where} while measuring: median {100 * figures.spread(shares).median:.0f} %, "
             f"most {100 * max(shares):.0f} % (other processes, interrupts, stolen time).")
 
 
