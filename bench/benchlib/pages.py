@@ -71,8 +71,7 @@ def _handler(place: Place) -> list[Contender]:
 
 def _asgi(application: str) -> Callable[[Place], list[Contender]]:
     def contenders(place: Place) -> list[Contender]:
-        ours, *others = python_servers.asgi(place.environment, application, place.variables, pinned=False)
-        return [*reversed(others), ours]
+        return python_servers.asgi(place.environment, application, place.variables, pinned=False)
 
     return contenders
 

@@ -1,7 +1,7 @@
 """The interpreter of the Python benches: one for all contenders, ours too, with whatever of them can be installed.
 
 A full run uses `.build/peers-X.Y`, made on demand: the peers by pip, ours as a wheel built for that interpreter. A
-smoke run uses `.venv` as it is and installs nothing.
+smoke run uses `.venv` as it is and installs nothing: `make setup` puts the peers there.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .rounds import Missing, Options
 #: The interpreter whose figures are published.
 VERSION = "3.13"
 #: What pip installs, each by itself: one that cannot be installed is left out, and with it its contender.
-PACKAGES = ("granian[uvloop]", "peregrine-server", "weft-server", "gunicorn", "uvicorn[standard]", "uvloop", "httptools",
-            "django", "fastapi", "flask", "psycopg[binary]", "sqlalchemy[asyncio]", "asyncpg", "maturin>=1.9,<2")
+PACKAGES = (*(line for line in (machine.REPOSITORY / "python/requirements-bench.txt").read_text().splitlines()
+              if line and not line.startswith("#")), "maturin>=1.9,<2")
 INSTALL_LIMIT_S = 300
 BUILD_LIMIT_S = 1200
 _BUILD = machine.REPOSITORY / ".build"

@@ -67,12 +67,13 @@ def _option(name: str, value: int | None) -> list[str]:
 
 
 def wsgi(environment: Environment, application: str, threads: int | None = None,
-         variables: dict[str, str] | None = None) -> list[Contender]:
-    """Every WSGI server with its usual numbers of threads; or those that have threads, each with so many."""
-    of = Wsgi(environment, application, variables)
+         variables: dict[str, str] | None = None, pinned: bool = True) -> list[Contender]:
+    """Every WSGI server with its usual numbers of threads; or those that have threads, each with so many.  The ones that
+    people know come first, ours last."""
+    of = Wsgi(environment, application, variables, pinned)
     if threads is not None:
-        return [of.maitred(threads), of.granian(threads), of.weft(threads), of.gunicorn(threads)]
-    return [of.maitred(), of.maitred(1), of.peregrine(), of.weft(), of.granian(1), of.granian(4), of.gunicorn(4)]
+        return [of.gunicorn(threads), of.granian(threads), of.weft(threads), of.maitred(threads)]
+    return [of.gunicorn(4), of.granian(1), of.granian(4), of.weft(), of.peregrine(), of.maitred(1), of.maitred()]
 
 
 #: How peers are told to write a line for each request to standard output.
@@ -93,15 +94,15 @@ def _threads(number: int) -> str:
 
 def asgi(environment: Environment, application: str, variables: dict[str, str] | None = None,
          pinned: bool = True) -> list[Contender]:
-    """Every ASGI server, on uvloop where it can be told."""
+    """Every ASGI server, on uvloop where it can be told; in the order of `wsgi`."""
     def one(name: str, program: str, command: Command, *words: str) -> Contender:
         return _contender(environment, name, program, command, application, list(words), variables, pinned)
 
-    return [ours(environment, application, "asgi", variables=variables, pinned=pinned),
-            one("peregrine", "peregrine", _peregrine, "--protocol", "asgi"),
-            one("weft", "weft", _weft, "--interface", "asgi"),
+    return [one("uvicorn", "uvicorn", _uvicorn, "--interface", "asgi3", "--loop", "uvloop", "--http", "httptools"),
             one("granian", "granian", _granian, "--interface", "asgi", "--loop", "uvloop"),
-            one("uvicorn", "uvicorn", _uvicorn, "--interface", "asgi3", "--loop", "uvloop", "--http", "httptools")]
+            one("weft", "weft", _weft, "--interface", "asgi"),
+            one("peregrine", "peregrine", _peregrine, "--protocol", "asgi"),
+            ours(environment, application, "asgi", variables=variables, pinned=pinned)]
 
 
 def _contender(environment: Environment, name: str, program: str, command: Command, application: str, words: list[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import time
@@ -36,6 +37,8 @@ class Options:
     python: Path | None = None
     #: The pages of `pages`; all of them without one.
     pages: tuple[str, ...] = ()
+    #: Of the benches that have both forms, only the one that users run.
+    unpinned: bool = False
 
     def rounds(self, full: int, smoke: int = 2) -> int:
         return self.pairs or (smoke if self.smoke else full)
@@ -148,6 +151,10 @@ def busy(options: Options, server: servers.Server, path: str, size: int, connect
     return closed, meter
 
 
+#: In the place of a ratio to a CPU time of zero.
+TOO_SHORT = "too short"
+
+
 def against(samples: dict[str, list[float]], name: str, base: str) -> str:
     """The ratio name / base as a table cell: median of the pairs and its interval."""
     if base not in samples or name == base:
@@ -156,6 +163,9 @@ def against(samples: dict[str, list[float]], name: str, base: str) -> str:
 
 
 def ratio_text(ratio: figures.Spread) -> str:
+    """A ratio with its interval."""
+    if math.isnan(ratio.median):
+        return TOO_SHORT
     return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
 
 
@@ -167,6 +177,8 @@ def others_text(shares: Sequence[float], where: str = "the server's core") -> st
 
 def verdict(words: str, value: float, limit: float, least: bool = False) -> str:
     """A gate or goal with the figure beside it; `least`: the figure must reach the limit, not stay below."""
+    if math.isnan(value):
+        return f"- {words}: {TOO_SHORT}"
     met = value >= limit if least else value <= limit
     return f"- {words}: {value:.3f} against {'at least ' * least}{limit:.3f}: **{'met' if met else 'not met'}**"
 

@@ -32,6 +32,8 @@ class Series:
     finished: list[float] = field(default_factory=list)
     #: Of a schedule: every latency of a fast request, sorted, by round; microseconds.
     latencies: list[list[float]] = field(default_factory=list)
+    #: What else was asked meanwhile, if the bench keeps it: all rounds, milliseconds.
+    beside: list[float] = field(default_factory=list)
 
     def at(self, share: float) -> float:
         """A percentile: the median of the rounds'."""

@@ -22,6 +22,8 @@ SHARE = 0.7
 MANY_PAIRS, FEW_PAIRS, SCHEDULE_PAIRS = 5, 3, 3
 #: Who is loaded with few connections and on the schedule where every server is there with every number of threads.
 BESIDE = (OURS, "granian")
+#: Whom a smoke run is about.
+SMOKE = (OURS, "uvicorn", *(named(server, number) for server in BESIDE for number in (2, 4)))
 #: Gates.
 MEAN, LOWEST, TAIL, OWN_BEST, EQUAL = 0.95, 0.90, 1.25, 0.95, 0.97
 MANY_NAME, FEW_NAME, SCHEDULE_NAME = "64 connections", "8 connections", f"schedule at {SHARE:.0%}"
@@ -102,8 +104,9 @@ def _skip(report: Report, what: str) -> None:
 
 def _measure(options: rounds.Options, page: Page, place: pages.Place, folder: Path, report: Report) -> Result | None:
     """A page's figures; `None` when `--only` leaves no contender."""
-    candidates = [each for each in page.contenders(place) if not options.only
-                  or each.name in options.only or each.name.partition(", ")[0] in options.only]
+    only = options.only or (SMOKE if options.smoke else ())
+    candidates = [each for each in page.contenders(place) if not only or each.name in only
+                  or (options.only and each.name.partition(", ")[0] in only)]
     if not candidates:
         return None
     contenders, lines = rounds.present(dataclasses.replace(options, only=()), candidates)
