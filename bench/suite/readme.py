@@ -24,6 +24,7 @@ SECONDS, LARGE_SECONDS, SCHEDULE_S = 1.5, 3.0, 4.0
 WARM_UP = 0.15
 SCHEDULES = 3
 PAGES = ("django-sqlite", "django-postgresql", "flask", "fastapi", "fastapi-sqlalchemy")
+SMOKE_PAGES = PAGES[1:2]
 HELLO = b"Hello, world!"
 FILES = (("1 KiB file", 1 << 10, SECONDS), ("64 KiB file", 64 << 10, SECONDS), ("10 MiB file", 10 << 20, LARGE_SECONDS))
 
@@ -35,7 +36,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     servers.cargo_build("openloop")
     environment = peers.environment(options)
-    missing = {module for page in _pages() for module in page.modules if not environment.has(module)}
+    chosen = _pages(options)
+    missing = {module for page in chosen for module in page.modules if not environment.has(module)}
     if missing:
         raise rounds.Missing(f"not installed: {', '.join(sorted(missing))}")
     measured: list[dict[str, Any]] = []
@@ -43,7 +45,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         database = {"BENCH_POSTGRES": str(stack.enter_context(postgres.running()))}
         pages.fill(environment, database)
         variables = pages.sqlite(environment, folder)
-        for name, requests, candidates in _rows(environment, variables, database):
+        for name, requests, candidates in _rows(environment, chosen, variables, database):
             measured.append({"name": name, **_in_both_forms(options, name, requests, candidates, SECONDS, folder, report)})
     run = {"date": report.date, "machine": machine.model(), "python": environment.description,
            "versions": peers.versions(environment, ("maitred", "gunicorn", "uvicorn", "granian", "weft-server",
@@ -53,11 +55,11 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text("Made by `bench/run readme`; the rounds are in readme.json.", "", stored.section(run))
 
 
-def _pages() -> list[pages.Page]:
-    return [page for page in pages.PAGES if page.name in PAGES]
+def _pages(options: rounds.Options) -> list[pages.Page]:
+    return [page for page in pages.PAGES if page.name in (SMOKE_PAGES if options.smoke else PAGES)]
 
 
-def _rows(environment: peers.Environment, variables: dict[str, str],
+def _rows(environment: peers.Environment, chosen: Sequence[pages.Page], variables: dict[str, str],
           database: dict[str, str]) -> list[tuple[str, Sequence[traffic.Request], Candidates]]:
     """A row's name, what is asked for, and of whom."""
     def one_each(found: list[servers.Contender]) -> list[servers.Contender]:
@@ -74,7 +76,7 @@ def _rows(environment: peers.Environment, variables: dict[str, str],
                 python_servers.wsgi(environment, "plain_wsgi:application", pinned=pinned))),
             ("ASGI, a small page", hello, lambda pinned: python_servers.asgi(
                 environment, "plain_asgi:application", pinned=pinned)),
-            *((page.title, page.requests, of_page(page)) for page in _pages())]
+            *((page.title, page.requests, of_page(page)) for page in chosen)]
 
 
 def _in_both_forms(options: rounds.Options, name: str, requests: Sequence[traffic.Request], candidates: Candidates,
