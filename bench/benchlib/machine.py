@@ -174,10 +174,10 @@ def model() -> str:
     return f"{name}, {os.cpu_count()} cores, Linux {platform.release()}"
 
 
-def description() -> str:
+def description(pinned: bool = True) -> str:
     """One line for the report: the machine, where the load is, load by others."""
     server, load = cores()
-    where = f"server on core {server}, load on core {load}"
+    where = f"server on core {server}, load on core {load}" if pinned else f"server and load on cores {server} and {load}"
     if os.environ.get("MAITRED_BENCH_NICE", "0") != "0":
         where += f", both at nice {os.environ['MAITRED_BENCH_NICE']}"
     average = " ".join(f"{value:.1f}" for value in os.getloadavg())

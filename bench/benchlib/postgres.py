@@ -42,16 +42,18 @@ def running() -> Iterator[Path]:
     # Not below the bench's own folder: only its owner may enter that, and the path of a socket has at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="bench-pg-"))
     data = folder / "data"
-    who: dict[str, object] = {}
+    user = group = None
     if account is not None:
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": folder}
+        user, group = account.pw_uid, account.pw_gid
+        os.chown(folder, user, group)
+    groups: list[int] | None = None if account is None else []
     # The account reads no HOME of another one.
     environment = os.environ | {"HOME": str(folder)}
     try:
         with (folder / "output").open("wb") as output:
             def call(*command: str) -> None:
-                done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, timeout=120, **who)
+                done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder, user=user,
+                                      group=group, extra_groups=groups, timeout=120, check=False)
                 if done.returncode:
                     raise servers.CannotStart(f"{Path(command[0]).name}: {_tail(folder / 'output')}")
 
@@ -59,7 +61,8 @@ def running() -> Iterator[Path]:
             words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
             process = subprocess.Popen([*machine.pinned(*machine.cores()), str(programs / "postgres"), "-D", str(data),
                                         "-c", f"unix_socket_directories={folder}", *words],
-                                       stdout=output, stderr=subprocess.STDOUT, env=environment, **who)
+                                       stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder, user=user, group=group,
+                                       extra_groups=groups)
             try:
                 _await(process, folder)
                 call(str(programs / "createdb"), "-h", str(folder), "-U", USER, USER)

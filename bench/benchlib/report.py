@@ -14,12 +14,12 @@ from . import machine
 class Report:
     """Collects lines; `write` puts them where the figures belong."""
 
-    def __init__(self, name: str, title: str, smoke: bool) -> None:
+    def __init__(self, name: str, title: str, smoke: bool, pinned: bool = True) -> None:
         self.name = name
         self.smoke = smoke
         now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         self.date = now.partition(" ")[0]
-        self._lines = [f"# {title}", "", f"{now}; {machine.description()}.", ""]
+        self._lines = [f"# {title}", "", f"{now}; {machine.description(pinned)}.", ""]
         if smoke:
             self._lines += ["**Smoke run: it shows that the bench works; its figures mean nothing.**", ""]
         self._chart = ""

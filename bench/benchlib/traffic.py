@@ -100,7 +100,7 @@ def burst(name: str, port: int, request: Request, count: int) -> list[float]:
         for connection in connections:
             connection.sendall(request.wire)
             selector.register(connection, selectors.EVENT_READ)
-        times = []
+        times: list[float] = []
         # In the order in which they come, so that nobody waits for the clock behind a slower one.
         while len(times) < count:
             ready = selector.select(timeout=10)

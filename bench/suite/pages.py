@@ -14,6 +14,8 @@ from benchlib.report import Report, say
 from benchlib.series import Loop, Schedule, Series, in_closed_loop, on_schedule
 
 TITLE = "Pages as users run them: default settings, both cores"
+#: For the line about the machine.
+ONE_CORE = False
 MANY = Loop(64, 2.0, warm_up=0.15, spin=False, pinned=False)
 FEW = Loop(8, 1.5, warm_up=0.2, spin=False, pinned=False)
 SCHEDULE_S, SCHEDULE_WARM_UP = 2.0, 0.2
