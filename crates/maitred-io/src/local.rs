@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// Connections that wait to be accepted.
@@ -126,13 +127,15 @@ fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Whether a process listens at this socket.
+/// Whether a process listens at this socket.  Does not wait for one that accepts nothing.
 pub fn is_live(path: &Path) -> bool {
-    match UnixStream::connect(path) {
-        Ok(_) => true,
-        // Full, or of another user: somebody is there.
-        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
-    }
+    let knock = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    // Full (EAGAIN), or of another user: somebody is there.
+    !matches!(knock(), Err(Errno::CONNREFUSED | Errno::NOENT))
 }
 
 /// Who is at the other end of a Unix socket, as of its connecting.
@@ -197,6 +200,24 @@ mod tests {
         assert!(listener.accept().expect("descriptors").is_none());
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_server_that_accepts_nothing_is_there_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = LocalListener::bind(&path).expect("bound");
+        // Each look takes a place in the queue: past the last one a connect that may block waits for ever.
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for _ in 0..2 * BACKLOG {
+                let _ = tell.send(is_live(&path));
+            }
+        });
+        for _ in 0..2 * BACKLOG {
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+        }
+        drop(listener);
     }
 
     #[test]
