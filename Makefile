@@ -38,7 +38,7 @@ test-all: ## what takes longer, too: fuzzing for 10 s a target, the Python tests
 versions: ## the Python tests under every Python from 3.10 on that is there
 	@$(PYTHON) scripts/versions
 
-setup: packages $(STAMPS)/requirements-dev ## what `make test` needs: Debian packages (as root), virtual environment
+setup: packages $(STAMPS)/requirements-dev $(STAMPS)/requirements-bench ## what `make test` needs: Debian packages (as root), virtual environment
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
 
 packages:
@@ -57,6 +57,10 @@ $(STAMPS)/venv:
 
 $(STAMPS)/requirements-dev: $(STAMPS)/venv python/requirements-dev.txt
 	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-dev.txt
+	@touch $@
+
+$(STAMPS)/requirements-bench: $(STAMPS)/venv python/requirements-bench.txt
+	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-bench.txt
 	@touch $@
 
 # Editable: the Python files are used where they stand, only the extension module is built and copied.

@@ -47,7 +47,11 @@ def _median_interval(count: int) -> tuple[int, int, float]:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
-    """Ours divided by theirs, pair by pair: what changed between the rounds cancels out."""
+    """Ours divided by theirs, pair by pair: what changed between the rounds cancels out.
+
+    Nothing can be said (every figure is NaN) when one of theirs is zero: it was measured for too short a time."""
+    if not all(theirs):
+        return Spread(*[math.nan] * 6)
     return spread([a / b for a, b in zip(ours, theirs, strict=True)])
 
 

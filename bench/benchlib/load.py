@@ -86,11 +86,12 @@ def listed(requests: Path) -> list[str]:
 
 
 def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: float, warm_up: float,
-         marks: dict[str, Callable[[], None]], spin: bool = True) -> Closed:
+         marks: dict[str, Callable[[], None]], spin: bool = True, pinned: bool = True) -> Closed:
     """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured".
 
-    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it."""
-    command = [*_generator(port, what, connections, seconds, warm_up), "--closed", str(depth)]
+    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it; without `pinned` it may
+    use the server's core too."""
+    command = [*_generator(port, what, connections, seconds, warm_up, pinned), "--closed", str(depth)]
     command += ["--spin"] * spin
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(seconds + warm_up + SPARE_S, process.kill)
@@ -114,8 +115,9 @@ def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: 
                   int(said["wrong"]))
 
 
-def _generator(port: int, what: Sequence[str], connections: int, seconds: float, warm_up: float) -> list[str]:
-    return [*machine.pinned(machine.cores()[1]), str(_GENERATOR), "--connect", f"127.0.0.1:{port}", *what,
+def _generator(port: int, what: Sequence[str], connections: int, seconds: float, warm_up: float,
+               pinned: bool) -> list[str]:
+    return [*machine.pinned(*machine.cores()[1 if pinned else 0:]), str(_GENERATOR), "--connect", f"127.0.0.1:{port}", *what,
             "--connections", str(connections), "--seconds", str(seconds), "--warm-up", str(warm_up)]
 
 
@@ -140,10 +142,12 @@ class Open:
 
 
 def openloop(port: int, what: Sequence[str], rate: float, seconds: float, warm_up: float, connections: int,
-             folder: Path, spin: bool = False, poisson: int | None = None) -> Open:
-    """Send `rate` requests a second for so long, whatever the answers do; at random intervals with that seed."""
+             folder: Path, spin: bool = False, poisson: int | None = None, pinned: bool = True) -> Open:
+    """Send `rate` requests a second for so long, whatever the answers do; at random intervals with that seed.
+
+    Without `pinned` the generator may use the server's core too."""
     dump = folder / "latencies"
-    command = [*_generator(port, what, connections, seconds, warm_up), "--rate", str(rate), "--dump", str(dump)]
+    command = [*_generator(port, what, connections, seconds, warm_up, pinned), "--rate", str(rate), "--dump", str(dump)]
     if poisson is not None:
         command += ["--poisson", str(poisson)]
     done = subprocess.run(command + ["--spin"] * spin, capture_output=True, text=True, check=True,

@@ -140,6 +140,11 @@ def core_busy_ns(core: int) -> int:
     return 0
 
 
+def cores_busy_ns() -> int:
+    """The same of the server's and the load's core together."""
+    return sum(core_busy_ns(core) for core in set(cores()))
+
+
 @dataclass(frozen=True)
 class Memory:
     """Memory of a process tree, in bytes; the kernel's own (sockets, buffers, epoll) is not in it."""
@@ -161,14 +166,19 @@ def memory(pid: int) -> Memory:
     return Memory(pss, private)
 
 
-def description() -> str:
-    """One line for the report: processor, cores, kernel, load by others."""
-    model = next(
+def model() -> str:
+    """Processor, cores, kernel."""
+    name = next(
         (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
          if line.startswith("model name")), platform.machine())
+    return f"{name}, {os.cpu_count()} cores, Linux {platform.release()}"
+
+
+def description(pinned: bool = True) -> str:
+    """One line for the report: the machine, where the load is, load by others."""
     server, load = cores()
-    where = f"server on core {server}, load on core {load}"
+    where = f"server on core {server}, load on core {load}" if pinned else f"server and load on cores {server} and {load}"
     if os.environ.get("MAITRED_BENCH_NICE", "0") != "0":
         where += f", both at nice {os.environ['MAITRED_BENCH_NICE']}"
     average = " ".join(f"{value:.1f}" for value in os.getloadavg())
-    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}; {where}; load average at start {average}"
+    return f"{model()}; {where}; load average at start {average}"

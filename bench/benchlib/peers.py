@@ -1,7 +1,7 @@
 """The interpreter of the Python benches: one for all contenders, ours too, with whatever of them can be installed.
 
 A full run uses `.build/peers-X.Y`, made on demand: the peers by pip, ours as a wheel built for that interpreter. A
-smoke run uses `.venv` as it is and installs nothing.
+smoke run uses `.venv` as it is and installs nothing: `make setup` puts the peers there.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .rounds import Missing, Options
 #: The interpreter whose figures are published.
 VERSION = "3.13"
 #: What pip installs, each by itself: one that cannot be installed is left out, and with it its contender.
-PACKAGES = ("granian[uvloop]", "peregrine-server", "weft-server", "gunicorn", "uvicorn[standard]", "uvloop", "httptools",
-            "django", "fastapi", "maturin>=1.9,<2")
+PACKAGES = (*(line for line in (machine.REPOSITORY / "python/requirements-bench.txt").read_text().splitlines()
+              if line and not line.startswith("#")), "maturin>=1.9,<2")
 INSTALL_LIMIT_S = 300
 BUILD_LIMIT_S = 1200
 _BUILD = machine.REPOSITORY / ".build"
@@ -48,7 +48,14 @@ class Environment:
 
 
 def environment(options: Options) -> Environment:
-    """The environment of this run; made first if it is a full one."""
+    """The environment of this run; made first if it is a full one, or the one that `MAITRED_BENCH_ENVIRONMENT` names,
+    as it is."""
+    named = os.environ.get("MAITRED_BENCH_ENVIRONMENT")
+    if named:
+        folder = Path(named).resolve()
+        if not (folder / "bin/python").exists():
+            raise Missing(f"no interpreter in {folder}")
+        return Environment(folder, _said(folder / "bin/python", _DESCRIBE))
     if options.smoke and options.python is None:
         folder = machine.REPOSITORY / ".venv"
         if not (folder / "bin/python").exists():
@@ -108,18 +115,26 @@ def _install_peers(folder: Path) -> None:
 
 
 def _install_ours(folder: Path) -> None:
-    """The wheel of this tree; an unchanged one takes two seconds and is not installed again."""
-    wheels, stamp = folder / "wheels", folder / "ours"
-    say("maturin build --release")
-    python = folder / "bin/python"
-    _run([folder / "bin/maturin", "build", "--quiet", "--release", "--locked", "--interpreter", python, "--out", wheels],
-         BUILD_LIMIT_S, {"CARGO_TARGET_DIR": str(_TARGET), "SOURCE_DATE_EPOCH": "1600000000"})
-    wheel = max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    """The wheel that `MAITRED_BENCH_WHEEL` names, else that of this tree; an unchanged one is not installed again."""
+    stamp, python = folder / "ours", folder / "bin/python"
+    named = os.environ.get("MAITRED_BENCH_WHEEL")
+    wheel = Path(named).resolve() if named else _wheel(folder)
+    if not wheel.exists():
+        raise Missing(f"no wheel {wheel}")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index",
               "--force-reinstall", wheel], INSTALL_LIMIT_S)
         stamp.write_text(digest)
+
+
+def _wheel(folder: Path) -> Path:
+    """Built of this tree; an unchanged one takes two seconds."""
+    wheels = folder / "wheels"
+    say("maturin build --release")
+    _run([folder / "bin/maturin", "build", "--quiet", "--release", "--locked", "--interpreter", folder / "bin/python",
+          "--out", wheels], BUILD_LIMIT_S, {"CARGO_TARGET_DIR": str(_TARGET), "SOURCE_DATE_EPOCH": "1600000000"})
+    return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
 def versions(environment: Environment, packages: tuple[str, ...]) -> str:

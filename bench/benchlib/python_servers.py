@@ -19,7 +19,7 @@ OURS = "maitred"
 Command = Callable[[Contender, Place], list[str]]
 #: For the report: whose versions matter.
 PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn", "uvicorn", "uvloop", "httptools", "django",
-            "fastapi")
+            "fastapi", "flask", "sqlalchemy", "psycopg", "asyncpg")
 
 
 def ours(environment: Environment, application: str, interface: str, name: str = OURS, threads: int | None = None,
@@ -29,32 +29,51 @@ def ours(environment: Environment, application: str, interface: str, name: str =
     return _contender(environment, name, "maitred", _maitred, application, words, variables, pinned)
 
 
+@dataclasses.dataclass(frozen=True)
+class Wsgi:
+    """The WSGI servers with one application; where a number of threads may be absent, the default is meant."""
+
+    environment: Environment
+    application: str
+    variables: dict[str, str] | None = None
+    #: Held to the server's core.
+    pinned: bool = True
+
+    def gunicorn(self, threads: int) -> Contender:
+        return self._one("gunicorn gthread", threads, "gunicorn", _gunicorn, "--worker-class", "gthread", "--threads",
+                         str(threads))
+
+    def granian(self, threads: int) -> Contender:
+        return self._one("granian", threads, "granian", _granian, "--interface", "wsgi", "--blocking-threads", str(threads))
+
+    def weft(self, threads: int | None = None) -> Contender:
+        return self._one("weft", threads, "weft", _weft, "--interface", "wsgi", *_option("--wsgi-threads", threads))
+
+    def peregrine(self, threads: int | None = None) -> Contender:
+        return self._one("peregrine", threads, "peregrine", _peregrine, "--protocol", "wsgi",
+                         *_option("--wsgi-threads", threads))
+
+    def maitred(self, threads: int | None = None) -> Contender:
+        return self._one(OURS, threads, "maitred", _maitred, "--interface", "wsgi", *_option("--max-threads", threads))
+
+    def _one(self, name: str, threads: int | None, program: str, command: Command, *words: str) -> Contender:
+        name = name if threads is None else f"{name}, {_threads(threads)}"
+        return _contender(self.environment, name, program, command, self.application, list(words), self.variables,
+                          self.pinned)
+
+
+def _option(name: str, value: int | None) -> list[str]:
+    return [] if value is None else [name, str(value)]
+
+
 def wsgi(environment: Environment, application: str, threads: int | None = None,
-         variables: dict[str, str] | None = None) -> list[Contender]:
-    """Every WSGI server with its usual numbers of threads; or those that have threads, each with so many."""
-    def one(name: str, program: str, command: Command, *words: str) -> Contender:
-        return _contender(environment, name, program, command, application, list(words), variables)
-
-    def granian(number: int) -> Contender:
-        return one(f"granian, {_threads(number)}", "granian", _granian, "--interface", "wsgi", "--blocking-threads",
-                   str(number))
-
-    def gunicorn(number: int) -> Contender:
-        return one(f"gunicorn gthread, {_threads(number)}", "gunicorn", _gunicorn, "--worker-class", "gthread",
-                   "--threads", str(number))
-
-    def mine(number: int) -> Contender:
-        return ours(environment, application, "wsgi", f"{OURS}, {_threads(number)}", number, variables=variables)
-
-    def weft(number: int | None) -> Contender:
-        name, words = ("weft", []) if number is None else (f"weft, {_threads(number)}", ["--wsgi-threads", str(number)])
-        return one(name, "weft", _weft, "--interface", "wsgi", *words)
-
+         variables: dict[str, str] | None = None, pinned: bool = True) -> list[Contender]:
+    """Every WSGI server with its usual numbers of threads; or those that have threads, each with so many.  The ones that
+    people know come first, ours last."""
+    of = Wsgi(environment, application, variables, pinned)
     if threads is not None:
-        return [mine(threads), granian(threads), weft(threads), gunicorn(threads)]
-    return [ours(environment, application, "wsgi", variables=variables), mine(1),
-            one("peregrine", "peregrine", _peregrine, "--protocol", "wsgi"),
-            weft(None), granian(1), granian(4), gunicorn(4)]
+        return [of.gunicorn(threads), of.granian(threads), of.weft(threads), of.maitred(threads)]
+    return [of.gunicorn(4), of.granian(1), of.granian(4), of.weft(), of.peregrine(), of.maitred(1), of.maitred()]
 
 
 #: How peers are told to write a line for each request to standard output.
@@ -73,16 +92,17 @@ def _threads(number: int) -> str:
     return f"{number} thread{'s' * (number > 1)}"
 
 
-def asgi(environment: Environment, application: str) -> list[Contender]:
-    """Every ASGI server, on uvloop where it can be told."""
+def asgi(environment: Environment, application: str, variables: dict[str, str] | None = None,
+         pinned: bool = True) -> list[Contender]:
+    """Every ASGI server, on uvloop where it can be told; in the order of `wsgi`."""
     def one(name: str, program: str, command: Command, *words: str) -> Contender:
-        return _contender(environment, name, program, command, application, list(words))
+        return _contender(environment, name, program, command, application, list(words), variables, pinned)
 
-    return [ours(environment, application, "asgi"),
-            one("peregrine", "peregrine", _peregrine, "--protocol", "asgi"),
-            one("weft", "weft", _weft, "--interface", "asgi"),
+    return [one("uvicorn", "uvicorn", _uvicorn, "--interface", "asgi3", "--loop", "uvloop", "--http", "httptools"),
             one("granian", "granian", _granian, "--interface", "asgi", "--loop", "uvloop"),
-            one("uvicorn", "uvicorn", _uvicorn, "--interface", "asgi3", "--loop", "uvloop", "--http", "httptools")]
+            one("weft", "weft", _weft, "--interface", "asgi"),
+            one("peregrine", "peregrine", _peregrine, "--protocol", "asgi"),
+            ours(environment, application, "asgi", variables=variables, pinned=pinned)]
 
 
 def _contender(environment: Environment, name: str, program: str, command: Command, application: str, words: list[str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -13,14 +14,16 @@ from . import machine
 class Report:
     """Collects lines; `write` puts them where the figures belong."""
 
-    def __init__(self, name: str, title: str, smoke: bool) -> None:
+    def __init__(self, name: str, title: str, smoke: bool, pinned: bool = True) -> None:
         self.name = name
         self.smoke = smoke
         now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        self._lines = [f"# {title}", "", f"{now}; {machine.description()}.", ""]
+        self.date = now.partition(" ")[0]
+        self._lines = [f"# {title}", "", f"{now}; {machine.description(pinned)}.", ""]
         if smoke:
             self._lines += ["**Smoke run: it shows that the bench works; its figures mean nothing.**", ""]
         self._chart = ""
+        self._data: object = None
 
     def text(self, *lines: str) -> None:
         """A paragraph, a heading, or nothing."""
@@ -34,9 +37,15 @@ class Report:
     def chart(self, svg: str) -> None:
         self._chart = svg
 
+    def data(self, run: object) -> None:
+        """The run itself, for NAME.json."""
+        self._data = run
+
     def write(self, folder: Path) -> None:
-        """Write NAME.md and NAME.svg into `folder` and the text to standard output."""
+        """Write NAME.md and what else there is (NAME.svg, NAME.json) into `folder` and the text to standard output."""
         folder.mkdir(parents=True, exist_ok=True)
+        if self._data is not None:
+            (folder / f"{self.name}.json").write_text(json.dumps(self._data, indent=1, ensure_ascii=False) + "\n")
         if self._chart:
             (folder / f"{self.name}.svg").write_text(self._chart)
             self._lines += [f"![chart]({self.name}.svg)", ""]

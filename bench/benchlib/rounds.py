@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,10 @@ class Options:
     load: str = "wrk"
     #: The interpreter of the Python benches.
     python: Path | None = None
+    #: The pages of `pages`; all of them without one.
+    pages: tuple[str, ...] = ()
+    #: Of the benches that have both forms, only the one that users run.
+    unpinned: bool = False
 
     def rounds(self, full: int, smoke: int = 2) -> int:
         return self.pairs or (smoke if self.smoke else full)
@@ -90,22 +96,27 @@ class Meter:
     """CPU time of a server's process tree between `start` and `stop`."""
 
     def __init__(self, server: servers.Server) -> None:
-        self._pid = server.pid
-        self._from = (0, 0, 0)
+        self._server = server
+        self._from = (0, 0, 0, 0)
         self.cpu_ns = 0
-        #: Share of the server's core that went to anything but the server (other processes, interrupts, steal).
+        #: Share of the server's core that went to anything but the server (other processes, interrupts, steal); of a
+        #: server that is not held to it the share of both cores that went to nothing the bench started.
         self.others = 0.0
 
     def start(self) -> None:
         self._from = self._read()
 
     def stop(self) -> None:
-        cpu, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
+        cpu, ours, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
         self.cpu_ns = cpu
-        self.others = max(0, busy - cpu) / wall
+        self.others = max(0, busy - ours) / wall
 
-    def _read(self) -> tuple[int, int, int]:
-        return machine.cpu_ns(self._pid), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+    def _read(self) -> tuple[int, int, int, int]:
+        cpu = machine.cpu_ns(self._server.pid)
+        if self._server.pinned:
+            return cpu, cpu, machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+        both = len(set(machine.cores()))
+        return cpu, machine.cpu_ns(os.getpid()), machine.cores_busy_ns(), both * time.monotonic_ns()
 
 
 def rest(server: servers.Server) -> None:
@@ -140,6 +151,10 @@ def busy(options: Options, server: servers.Server, path: str, size: int, connect
     return closed, meter
 
 
+#: In the place of a ratio to a CPU time of zero.
+TOO_SHORT = "too short"
+
+
 def against(samples: dict[str, list[float]], name: str, base: str) -> str:
     """The ratio name / base as a table cell: median of the pairs and its interval."""
     if base not in samples or name == base:
@@ -148,17 +163,22 @@ def against(samples: dict[str, list[float]], name: str, base: str) -> str:
 
 
 def ratio_text(ratio: figures.Spread) -> str:
+    """A ratio with its interval."""
+    if math.isnan(ratio.median):
+        return TOO_SHORT
     return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
 
 
-def others_text(shares: Sequence[float]) -> str:
+def others_text(shares: Sequence[float], where: str = "the server's core") -> str:
     """The line every report carries about disturbance."""
-    return (f"Other work on the server's core while measuring: median {100 * figures.spread(shares).median:.0f} %, "
+    return (f"Other work on {where} while measuring: median {100 * figures.spread(shares).median:.0f} %, "
             f"most {100 * max(shares):.0f} % (other processes, interrupts, stolen time).")
 
 
 def verdict(words: str, value: float, limit: float, least: bool = False) -> str:
     """A gate or goal with the figure beside it; `least`: the figure must reach the limit, not stay below."""
+    if math.isnan(value):
+        return f"- {words}: {TOO_SHORT}"
     met = value >= limit if least else value <= limit
     return f"- {words}: {value:.3f} against {'at least ' * least}{limit:.3f}: **{'met' if met else 'not met'}**"
 

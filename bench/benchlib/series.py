@@ -32,6 +32,8 @@ class Series:
     finished: list[float] = field(default_factory=list)
     #: Of a schedule: every latency of a fast request, sorted, by round; microseconds.
     latencies: list[list[float]] = field(default_factory=list)
+    #: What else was asked meanwhile, if the bench keeps it: all rounds, milliseconds.
+    beside: list[float] = field(default_factory=list)
 
     def at(self, share: float) -> float:
         """A percentile: the median of the rounds'."""
@@ -117,12 +119,27 @@ def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, wo
     return table, others
 
 
-def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Path, series: Series) -> Watch:
-    """One round with all connections busy, from a generator that polls."""
+@dataclass(frozen=True)
+class Loop:
+    """So many connections that are busy all the time."""
+
+    connections: int = compare.CONNECTIONS
+    seconds: float = compare.SECONDS
+    #: Its length as a share of `seconds`.
+    warm_up: float = 1 / 4
+    #: The generator polls; otherwise it sleeps when nothing has come.
+    spin: bool = True
+    #: It has a core of its own; otherwise it may use the server's too.
+    pinned: bool = True
+
+
+def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Path, series: Series,
+                   loop: Loop = Loop()) -> Watch:
+    """One round with all connections busy."""
     watch = Watch(server)
-    seconds = options.duration(compare.SECONDS, compare.SMOKE_SECONDS)
-    closed = load.busy(server.port, load.listed(requests), compare.CONNECTIONS, 1, seconds, seconds / 4,
-                       {"measuring": watch.start, "measured": watch.stop})
+    seconds = options.duration(loop.seconds, compare.SMOKE_SECONDS)
+    closed = load.busy(server.port, load.listed(requests), loop.connections, 1, seconds, seconds * loop.warm_up,
+                       {"measuring": watch.start, "measured": watch.stop}, loop.spin, loop.pinned)
     if closed.failed or not closed.requests:
         raise load.WrongAnswer(f"{server.name}: {closed.failed} failed requests, {closed.requests} right ones")
     _note(series, watch, closed.requests)
@@ -134,16 +151,17 @@ def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Pa
 
 
 def on_schedule(options: rounds.Options, schedule: Schedule, server: servers.Server, requests: Path, seed: int,
-                series: Series, folder: Path, may_starve: bool = False) -> Watch:
+                series: Series, folder: Path, may_starve: bool = False, pinned: bool = True) -> Watch:
     """One round on a schedule, the same one for the same seed; CPU and switches include the warm-up.
 
-    With `may_starve`, a server that answers nothing has a latency of the whole schedule; else that is an error.
+    With `may_starve`, a server that answers nothing has a latency of the whole schedule; else that is an error. Without
+    `pinned` the generator may use the server's core too.
     """
     seconds, warm_up = schedule.lengths(options)
     watch = Watch(server)
     watch.start()
     outcome = load.openloop(server.port, load.listed(requests), schedule.rate, seconds, warm_up, compare.CONNECTIONS,
-                            folder, poisson=seed)
+                            folder, poisson=seed, pinned=pinned)
     watch.stop()
     if outcome.wrong or outcome.broken or not (outcome.answered or may_starve):
         raise load.WrongAnswer(f"{server.name}: {outcome.wrong} wrong answers, {outcome.broken} connections broke, "

@@ -69,6 +69,8 @@ class Server:
     process: subprocess.Popen[bytes]
     #: Where its standard output and standard error go.
     output: Path
+    #: Held to the server's core.
+    pinned: bool = True
 
     @property
     def pid(self) -> int:
@@ -189,7 +191,7 @@ def _start(contender: Contender, root: Path, folder: Path, connections: int) -> 
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                        env=os.environ | contender.environment)
         if _accepts(place.port, process):
-            return Server(contender.name, place.port, process, own / "output")
+            return Server(contender.name, place.port, process, own / "output", contender.pinned)
         _end(process)
         said = (own / "output").read_bytes()[-2000:]
     raise CannotStart(f"{contender.name} does not start: {said.decode(errors='replace').strip() or 'no output'}")

@@ -2,7 +2,11 @@
 
 import contextlib
 import http.server
+import io
+import importlib.machinery
+import importlib.util
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -10,8 +14,10 @@ import unittest
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchlib import chart, crowd, figures, load, machine, metrics, rounds, series, traffic
-from suite import insight
+from benchlib import (chart, compare, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers, report,
+                      rounds, series, servers, stored, traffic)
+from suite import gate, insight
+from suite import pages as pages_suite
 
 
 class Figures(unittest.TestCase):
@@ -31,6 +37,157 @@ class Figures(unittest.TestCase):
     def test_percentiles_are_measured_values(self) -> None:
         self.assertEqual(figures.percentile(range(1, 101), 0.99), 99)
         self.assertEqual(figures.percentile([7], 0.0), 7)
+
+
+class TooShort(unittest.TestCase):
+    """A short window of a fast server may show no CPU time at all: its report says so instead of failing."""
+
+    def test_a_ratio_to_zero_is_nothing(self) -> None:
+        self.assertEqual(rounds.ratio_text(figures.ratios([1.0, 2.0], [1.0, 0.0])), "too short")
+        self.assertIn("x: too short", rounds.verdict("x", figures.ratios([1.0], [0.0]).median, 1.0))
+
+    def test_the_gate_report_is_written_without_a_cpu_time(self) -> None:
+        table = {}
+        for workload in gate.WORKLOADS:
+            for scheme in (gate.INLINE, gate.WATCHED):
+                of = table[workload.name, scheme] = series.Series(cpu=[0.0], rate=[1.0], voluntary=[0.0], involuntary=[0.0],
+                                                                  finished=[1.0])
+                of.percentiles = {share: [1.0] for share in series.SHARES}
+        written = report.Report("gate", "t", True)
+        gate._write(written, table, True, [0.0])
+        self.assertIn("too short", gate._gates(table, "one core", True)[0])
+
+    def test_the_comparing_report_is_written_without_a_cpu_time(self) -> None:
+        sample = compare.Sample(0.0, 1.0, 1.0, 1.0, 0)
+        result = compare.Result("hello", {"maitred": [sample], "granian": [sample]})
+        written = report.Report("wsgi", "t", True)
+        compare._write(written, result, "maitred", "both cores", [0.0])
+        compare.gates(written, [result], "maitred", ["granian"], 0.85)
+        compare.bars("t", [result])
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            written.write(Path(folder))
+            self.assertIn("too short", (Path(folder) / "wsgi.md").read_text())
+
+
+class Pages(unittest.TestCase):
+    HANDLER = next(page for page in pages.PAGES if page.handler)
+    PAGE = next(page for page in pages.PAGES if not page.handler)
+
+    @staticmethod
+    def result(page: pages.Page, rates: dict[str, float], p99: float = 1.0) -> pages_suite.Result:
+        def table() -> dict[str, series.Series]:
+            found = {}
+            for name, rate in rates.items():
+                found[name] = series.Series(cpu=[1.0], rate=[rate])
+                found[name].percentiles[0.99] = [p99 if name.startswith("maitred") else 1.0]
+            return found
+
+        return pages_suite.Result(page, table(), table(), table(), [], [])
+
+    def test_the_best_peer_of_a_page_is_the_fastest_one_that_is_not_ours(self) -> None:
+        result = self.result(self.PAGE, {"granian, 4 threads": 90.0, "peregrine": 100.0, "maitred": 97.0, "maitred, 1 thread": 120})
+        self.assertEqual(result.best_peer(), "peregrine")
+        lines = pages_suite.gates([result])
+        self.assertIn("geometric mean of 1 pages: 0.970 against at least 0.950: **met**", lines[0])
+        self.assertTrue(any("our best (maitred, 1 thread): 0.808" in line and "**not met**" in line for line in lines))
+
+    def test_a_page_whose_tail_is_longer_misses_a_gate_at_every_load(self) -> None:
+        lines = pages_suite.gates([self.result(self.PAGE, {"peregrine": 100.0, "maitred": 100.0}, p99=1.3)])
+        self.assertEqual(sum("p99" in line and "**not met**" in line for line in lines), 3)
+
+    def test_handlers_are_compared_with_as_many_threads(self) -> None:
+        rates = {f"{server}, {number} threads": rate * number for number in (2, 4, 10)
+                 for server, rate in (("granian", 100.0), ("weft", 150.0), ("maitred", 98.0))}
+        result = self.result(self.HANDLER, rates | {"maitred": 980.0})
+        lines = pages_suite.gates([result])
+        self.assertTrue(any("maitred, 2 threads to granian: 0.980 against at least 0.970: **met**" in line for line in lines))
+        self.assertFalse(any("geometric mean" in line for line in lines))
+        self.assertEqual(pages_suite.rate(result, "maitred, 2 threads"), 0.7 * 300)
+        self.assertEqual(pages_suite.rate(result, "maitred"), 0.7 * 1500)
+
+    def test_every_contender_may_use_both_cores_and_has_a_name_of_its_own(self) -> None:
+        place = pages.Place(peers.Environment(Path("/nowhere"), ""), {})
+        for page in pages.PAGES:
+            contenders = page.contenders(place)
+            self.assertEqual(len({each.name for each in contenders}), len(contenders))
+            self.assertFalse(any(each.pinned for each in contenders))
+            self.assertIn(pages.OURS, [each.name for each in contenders])
+
+    def test_a_name_and_its_threads_agree_with_the_servers(self) -> None:
+        of = python_servers.Wsgi(peers.Environment(Path("/nowhere"), ""), "a:b")
+        self.assertEqual(of.granian(4).name, pages.named("granian", 4))
+        self.assertEqual(of.maitred().name, pages.OURS)
+        self.assertEqual(pages.threads_of(of.weft(1).name), "1 thread")
+        words = of.maitred(2).command(of.maitred(2), servers.Place(Path("/"), Path("/"), 1, 1))
+        self.assertEqual(words[-2:], ["--max-threads", "2"])
+
+
+class Stored(unittest.TestCase):
+    def test_only_what_is_between_the_marks_is_replaced(self) -> None:
+        text = f"a\n{stored.BEGIN}old\n{stored.END}z\n"
+        self.assertEqual(stored.spliced(text, "new\n"), f"a\n{stored.BEGIN}new\n{stored.END}z\n")
+        with self.assertRaises(ValueError):
+            stored.spliced("no marks", "new")
+
+    def test_the_table_shows_the_medians_and_the_ratio_to_the_best_peer(self) -> None:
+        def figure(rate: float, cpu: float) -> dict[str, list[float]]:
+            return {"rate": [rate - 1, rate, rate + 1], "cpu": [cpu] * 3, "p99": [1.0] * 3}
+
+        form = {"gunicorn gthread, 4 threads": figure(100, 4), "granian, 4 threads": figure(1000, 2), "maitred": figure(1100, 1)}
+        timed = {"nginx": {"p50": [10.0], "p90": [20.0]}, "maitred": {"p50": [11.0], "p90": [21.0]}}
+        text = stored.section({
+            "date": "2026-01-01", "machine": "m", "python": "p", "versions": "v",
+            "pages": [{"name": "a page", stored.BOTH: form, stored.ONE: form}],
+            "files": [{"name": "1 KiB file", stored.BOTH: {"nginx": figure(9, 1), "maitred": figure(10, 1)},
+                       stored.ONE: {"nginx": figure(9, 2), "maitred": figure(10, 1)}}],
+            "schedule": {stored.BOTH: timed, stored.ONE: timed}, "memory": {"nginx": [528.0], "maitred": [206.0]}})
+        self.assertIn("| a page | 100 | 1,000 | – | – | 1,100 | 1.10 | 1.10 | 0.50 |", text)
+        self.assertIn("| 1 KiB file, requests/s | 9 | – | 10 | 0.50 |", text)
+        self.assertIn("p90 in µs | 20 | – | 21 | 1.05 |", text)
+
+    def test_a_gate_that_is_not_met_is_listed_under_its_heading(self) -> None:
+        text = "# T\n\n## Plain\n\n- Gate, x: 78 %: **not met**\n- y: **met**\n\n## Gates\n\n- Goal, z: 2 against 1: **not met**\n"
+        self.assertEqual(stored.missed_in(text), ["Plain: Gate, x: 78 %", "Goal, z: 2 against 1"])
+        self.assertTrue(rounds.verdict("x", 2, 1).endswith(stored.NOT_MET_MARK))
+
+
+class Suites(unittest.TestCase):
+    """What `scripts/test` makes of the benches."""
+
+    def setUp(self) -> None:
+        path = str(machine.REPOSITORY / "scripts/test")
+        loader = importlib.machinery.SourceFileLoader("scripts_test", path)
+        self.script = importlib.util.module_from_spec(importlib.util.spec_from_loader("scripts_test", loader))
+        sys.modules["scripts_test"] = self.script
+        loader.exec_module(self.script)
+        self.addCleanup(sys.modules.pop, "scripts_test")
+
+    def test_a_row_that_is_skipped_fails_unless_it_is_optional(self) -> None:
+        optional = "x\nskipped: weft, 4 threads (weft is not installed or not built)\nskipped: h2o (h2o is not installed or not built)\nskipped: 4,096 connections (limit of open files is 9)\n"
+        self.assertIn("0 skipped", self.script.benches(optional))
+        for line in ("skipped: uvicorn does not start: no module httptools", "wsgi: skipped: not installed: wrk"):
+            with self.assertRaisesRegex(self.script.NothingToRun, "1 skipped"):
+                self.script.benches(f"{optional}{line}\n{line}\n")
+
+    def test_the_benches_after_one_that_fails_are_run_and_the_suite_fails(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            self.script.LOGS = Path(folder)
+            commands = [["false"], ["touch", f"{folder}/after"]]
+            for every in (False, True):
+                suite = self.script.Suite("s", lambda: commands, lambda output: "end", 60, every=every)
+                self.assertEqual(self.script.run(suite).code, 1)
+                self.assertEqual((Path(folder) / "after").exists(), every)
+
+
+class Databases(unittest.TestCase):
+    def test_a_server_of_its_own_comes_and_goes(self) -> None:
+        try:
+            postgres.need()
+        except rounds.Missing as error:
+            self.skipTest(str(error))
+        with postgres.running() as folder:
+            self.assertTrue(any(folder.glob(".s.PGSQL.*")))
+        self.assertFalse(folder.exists())
 
 
 class Accounting(unittest.TestCase):
@@ -157,6 +314,18 @@ class _Watched(_Handler):
     def finish(self) -> None:
         super().finish()
         self.closed.release()
+
+
+class Bursts(unittest.TestCase):
+    def test_every_request_has_its_time_and_a_wrong_answer_is_one(self) -> None:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            port = server.server_address[1]
+            times = traffic.burst("test", port, traffic.bare("/right", b"hello\n"), 5)
+            self.assertEqual((len(times), sorted(times)), (5, times))
+            with self.assertRaises(load.WrongAnswer):
+                traffic.burst("test", port, traffic.bare("/wrong"), 2)
+            server.shutdown()
 
 
 class SlowClients(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from benchlib import compare, peers, python_servers, rounds, servers, traffic
@@ -39,17 +40,20 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text(f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
                 f"{compare.method(options)} All on uvloop where it is installed; lifespan as each server has it.")
     results = []
-    for application, module, workloads in GROUPS:
+    for form, (application, module, workloads) in itertools.product(compare.forms(options), GROUPS):
         if module and not environment.has(module):
             line = f"skipped: {workloads[0].name} ({module} is not installed)"
             say(line)
             report.text(line)
             continue
-        contenders, skipped = rounds.present(options, python_servers.asgi(environment, application))
+        contenders, skipped = rounds.present(options, python_servers.asgi(environment, application,
+                                                                               pinned=form.pinned))
         if skipped:
             report.text(*skipped)
         with compare.running(contenders, OURS, folder, report) as up:
-            results += [compare.measure(options, up, OURS, workload, folder, report) for workload in workloads if up]
+            # Where the load always sleeps, the workload that says so is there already.
+            results += [compare.measure(options, up, OURS, workload, form, folder, report) for workload in workloads
+                        if up and (form.pinned or workload.spin)]
     if not results:
         raise rounds.Missing("no ASGI server starts")
     compare.gates(report, results, OURS, BELOW, GOAL)

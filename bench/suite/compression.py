@@ -119,7 +119,8 @@ def table(report: Report, title: str, samples: dict[str, list[float]], ratios: d
     rows = []
     for name, values in samples.items():
         of = figures.spread(values)
-        rows.append([name, f"{ratios[name]:.2f}", f"{of.median:.2f} [{of.lower:.2f}, {of.upper:.2f}]", f"{1000 / of.median:.0f}"])
+        rows.append([name, f"{ratios[name]:.2f}", f"{of.median:.2f} [{of.lower:.2f}, {of.upper:.2f}]",
+                     f"{1000 / of.median:.0f}" if of.median else rounds.TOO_SHORT])
     report.text(f"## {title}")
     report.table(["server, coding and level", "ratio", "CPU ns for each byte", "MB for each CPU second"], rows)
 

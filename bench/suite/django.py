@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
-from benchlib import compare, peers, python_servers, rounds, servers, traffic
+from benchlib import compare, pages, peers, python_servers, rounds, servers, traffic
 from benchlib.report import Report, say
 
 TITLE = "Django and FastAPI: whole requests"
@@ -32,18 +30,20 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
                 f"{compare.method(options)} Django: {THREADS} threads each, connections to the database are kept. FastAPI: "
                 "`async def`, so on each server's event loop.")
     results = []
-    if environment.has("django"):
-        database = _fill(environment, folder)
-        contenders = python_servers.wsgi(environment, PAGE, THREADS, {"BENCH_DATABASE": str(database)})
-        results.append(_measure(options, contenders, f"{python_servers.OURS}, {THREADS} threads", PAGES, folder, report))
-    else:
-        _skip(report, PAGES.name, "django")
-    if environment.has("fastapi"):
-        contenders = [each for each in python_servers.asgi(environment, ENDPOINT)
-                      if each.name.startswith((python_servers.OURS, *PEERS))]
-        results.append(_measure(options, contenders, python_servers.OURS, ORDERS, folder, report))
-    else:
-        _skip(report, ORDERS.name, "fastapi")
+    django, fastapi = environment.has("django"), environment.has("fastapi")
+    variables = pages.sqlite(environment, folder) if django else {}
+    for form in compare.forms(options):
+        if django:
+            contenders = python_servers.wsgi(environment, PAGE, THREADS, variables, form.pinned)
+            results.append(_measure(options, contenders, f"{python_servers.OURS}, {THREADS} threads", PAGES, form, folder,
+                                    report))
+        if fastapi:
+            contenders = [each for each in python_servers.asgi(environment, ENDPOINT, pinned=form.pinned)
+                          if each.name.startswith((python_servers.OURS, *PEERS))]
+            results.append(_measure(options, contenders, python_servers.OURS, ORDERS, form, folder, report))
+    for there, workload, module in ((django, PAGES, "django"), (fastapi, ORDERS, "fastapi")):
+        if not there:
+            _skip(report, workload.name, module)
     results = [each for each in results if each.samples]
     if not results:
         raise rounds.Missing("neither django nor fastapi is installed")
@@ -51,19 +51,12 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 
 
 def _measure(options: rounds.Options, candidates: list[servers.Contender], ours: str, workload: compare.Workload,
-             folder: Path, report: Report) -> compare.Result:
+             form: compare.Form, folder: Path, report: Report) -> compare.Result:
     contenders, skipped = rounds.present(options, candidates)
     if skipped:
         report.text(*skipped)
     with compare.running(contenders, ours, folder, report) as up:
-        return compare.measure(options, up, ours, workload, folder, report)
-
-
-def _fill(environment: peers.Environment, folder: Path) -> Path:
-    database = folder / "shop.sqlite"
-    subprocess.run([str(environment.program("python")), "-m", "shop.fill", str(traffic.VARIANTS)], check=True, timeout=60,
-                   env=os.environ | {"PYTHONPATH": str(python_servers.APPS), "BENCH_DATABASE": str(database)})
-    return database
+        return compare.measure(options, up, ours, workload, form, folder, report)
 
 
 def _skip(report: Report, what: str, module: str) -> None:

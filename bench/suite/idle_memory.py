@@ -64,6 +64,11 @@ def _measure(server: servers.Server, few: int, many: int) -> Figures:
     return (after.pss - before.pss) / count, (after.private - before.private) / count, before.pss, after.pss
 
 
+def per_connection(server: servers.Server, few: int, many: int) -> float:
+    """PSS bytes of each further connection beyond the first `few`."""
+    return _measure(server, few, many)[0]
+
+
 def _open(server: servers.Server, count: int, stack: contextlib.ExitStack) -> None:
     request = f"GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     for _ in range(count):

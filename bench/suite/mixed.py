@@ -1,8 +1,9 @@
-"""Equal threads, fast requests among slow ones: at a fresh server, at one that knows its routes, and beside bursts."""
+"""Equal threads, fast requests among slow ones: at a fresh server, at one that knows its routes, beside burners and bursts."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -25,11 +26,33 @@ RATE, BURST_RATE = 400, 200
 FRESH = Workload(f"10 % sleep 50 ms, {RATE}/s, from the start", traffic.mixed(FAST, SLOW), Schedule(RATE, warm_up=0))
 LEARNT = Workload(f"10 % sleep 50 ms, {RATE}/s, warm", traffic.mixed(FAST, SLOW), Schedule(RATE, warm_up=5 / 6))
 BURST = Workload(f"30 slow at once every second, {BURST_RATE}/s fast", [FAST], Schedule(BURST_RATE))
+#: A tenth of them: twenty a second, each with 20 ms of Python.
+BURN_RATE = 200
+BURNERS = Workload(f"20 burners of 20 ms a second, {BURN_RATE - 20}/s fast",
+                   traffic.mixed(FAST, traffic.bare("/burn", HELLO)), Schedule(BURN_RATE))
 #: One burst, and how far apart they are: longer than four threads need for thirty times 50 ms.
 BURST_SIZE, BURST_EVERY_S = 30, 1.0
 #: Into the measured time, so that the first burst is not missed.
 BURST_LEAD_S = 0.1
-PAIRS = 5
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where servers and load run, what is measured there, and beside whom."""
+
+    title: str
+    pinned: bool
+    workloads: tuple[Workload, ...]
+    pairs: int
+    #: Only these peers; all without.
+    peers: tuple[str, ...] = ()
+
+
+#: As users run it.
+USERS = Form("both cores, as users run it", False, (LEARNT, BURNERS, BURST), 3, ("gunicorn", "granian"))
+PINNED = Form("one core", True, (FRESH, LEARNT, BURST), 5)
+#: In the form that users run, with as many threads: fast p50 and p99, and slow p99, to this peer's.
+BESIDE, GATE_FAST, GATE_SLOW = "granian", 1.0, 1.25
 #: Fast p99 in milliseconds: a goal with four threads when the slow route is known; a gate beside bursts.
 GOAL_MS, GATE_BURST_MS = 2.0, 5.0
 #: The longest a request may wait while a thread is idle and the interpreter free, µs: the watcher's look.
@@ -68,21 +91,24 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     _, warm_up = LEARNT.schedule.lengths(options)
     report.text(
         f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
-        "Every server has the same number of threads for the application, on one core; the load is on another. Poisson "
+        "Every server has the same number of threads for the application. In the form that users run, servers and load share "
+        "both cores; in the other the server has one and the load the other. Poisson "
         f"schedules over {compare.CONNECTIONS} connections; latency from the scheduled time, of the fast requests "
-        "only. Slow ones have a path of their own. Every round starts every server anew: the first workload is "
-        f"measured from its first request, the second after {warm_up:.1f} s of the same, the third with bursts of slow "
-        f"requests over connections of their own. \"{NATIVE}\" is ours with a native handler, which peers are not "
+        "only; of the slow ones of a burst, from its begin. Slow ones have a path of their own. Every round starts every "
+        f"server anew. \"Warm\" is measured after {warm_up:.1f} s of the same, \"from the start\" from the first request; "
+        f"bursts come over connections of their own. \"{NATIVE}\" is ours with a native handler, which peers are not "
         f"compared with. {rounds.INTERVAL_NOTE}")
     gates: list[str] = []
     groups = []
-    for threads in THREADS:
-        table, audit = _measure(options, environment, threads, folder, report)
-        _write(report, table)
-        report.text(*audit.lines())
-        gates += [*_gates(table, threads), *audit.gates()]
-        groups += [(f"{_count(threads)}; {workload.name}: fast p99 in ms", bars(table, workload.name, 0.99))
-                   for workload in (FRESH, LEARNT, BURST)]
+    for form in (USERS,) if options.unpinned else (USERS, PINNED):
+        for threads in THREADS:
+            table, audit = _measure(options, environment, form, threads, folder, report)
+            _write(report, table)
+            report.text(*audit.lines())
+            decided = _gates(table, threads) if form.pinned else _users_gates(table, threads)
+            gates += [line.replace("- ", f"- {form.title}: ", 1) for line in [*decided, *audit.gates()]]
+            groups += [(f"{_count(threads)}, {form.title}; {workload.name}: fast p99 in ms", bars(table, workload.name, 0.99))
+                       for workload in form.workloads]
     report.text("## Gates", "", *gates)
     report.chart(chart.bars(TITLE, "", [group for group in groups if group[1]]))
 
@@ -91,26 +117,20 @@ def _count(threads: int) -> str:
     return f"{threads} threads"
 
 
-def _measure(options: rounds.Options, environment: peers.Environment, threads: int, folder: Path,
+def _measure(options: rounds.Options, environment: peers.Environment, form: Form, threads: int, folder: Path,
              report: Report) -> tuple[Table, Audit]:
     ours = f"{OURS}, {_count(threads)}"
-    words = ["--max-threads", str(threads)]
-    _, *others = python_servers.wsgi(environment, APPLICATION, threads, workbench.spins(environment))
-    mine = workbench.wsgi(environment, ours, words)
-    watched = servers.offers(mine.program, metrics.OPTION)
-    words += metrics.WORDS if watched else ()
-    candidates = [workbench.wsgi(environment, ours, words), *others,
-                  workbench.native(f"{NATIVE}, {_count(threads)}", words)]
-    chosen, skipped = rounds.present(options, candidates)
-    report.text(f"## {_count(threads)}")
+    chosen, skipped = rounds.present(options, _contenders(environment, form, threads))
+    report.text(f"## {form.title[0].upper()}{form.title[1:]}: {_count(threads)}")
     report.text(*skipped)
+    watched = servers.offers(workbench.wsgi(environment, ours).program, metrics.OPTION)
     table: Table = {}
     audit = Audit()
     failed: set[tuple[str, str]] = set()
-    for number in range(options.rounds(PAIRS, smoke=1)):
+    for number in range(options.rounds(form.pairs, smoke=1)):
         with compare.running(chosen, ours, folder, report) as up:
-            for workload in (FRESH, LEARNT, BURST):
-                say(f"mixed, {_count(threads)}, {workload.name}: round {number + 1}")
+            for workload in form.workloads:
+                say(f"mixed, {form.title}, {_count(threads)}, {workload.name}: round {number + 1}")
                 requests = traffic.write(folder / "requests", workload.requests)
                 for server in up:
                     if (workload.name, server.name) in failed:
@@ -134,35 +154,49 @@ def _measure(options: rounds.Options, environment: peers.Environment, threads: i
     return table, audit
 
 
+def _contenders(environment: peers.Environment, form: Form, threads: int) -> list[servers.Contender]:
+    *others, _ = python_servers.wsgi(environment, APPLICATION, threads, workbench.spins(environment), form.pinned)
+    words = ["--max-threads", str(threads)]
+    name = f"{OURS}, {_count(threads)}"
+    if servers.offers(workbench.wsgi(environment, name).program, metrics.OPTION):
+        words += metrics.WORDS
+    mine = workbench.wsgi(environment, name, words, form.pinned)
+    if form.peers:
+        return [*(each for each in others if each.name.startswith(form.peers)), mine]
+    return [*others, mine, workbench.native(f"{NATIVE}, {_count(threads)}", words, form.pinned)]
+
+
 def _round(options: rounds.Options, server: servers.Server, workload: Workload, requests: Path, seed: int,
            series: Series, folder: Path) -> None:
     assert workload.schedule is not None
     if workload is not BURST:
-        on_schedule(options, workload.schedule, server, requests, seed, series, folder)
+        on_schedule(options, workload.schedule, server, requests, seed, series, folder, pinned=server.pinned)
         return
     seconds, warm_up = workload.schedule.lengths(options)
     ended = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        bursts = pool.submit(_bursts, server, machine.cores()[1], warm_up + BURST_LEAD_S, seconds, ended)
+        bursts = pool.submit(_bursts, server, warm_up + BURST_LEAD_S, seconds, ended)
         try:
-            on_schedule(options, workload.schedule, server, requests, seed, series, folder)
+            on_schedule(options, workload.schedule, server, requests, seed, series, folder, pinned=server.pinned)
         finally:
             ended.set()
-        if not bursts.result():
+        slow = bursts.result()
+        if not slow:
             raise load.WrongAnswer(f"{server.name}: no burst was answered in time")
+        series.beside += [1e3 * each for each in slow]
 
 
-def _bursts(server: servers.Server, core: int, first: float, seconds: float, ended: threading.Event) -> int:
-    """Bursts from `first` on until `seconds` later; how many there were."""
+def _bursts(server: servers.Server, first: float, seconds: float, ended: threading.Event) -> list[float]:
+    """Bursts from `first` on until `seconds` later; how long each of their requests took, in seconds."""
     start = time.monotonic() + first
-    fired = 0
-    with machine.on_core(core):
+    fired, times = 0, []
+    with machine.on_core(machine.cores()[1]) if server.pinned else contextlib.nullcontext():
         while fired * BURST_EVERY_S < seconds - BURST_LEAD_S:
             if ended.wait(max(0.0, start + fired * BURST_EVERY_S - time.monotonic())):
                 break
-            traffic.burst(server.name, server.port, SLOW, BURST_SIZE)
+            times += traffic.burst(server.name, server.port, SLOW, BURST_SIZE)
             fired += 1
-    return fired
+    return times
 
 
 def _write(report: Report, table: Table) -> None:
@@ -172,16 +206,37 @@ def _write(report: Report, table: Table) -> None:
         for share in (0.5, 0.99):
             of = figures.spread(series.percentiles[share])
             cells.append(f"{of.median:.2f} [{of.lower:.2f}, {of.upper:.2f}]")
-        rows.append([workload, name, *cells, f"{series.at(0.999):.2f}", f"{series.median('cpu'):.2f}",
+        rows.append([workload, name, *cells, f"{series.at(0.999):.2f}",
+                     f"{_slow_p99(series):.1f}" if series.beside else "–", f"{series.median('cpu'):.2f}",
                      f"{100 * series.median('finished'):.0f} %"])
-    report.table(["workload", "server", "fast p50 ms", "fast p99 ms", "fast p99.9 ms", "CPU-s per 100,000", "answered"],
-                 rows)
+    report.table(["workload", "server", "fast p50 ms", "fast p99 ms", "fast p99.9 ms", "slow p99 ms", "CPU-s per 100,000",
+                  "answered"], rows)
+
+
+def _slow_p99(series: Series) -> float:
+    return figures.percentile(sorted(series.beside), 0.99)
+
+
+def _users_gates(table: Table, threads: int) -> list[str]:
+    lines = []
+    for workload in USERS.workloads:
+        ours = table.get((workload.name, f"{OURS}, {_count(threads)}"))
+        theirs = table.get((workload.name, f"{BESIDE}, {_count(threads)}"))
+        if ours is None or theirs is None:
+            continue
+        what = f"Gate, {_count(threads)}, {workload.name}"
+        shares = (0.5, 0.99) if workload is LEARNT else (0.99,)
+        lines += [rounds.verdict(f"{what}: fast p{100 * share:.0f} to {BESIDE}'s", ours.at(share) / theirs.at(share), GATE_FAST)
+                  for share in shares]
+        if workload is BURST:
+            lines.append(rounds.verdict(f"{what}: slow p99 to {BESIDE}'s", _slow_p99(ours) / _slow_p99(theirs), GATE_SLOW))
+    return lines
 
 
 def _gates(table: Table, threads: int) -> list[str]:
     ours = f"{OURS}, {_count(threads)}"
     lines = []
-    for workload in (FRESH, LEARNT, BURST):
+    for workload in PINNED.workloads:
         tails = {name: series.at(0.99) for (other, name), series in table.items() if other == workload.name}
         if ours not in tails:
             continue

@@ -100,7 +100,7 @@ def _cases(options: rounds.Options, environment: peers.Environment, variables: d
     # So that no other disk is measured than that of the system's own temporary files.
     (folder / "spool").mkdir()
     words = ["--spool", str(folder / "spool"), "--static", f"/static={folder}/files"]
-    mine, *others = python_servers.wsgi(environment, wsgi, THREADS, variables)
+    *others, _ = python_servers.wsgi(environment, wsgi, THREADS, variables)
     mine = python_servers.ours(environment, wsgi, "wsgi", OURS, THREADS, words, variables)
     if options.smoke:
         others = []

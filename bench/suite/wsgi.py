@@ -28,11 +28,16 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     servers.cargo_build("openloop")
     environment = peers.environment(options)
-    contenders, skipped = rounds.present(options, python_servers.wsgi(environment, APPLICATION))
     report.text(f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
                 f"{compare.method(options)} \"maitred\" has its default of 1 to 10 threads, peregrine and weft theirs "
-                "(they run the application on the thread that polls).", *skipped)
-    with compare.running(contenders, OURS, folder, report) as up:
-        results = [compare.measure(options, up, OURS, workload, folder, report) for workload in WORKLOADS]
+                "(they run the application on the thread that polls).")
+    results = []
+    for form in compare.forms(options):
+        contenders, skipped = rounds.present(options, python_servers.wsgi(environment, APPLICATION, pinned=form.pinned))
+        report.text(*skipped)
+        with compare.running(contenders, OURS, folder, report) as up:
+            # Where the load always sleeps, the workload that says so is there already.
+            results += [compare.measure(options, up, OURS, workload, form, folder, report)
+                        for workload in WORKLOADS if form.pinned or workload.spin]
     compare.gates(report, results, OURS, BELOW, GOAL)
     report.chart(compare.bars(TITLE, results))

@@ -1,4 +1,7 @@
-"""What `startproject` writes, less what the page does not touch; the database is where `BENCH_DATABASE` says."""
+"""What `startproject` writes, less what the page does not touch.
+
+`BENCH_DATABASE` is the file of SQLite's database; `BENCH_POSTGRES` the folder of PostgreSQL's socket, and then that is used.
+"""
 
 import os
 from pathlib import Path
@@ -28,4 +31,11 @@ DATABASES = {
         "CONN_MAX_AGE": 600,
     }
 }
+if "BENCH_POSTGRES" in os.environ:
+    DATABASES["default"] |= {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "bench",
+        "USER": "bench",
+        "HOST": os.environ["BENCH_POSTGRES"],
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -13,3 +13,9 @@ def category(request, number):
     entries = [(product, list(product.review_set.order_by("-stars")[:3])) for product in products]
     summary = Review.objects.filter(product__category=shown).aggregate(count=Count("id"), stars=Avg("stars"))
     return render(request, "category.html", {"category": shown, "entries": entries, "summary": summary})
+
+
+def products(request, number):
+    """One query and a template."""
+    listed = Product.objects.filter(category=number).order_by("name")
+    return render(request, "products.html", {"number": number, "products": listed})
