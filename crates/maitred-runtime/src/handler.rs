@@ -9,8 +9,6 @@ pub enum InvocationType {
     NonBlocking,
     /// May block for as long as it likes: it runs only where another thread can poll.
     Blocking,
-    /// Does not block when it is told not to (seam for adapters that can do either).
-    Either,
 }
 
 /// Answers requests. One value serves all threads at once.

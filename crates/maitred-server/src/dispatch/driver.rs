@@ -24,7 +24,7 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::pause::Pause;
 use super::standstill::stand_by;
-use super::{Serve, panic_text};
+use super::{Serve, UNPOLLED, panic_text};
 use crate::group::claim::Signals;
 use crate::scratch::Scratch;
 
@@ -196,7 +196,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks = 0;
             if scheduler.gated && scheduler.pool.gate.is_busy() {
                 glance(server, scratch);
-                before = now;
+                (before, pause) = (now, UNPOLLED);
                 continue;
             }
             if !scheduler.pool.gate.is_watched() {
@@ -206,7 +206,8 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             }
             take_seat(server, scratch);
         } else {
-            (idle_looks, pause) = (0, FIRST_LOOK);
+            // At a gate another thread polls, or there is nothing to be found out soon.
+            (idle_looks, pause) = (0, if scheduler.gated { LOOK } else { FIRST_LOOK });
         }
         before = now;
     }

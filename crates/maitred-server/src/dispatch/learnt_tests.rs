@@ -68,22 +68,26 @@ fn while_nothing_is_slow_nothing_is_watched() {
 }
 
 #[test]
-fn what_is_not_slow_for_a_minute_is_forgotten() {
+fn what_is_not_slow_for_an_hour_is_forgotten() {
     let begin = SECONDS - 5; // The kept seconds wrap meanwhile.
     let routes = LearntRoutes::new();
     let key = routes.key("GET", b"/report");
     note_all(&routes, key, "sss", begin);
-    assert_eq!(routes.note(key, FAST, begin + DECAY - 1), None);
+    assert_eq!(routes.note(key, FAST, begin + LEARNT_DECAY - 1), None);
     assert!(routes.is_learnt(key));
-    assert_eq!(routes.note(key, FAST, begin + DECAY), Some(Change::Forgotten));
+    assert_eq!(routes.note(key, FAST, begin + LEARNT_DECAY), Some(Change::Forgotten));
     assert!(!routes.is_learnt(key) && !routes.any() && !routes.is_watching());
 
     note_all(&routes, key, "sss", begin);
-    assert_eq!(routes.note(key, SLOW, begin + DECAY), Some(Change::Forgotten), "the first of a new series");
-    assert_eq!(note_all(&routes, key, "ss", begin + DECAY), [Change::Learnt]);
+    assert_eq!(
+        routes.note(key, SLOW, begin + LEARNT_DECAY),
+        Some(Change::Forgotten),
+        "the first of a new series"
+    );
+    assert_eq!(note_all(&routes, key, "ss", begin + LEARNT_DECAY), [Change::Learnt]);
     // A slow one each time keeps it.
     for step in 1..10 {
-        assert_eq!(routes.note(key, SLOW, begin + DECAY + step * (DECAY - 1)), None);
+        assert_eq!(routes.note(key, SLOW, begin + LEARNT_DECAY + step * (LEARNT_DECAY - 1)), None);
     }
     assert!(routes.is_learnt(key));
 }
@@ -116,11 +120,38 @@ fn a_sweep_takes_what_has_decayed() {
     note_all(&routes, old, "sss", 0);
     note_all(&routes, single, "s", 0);
     note_all(&routes, young, "sss", 30);
-    assert_eq!(routes.sweep(DECAY - 1), 0);
-    assert_eq!(routes.sweep(DECAY), 1);
+    assert_eq!(routes.sweep(DECAY), 0);
+    assert!(!routes.knows(single) && routes.knows(old), "a single one counts for a minute");
+    assert_eq!(routes.sweep(LEARNT_DECAY - 1), 0);
+    assert_eq!(routes.sweep(LEARNT_DECAY), 1);
     assert!(!routes.is_learnt(old) && routes.is_learnt(young) && routes.any());
-    assert_eq!(routes.sweep(30 + DECAY), 1);
+    assert_eq!(routes.sweep(30 + LEARNT_DECAY), 1);
     assert!(!routes.any() && !routes.is_watching());
+}
+
+/// Eight of one burst are enough, and the next burst, however many minutes later, is known from its first request on.
+#[test]
+fn bursts_that_are_far_apart_are_learnt() {
+    let routes = LearntRoutes::new();
+    let key = routes.key("GET", b"/burst");
+    assert_eq!(note_all(&routes, key, "ssssssss", 0), [Change::Learnt]);
+    routes.sweep(62);
+    assert!(routes.is_learnt(key));
+    assert_eq!(note_all(&routes, key, "ssssssss", 62), []);
+}
+
+#[test]
+fn a_learnt_route_is_known_to_wait_or_to_compute() {
+    let routes = LearntRoutes::new();
+    let key = routes.key("GET", b"/report");
+    assert_eq!(routes.learnt(key), None);
+    note_all(&routes, key, "ss", 0);
+    assert_eq!(routes.note(key, Outcome::Computed, 0), Some(Change::Learnt));
+    assert_eq!(routes.learnt(key), Some(true));
+    routes.note(key, Outcome::Usual, 0);
+    assert_eq!(routes.learnt(key), Some(true), "what is not measured says nothing");
+    routes.note(key, Outcome::Waited, 0);
+    assert_eq!(routes.learnt(key), Some(false));
 }
 
 #[test]
@@ -131,11 +162,11 @@ fn a_newcomer_displaces_only_what_has_decayed() {
     for (second, key) in (0..).zip(residents) {
         assert_eq!(note_all(&routes, *key, "sss", second), [Change::Learnt]);
     }
-    assert_eq!(note_all(&routes, *newcomer, "ssssssss", DECAY - 1), [], "no place");
+    assert_eq!(note_all(&routes, *newcomer, "ssssssss", LEARNT_DECAY - 1), [], "no place");
     assert!(residents.iter().all(|key| routes.is_learnt(*key)) && !routes.is_learnt(*newcomer));
-    assert_eq!(routes.note(*newcomer, FAST, DECAY), None);
+    assert_eq!(routes.note(*newcomer, FAST, LEARNT_DECAY), None);
     assert!(routes.is_learnt(residents[0]), "a fast one takes no place");
-    assert_eq!(note_all(&routes, *newcomer, "sss", DECAY), [Change::Learnt]);
+    assert_eq!(note_all(&routes, *newcomer, "sss", LEARNT_DECAY), [Change::Learnt]);
     assert!(routes.is_learnt(*newcomer) && !routes.is_learnt(residents[0]));
     assert!(residents[1..].iter().all(|key| routes.is_learnt(*key)));
     assert_eq!(routes.learnt.load(Ordering::Relaxed), WAYS);
@@ -158,8 +189,8 @@ fn invented_paths_do_not_displace_a_learnt_route() {
     }
     assert!(known.iter().all(|key| routes.is_learnt(*key)));
     assert_eq!(routes.words.len(), 1_024);
-    // A minute later nothing is left of them, nor of the routes, which were not asked for.
-    routes.sweep(1 + DECAY);
+    // An hour later nothing is left of them, nor of the routes, which were not asked for.
+    routes.sweep(1 + LEARNT_DECAY);
     assert!(!routes.is_watching() && !routes.any());
 }
 

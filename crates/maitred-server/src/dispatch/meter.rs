@@ -19,9 +19,8 @@ pub(super) const SHORTEST: u64 = 300_000;
 /// The usual window, in nanoseconds.
 pub(super) const USUAL: u64 = 1_000_000;
 
-/// The window while one thread computes and nothing else happens: a page that computes for 1.2 ms is measured every second
-/// time. In nanoseconds.
-pub(super) const CALM: u64 = 2_000_000;
+/// The window while one thread computes and nothing else happens: everything waits for that one anyway. In nanoseconds.
+pub(super) const CALM: u64 = 5_000_000;
 
 /// While one thread computes somebody looks at least that often, in nanoseconds: there could be a trial to make.
 pub(super) const LOOK_AT_LEAST: u64 = 20_000_000;

@@ -20,7 +20,7 @@ use super::gate::Gate;
 use super::parking::{Parking, Spot};
 use super::place::Place;
 use super::queue::{Queue, Waiting};
-use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, Load, Rule};
+use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
 use super::slow::SlowCounts;
 use super::trace;
 use crate::settings::PoolLimits;
@@ -86,6 +86,7 @@ struct Counts {
     /// The rule of the limits, with room for threads in the place of those that are lost.
     rule: Rule,
     budget_ends: BudgetEnds,
+    idle_ends: IdleEnds,
 }
 
 /// Why a parked thread goes on.
@@ -110,6 +111,7 @@ impl<J> Pool<J> {
             limits,
             rule: Rule::of(&limits),
             budget_ends: BudgetEnds::default(),
+            idle_ends: IdleEnds::default(),
         };
         let pool = Self {
             name: name.to_owned(),
@@ -332,25 +334,34 @@ impl<J> Pool<J> {
         if self.is_surplus.load(Ordering::SeqCst) && self.ends_surplus() {
             return Parked::Superfluous;
         }
-        let limit = Duration::from_nanos(self.idle_limit.load(Ordering::SeqCst));
-        self.parking.lie_down(spot, since);
-        if !rests() && self.parking.get_up(spot) {
-            return Parked::Called;
-        }
-        if !spot.parker.park(Some(limit)) {
+        let mut limit = Duration::from_nanos(self.idle_limit());
+        loop {
+            self.parking.lie_down(spot, clock::monotonic());
+            if !rests() && self.parking.get_up(spot) {
+                return Parked::Called;
+            }
+            if spot.parker.park(Some(limit)) {
+                break;
+            }
             let mut counts = self.counts.lock();
             // Under the lock, see `call`.
-            if self.parking.get_up(spot) {
-                let now = clock::monotonic();
-                if counts.rule.ends_idle(counts.load(self.queued()), since, now) {
+            if !self.parking.get_up(spot) {
+                // Called in the moment in which the limit was reached: take the call.
+                drop(counts);
+                spot.parker.park(None);
+                break;
+            }
+            let now = clock::monotonic();
+            if !counts.rule.ends_idle(counts.load(self.queued()), since, now) {
+                return Parked::Called;
+            }
+            match counts.idle_ends.end(now) {
+                Err(wait) if counts.threads <= counts.rule.max => limit = Duration::from_nanos(wait),
+                _ => {
                     counts.threads -= 1;
                     return Parked::Superfluous;
                 }
-                return Parked::Called;
             }
-            // Called in the moment in which the limit was reached: take the call.
-            drop(counts);
-            spot.parker.park(None);
         }
         spot.take_given().map_or(Parked::Called, Parked::Given)
     }

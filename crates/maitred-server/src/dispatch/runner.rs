@@ -10,14 +10,11 @@ use maitred_io::sync::thread;
 use super::gate::{Arrival, Left, Watched};
 use super::unsent::set_defers;
 use super::worker::{Worker, serve_batch};
-use super::{Here, Serve};
+use super::{Here, QUICK, Serve};
 
 /// After so many requests without a pause the runner wants a watcher: with one it may fetch several events at
 /// once, and send several responses together.
 const BUSY: u32 = 32;
-
-/// Responses wait for others only where a request takes less than that, in nanoseconds.
-const QUICK: u64 = 250_000;
 
 /// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
 /// of more is 2 to 3 %.
@@ -169,7 +166,9 @@ impl<S: Serve> Worker<'_, S> {
             if run.count.is_multiple_of(BUSY) {
                 self.note_use(run.now);
             }
-            gate.get_on(run.now);
+            if run.quick {
+                gate.get_on(run.now);
+            }
         }
         scheduler.send_unsent_in_time(self.server, run.now, &mut self.age);
         if self.is_done() {

@@ -25,6 +25,15 @@ pub(crate) const BUDGET_ENDS_APART: u64 = 1_000_000_000;
 #[cfg(shuttle)]
 pub(crate) const BUDGET_ENDS_APART: u64 = 0;
 
+/// How far apart threads of a pool end because they are idle, in nanoseconds. Threads that were last called in one burst have
+/// been idle equally long.
+#[cfg(not(shuttle))]
+const IDLE_ENDS_APART: u64 = 1_000_000_000;
+
+/// Time is not simulated.
+#[cfg(shuttle)]
+const IDLE_ENDS_APART: u64 = 0;
+
 /// From this percentage on the high mark cannot be reached.
 const NEVER_PARALLEL: u32 = 100;
 
@@ -130,7 +139,7 @@ impl Rule {
     }
 
     /// Whether a thread ends that has had nothing to do since `idle_since`; both times in nanoseconds of one clock.
-    /// Each thread has its own time, and threads are called last-in first-out: those at the bottom end one by one.
+    /// Each thread has its own time, and [`IdleEnds`] has those that reach it together end one by one.
     pub(crate) fn ends_idle(&self, load: Load, idle_since: u64, now: u64) -> bool {
         let Load { queued, threads, .. } = load;
         threads > self.max
@@ -143,6 +152,23 @@ fn share(whole: usize, percent: u32) -> usize {
     let (hundreds, rest) = (whole / 100, whole % 100);
     let percent = percent as usize;
     hundreds.saturating_mul(percent).saturating_add(rest * percent.min(NEVER_PARALLEL as usize) / 100)
+}
+
+/// When threads of a pool may end because they are idle: one by one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdleEnds {
+    next: u64,
+}
+
+impl IdleEnds {
+    /// Whether a thread that ends idle may do so at `now`, in monotonic nanoseconds; else how much longer it stays.
+    pub(crate) fn end(&mut self, now: u64) -> Result<(), u64> {
+        if now < self.next {
+            return Err(self.next - now);
+        }
+        self.next = now + IDLE_ENDS_APART;
+        Ok(())
+    }
 }
 
 /// When threads of a pool have ended because their budget was spent.

@@ -251,3 +251,24 @@ fn any_schedule_keeps_the_promises() {
         assert!(apart, "{:?}", model.ended);
     }
 }
+
+#[test]
+fn threads_that_are_idle_equally_long_end_one_by_one() {
+    let mut ends = IdleEnds::default();
+    let mut ended = Vec::new();
+    // Eight threads of one burst; each comes again when it was told to.
+    let mut due = [5 * SECOND; 8];
+    while let Some(next) = due.iter().copied().filter(|time| *time < u64::MAX).min() {
+        for time in due.iter_mut().filter(|time| **time == next) {
+            match ends.end(next) {
+                Ok(()) => {
+                    ended.push(next);
+                    *time = u64::MAX;
+                }
+                Err(wait) => *time += wait,
+            }
+        }
+    }
+    let apart: Vec<_> = ended.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(apart, [IDLE_ENDS_APART; 7]);
+}
