@@ -168,6 +168,12 @@ fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
     })));
     settings.pool.limits.max_threads = 2;
     let running = start(settings);
+    // What is usual is known first: slow is what takes much longer.
+    for _ in 0..50 {
+        let mut stream = connect(running.address);
+        stream.write_all(&get("/")).unwrap();
+        assert_eq!(read_response(&mut stream).1, b"done");
+    }
     // Learnt as slow: each stays inside until it has been there for long enough.
     let ask = || {
         let mut stream = connect(running.address);
@@ -185,8 +191,8 @@ fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
     }
     let mut streams: Vec<_> = (0..4).map(|_| ask()).collect();
     let patience = Instant::now() + PATIENCE;
-    while figure(&running, "maitred_pool_queued", "default") < 3 {
-        assert!(Instant::now() < patience, "one of four runs");
+    while figure(&running, "maitred_pool_queued", "default") < 2 {
+        assert!(Instant::now() < patience, "two of four run");
         std::thread::yield_now();
     }
     assert!(running.server.set_limits("default", &PoolLimits { max_threads: 1, ..PoolLimits::default() }));
