@@ -150,13 +150,19 @@ impl<S: Serve> Worker<'_, S> {
         }
         // What came from the poller has just been read.
         let entry = self.scratch.last_now().max(run.now);
-        set_defers(run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single()));
+        // Others want the interpreter: what this request answers is sent after it was let go.
+        let shares = !scheduler.is_outside();
+        let defers = run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single());
+        set_defers(shares || defers);
         self.seat.enter(entry);
         run.now = scheduler.run(job, entry, &**self.server);
         self.seat.leave();
         run.quick = run.now - entry < QUICK;
         self.served += 1;
         set_defers(false);
+        if shares {
+            scheduler.send_unsent(self.server, run.now);
+        }
         self.scratch.set_now(Some(run.now));
         if !gate.may_go_on(&self.seat) {
             run.ended = true;
