@@ -274,14 +274,14 @@ def test_an_exception_before_the_response_is_a_500(ends: Site, path: str) -> Non
 def test_a_request_that_nobody_has_cancelled_is_told(ends: Site) -> None:
     start = len(ends.server.said)
     assert ends.server.fetch("/cancelled").status == 500
-    ends.server.wait_for(r"error GET /cancelled: the application raised an exception\nTraceback(.|\n)*: by nobody\n", start)
+    ends.server.wait_for(r"error GET /cancelled: the application raised an exception\n  Traceback(.|\n)*: by nobody\n", start)
 
 
 def test_an_exit_of_a_generator_is_told_with_its_request(ends: Site) -> None:
     start = len(ends.server.said)
     with pytest.raises(httpx.RemoteProtocolError):
         ends.client.get("/generator_exit")
-    entry = r"error GET /generator_exit: the application raised an exception\nTraceback(.|\n)*: by nobody\n"
+    entry = r"error GET /generator_exit: the application raised an exception\n  Traceback(.|\n)*: by nobody\n"
     ends.server.wait_for(entry, start)
     assert "never retrieved" not in said_before(ends, "after_an_exit", start)
 
