@@ -1,7 +1,7 @@
 //! What another thread of this process is doing: its processor time, and whether it wants a processor.
 //!
 //! Promises: asking takes nothing from the thread itself. Its processor time costs one system call of some hundred
-//! nanoseconds, its state one of some microseconds (proc(5)). Leaves out: why a thread sleeps, which the system does not tell.
+//! nanoseconds, its state three of some microseconds (proc(5)). Leaves out: why a thread sleeps, which the system does not tell.
 //!
 //! Under `--cfg shuttle` the answers are made up, in one of four ways for each run: a scheduler has to be right whatever it
 //! is told.
@@ -12,18 +12,18 @@ pub struct Activity {
     #[cfg(not(shuttle))]
     clock: libc::clockid_t,
     #[cfg(not(shuttle))]
-    state: Option<std::fs::File>,
+    stat: std::path::PathBuf,
 }
 
 #[cfg(not(shuttle))]
 impl Activity {
-    /// The calling thread. Keeps a descriptor open, if there is one to have.
+    /// The calling thread.
     pub fn own() -> Self {
         let tid = crate::tasks::own();
         Self {
             // CPUCLOCK_SCHED of one thread, as pthread_getcpuclockid(3) makes it: part of the system's interface.
             clock: (!tid << 3) | 6,
-            state: std::fs::File::open(format!("/proc/self/task/{tid}/stat")).ok(),
+            stat: format!("/proc/self/task/{tid}/stat").into(),
         }
     }
 
@@ -38,12 +38,11 @@ impl Activity {
 
     /// Whether the thread runs or would if it had a processor. False where the system does not tell, and when it has ended.
     pub fn wants_processor(&self) -> bool {
-        use std::os::unix::fs::FileExt;
+        use std::io::Read;
         // `TID (name) R ...`; the name has at most 15 bytes and may hold anything, what follows it are numbers.
         let mut line = [0; 64];
-        let Some(Ok(length)) = self.state.as_ref().map(|file| file.read_at(&mut line, 0)) else {
-            return false;
-        };
+        let read = std::fs::File::open(&self.stat).and_then(|mut file| file.read(&mut line));
+        let Ok(length) = read else { return false };
         let line = line.get(..length).unwrap_or_default();
         let name_end = line.iter().rposition(|byte| *byte == b')');
         name_end.and_then(|end| line.get(end + 2)).is_some_and(|state| *state == b'R')

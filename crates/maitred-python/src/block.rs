@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::held::Held;
+use crate::releaser;
 
 /// Blocks from this size on are not copied: the engine holds the object until it has left. Below, a
 /// copy costs less than keeping the object and taking the interpreter's word for its end.
@@ -46,6 +47,12 @@ struct Shared {
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        releaser::expect(self.length);
+    }
+}
 
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {

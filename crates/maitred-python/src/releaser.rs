@@ -14,8 +14,11 @@ use pyo3::prelude::*;
 
 use crate::held::is_attached;
 
-/// Others come meanwhile: 50 switches a second at most. 60 downloads of 3 MB that end in it hold 180 MB so much longer.
+/// Others come meanwhile: 50 switches a second at most, unless they hold [`MUCH`].
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// So many bytes do not wait for the end of the pause: they count for no budget any more.
+const MUCH: usize = 1 << 20;
 
 /// After so long the interpreter is offered to others: memory is given back to the system without a line of Python
 /// code, between two of which it would be taken from us.
@@ -24,11 +27,13 @@ const SLICE: Duration = Duration::from_micros(500);
 /// The system keeps 15 bytes of a name.
 const THREAD: &str = "maitred-release";
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { dropped: Vec::new(), open: false, alive: false });
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { dropped: Vec::new(), bytes: 0, open: false, alive: false });
 static CHANGED: Condvar = Condvar::new();
 
 struct Queue {
     dropped: Vec<Py<PyAny>>,
+    /// What they hold, as far as it is known.
+    bytes: usize,
     /// The thread takes more.
     open: bool,
     /// The thread has not ended.
@@ -76,6 +81,14 @@ pub(crate) fn release(object: Py<PyAny>) {
     }
 }
 
+/// A reference to so many bytes is given up next.
+pub(crate) fn expect(bytes: usize) {
+    if bytes >= MUCH {
+        lock().bytes += bytes;
+        CHANGED.notify_all();
+    }
+}
+
 /// The thread's work; the end of it, whatever that is, is the end of the queue.
 struct Serving;
 
@@ -90,9 +103,10 @@ impl Serving {
         loop {
             let queue = CHANGED.wait_while(lock(), |queue| queue.open && queue.dropped.is_empty());
             let queue = queue.unwrap_or_else(PoisonError::into_inner);
-            let waited = CHANGED.wait_timeout_while(queue, PAUSE, |queue| queue.open);
+            let waited = CHANGED.wait_timeout_while(queue, PAUSE, |queue| queue.open && queue.bytes < MUCH);
             let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
             let dropped = mem::take(&mut queue.dropped);
+            queue.bytes = 0;
             drop(queue);
             if dropped.is_empty() {
                 return;
