@@ -13,7 +13,7 @@
 //! | EPIPE: the reader has gone | lost and counted | tried, at most once a second |
 //! | syslog that is not there | kept, tried again likewise | the same |
 //!
-//! The begin of such a state and its end are told to whoever has asked for it ([`Options::trouble`]).
+//! The begin and the end of such a state are reported by [`Options::trouble`].
 //!
 //! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
@@ -106,7 +106,7 @@ pub enum Trouble {
     },
 }
 
-/// Is told of trouble, by the thread or by whoever writes a line; it must not wait.
+/// Gets a report of trouble, from the writer's thread or from a thread that writes a line; it must not wait.
 pub type Tell = Box<dyn Fn(Trouble) + Send + Sync>;
 
 /// What the thread does beside writing.

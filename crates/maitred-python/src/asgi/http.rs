@@ -401,7 +401,7 @@ impl Http {
                 Phase::Over { peer_gone } => {
                     return if *peer_gone { Ended::PeerGone } else { Ended::Complete };
                 }
-                // Whoever has the rest ends it.
+                // The thread that has taken out the rest ends it.
                 Phase::Busy => {
                     state.left = true;
                     return Ended::Complete;
@@ -446,7 +446,7 @@ impl State {
     }
 }
 
-/// What became of a part that was sent, and what there is to go on with.
+/// The result of sending a part, and the phase after it.
 type Sent = (Result<Flow, SendError>, Phase);
 
 const OVER: Phase = Phase::Over { peer_gone: false };

@@ -192,7 +192,7 @@ unsafe extern "C" fn dealloc<T>(object: *mut ffi::PyObject) {
     // came from `PyObject_New`.
     unsafe {
         let class = ffi::Py_TYPE(object);
-        // Whoever unwinds has reported it.
+        // The unwinding has reported it.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             ptr::drop_in_place(ptr::addr_of_mut!((*object.cast::<Memory<T>>()).value));
         }));
