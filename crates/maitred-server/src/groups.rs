@@ -3,7 +3,7 @@
 //! One group accepts. A connection belongs to the group with the fewest open ones for all its life; why not a listener
 //! each: [decision 0024](../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,6 +42,9 @@ pub(crate) struct Groups {
     draining: AtomicBool,
     /// Open connections of each group.
     open: Box<[Open]>,
+    /// Held from the look at how many connections are open until the next one is counted, so that threads which
+    /// accept at the same time keep to the limit.
+    accepting: Mutex<()>,
     drained: (Mutex<()>, Condvar),
     members: OnceLock<Box<[Weak<Group>]>>,
 }
@@ -60,6 +63,7 @@ impl Groups {
             distrusts: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             open: (0..count).map(|_| Open::default()).collect(),
+            accepting: Mutex::new(()),
             drained: (Mutex::new(()), Condvar::new()),
             members: OnceLock::new(),
         }
@@ -99,6 +103,11 @@ impl Groups {
         if self.open[number].0.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
             self.tell_drained();
         }
+    }
+
+    /// Has other threads wait until this one has counted the connection it accepts.
+    pub(crate) fn accept_alone(&self) -> MutexGuard<'_, ()> {
+        self.accepting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Connections that are open, in all groups.

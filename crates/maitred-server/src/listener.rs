@@ -103,27 +103,27 @@ impl Listening {
         let Some(listener) = &*listener else { return false };
         let most = most(group);
         for _ in 0..MAX_ACCEPTS_A_TURN {
-            if group.groups.open() >= most {
-                let why = if most < possible() { "--max-connections is reached" } else { NEAR };
-                self.pause(group, token, &io::Error::other(why));
-                return true;
-            }
-            match listener.accept() {
-                Accepted::Connection(socket, peer) => {
-                    if let Err(error) = take(group, socket, peer, token.slot) {
-                        self.pause(group, token, &error);
-                        return true;
+            let alone = group.groups.accept_alone();
+            let error = if group.groups.open() >= most {
+                io::Error::other(if most < possible() { "--max-connections is reached" } else { NEAR })
+            } else {
+                match listener.accept() {
+                    Accepted::Connection(socket, peer) => match take(group, socket, peer, token.slot) {
+                        Ok(()) => continue,
+                        Err(error) => error,
+                    },
+                    Accepted::Empty => return false,
+                    Accepted::Exhausted(error) => error,
+                    Accepted::Failed(error) => {
+                        drop(alone);
+                        group.site.log.debug(format_args!("accept on {}: {error}", self.address));
+                        continue;
                     }
                 }
-                Accepted::Empty => return false,
-                Accepted::Exhausted(error) => {
-                    self.pause(group, token, &error);
-                    return true;
-                }
-                Accepted::Failed(error) => {
-                    group.site.log.debug(format_args!("accept on {}: {error}", self.address));
-                }
-            }
+            };
+            drop(alone);
+            self.pause(group, token, &error);
+            return true;
         }
         group.scheduler.ready_next(token.to_u64(), Signals::RESUME);
         false
