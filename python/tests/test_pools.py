@@ -18,6 +18,9 @@ from conftest import PATIENCE, Reply, Serve, Server
 
 STRATEGIES = ["adaptive", "pc", "pec", "epc"]
 
+#: A queue of one request, and what finds it full is refused.
+REFUSES = ("--queue", "1", "--overflow", "refuse")
+
 #: Threads of their own for the requests by which a test asks how many wait, and opens the door for them.
 DOORS = ("--pool", "doors,path=/came/*", "--pool", "doors,path=/open", "--metrics-path", "/metrics")
 
@@ -149,11 +152,23 @@ def test_what_a_full_queue_has_no_place_for_is_refused(serve: Serve) -> None:
     assert server.stop() == 0, server.said
 
 
+@pytest.mark.parametrize("options", [("--max-threads", "6"), ("--pool", "reports,max-threads=6,path=/report")])
+def test_nothing_is_refused_while_there_are_threads_for_it(serve: Serve, options: tuple[str, str]) -> None:
+    full = (options[0], f"{options[1]},queue=1,overflow=refuse") if options[0] == "--pool" else (*options, *REFUSES)
+    server = serve(*full, *DOORS, source=APP)
+    # They come at once, and wait at the interpreter's gate.
+    reports = asked(server, ["/report"] * 6)
+    wait_until_come(server, 6)
+    server.fetch("/open")
+    assert [text.split()[0] for text in answers(reports)] == ["/report"] * 6
+    assert server.stop() == 0, server.said
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_with_every_thread_blocked_the_engine_goes_on(serve: Serve, tmp_path: Path, strategy: str) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.txt").write_text("static")
-    options = ["--strategy", strategy, "--max-threads", "2", "--overflow", "refuse", "--queue", "1"]
+    options = ["--strategy", strategy, "--max-threads", "2", *REFUSES]
     options += ["--static", "/s=files"]
     options += ["--pool", "timed,max-threads=1,max-lost-threads=0,request-timeout=0.2,path=/wait/timed"]
     options += ["--health-path", "/health", "--head-timeout", "0.2", *DOORS]

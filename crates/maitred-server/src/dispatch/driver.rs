@@ -194,7 +194,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
             idle_looks += 1;
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
-            if scheduler.gated && scheduler.pool.gate.is_busy() {
+            if scheduler.gated && scheduler.pool.gate.interpreter.is_busy() {
                 glance(server, scratch);
                 (before, pause) = (now, UNPOLLED);
                 continue;
@@ -236,7 +236,9 @@ fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
         asked.set(asked.get().wrapping_add(1));
         scheduler.pollers.load(Ordering::SeqCst) == 0
             && !scheduler.is_stopping()
-            && !(scheduler.gated && asked.get().is_multiple_of(ASK_AGAIN) && scheduler.pool.gate.is_busy())
+            && !(scheduler.gated
+                && asked.get().is_multiple_of(ASK_AGAIN)
+                && scheduler.pool.gate.interpreter.is_busy())
     });
 }
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,8 +54,9 @@ pub(crate) fn run<S: Serve>(server: &Arc<S>) {
             && let Some(job) = pool.pop()
         {
             pool.gate.force(&seat);
-            seat.enter(maitred_io::clock::monotonic());
-            scheduler.run_assigned(job, &**server);
+            let now = clock::monotonic();
+            seat.enter(now);
+            scheduler.run_assigned(job, now, &**server);
             seat.leave();
             pool.gate.give_back(&seat);
             continue;

@@ -1,4 +1,4 @@
-//! The interpreter gate: as many threads run application code as keep the interpreter busy, and no more.
+//! The interpreter gate of a pool: as many threads run application code as keep the interpreter busy, and no more.
 //!
 //! A language whose interpreter is one lock gains nothing from two threads that want it: each would interrupt the other in
 //! the middle of a request. So a thread needs a **permit** to enter application code, and keeps it from request to request.
@@ -25,13 +25,13 @@
 //! away belongs to a thread in application code.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use maitred_io::clock;
-use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::meter::{self, Finding, Gated, Meter};
+use super::interpreter::{Found, Interpreter};
+use super::meter::{self, Finding, Gated};
 use super::pause::Pause;
 use super::pool::{Call, Pool};
 use super::queue::Queue;
@@ -40,30 +40,26 @@ use super::seat::{Seat, State};
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
 const PROMPT: u64 = 100_000_000;
 
-/// The gate of one interpreter.
+/// The gate of one pool, before its interpreter.
 pub(super) struct Gate {
+    pub(super) interpreter: Arc<Interpreter>,
     /// Permits that are in use, and how many may be. There can be more for a while.
-    permits: AtomicUsize,
+    permits: Arc<AtomicUsize>,
     limit: AtomicUsize,
-    /// Requests inside that compute for long, beside those with permits.
-    computing: AtomicUsize,
-    /// How many of those may be: as many as compute at once, for most of the time without the interpreter if it is more than one.
-    parallel: AtomicUsize,
     /// Somebody watches. Written under the pool's lock.
     watched: AtomicBool,
     /// Between two looks of the watcher.
     pause: Pause,
     /// One thread computes all the time: it puts the watcher's looks off.
     calm: AtomicBool,
-    /// When the watcher has looked last, in monotonic nanoseconds.
-    looked: AtomicU64,
+    /// How many requests had been taken from the queue when the watcher looked last, and since when that is so. Written by
+    /// the watcher.
+    taken: AtomicU64,
+    stands_since: AtomicU64,
     /// Somebody inside is busy and wants a watcher.
     wanted: AtomicBool,
     /// Until then responses leave at once: a handler has stood still while others waited.
     prompt: AtomicU64,
-    seats: Mutex<Vec<Arc<Seat>>>,
-    meter: Mutex<Meter>,
-    processors: usize,
 }
 
 /// What a thread with a request, or one that found the queue not empty, does.
@@ -98,39 +94,41 @@ pub(super) enum Left<J> {
 }
 
 impl Gate {
-    /// The gate of an interpreter whose threads have so many processors.
+    /// A gate before an interpreter.
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(super) fn new(processors: usize) -> io::Result<Self> {
+    pub(super) fn new(interpreter: &Arc<Interpreter>) -> io::Result<Self> {
         Ok(Self {
-            permits: AtomicUsize::new(0),
+            interpreter: Arc::clone(interpreter),
+            permits: Arc::default(),
             limit: AtomicUsize::new(1),
-            computing: AtomicUsize::new(0),
-            parallel: AtomicUsize::new(1),
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
             calm: AtomicBool::new(false),
-            looked: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            stands_since: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             prompt: AtomicU64::new(0),
-            seats: Mutex::new(Vec::new()),
-            meter: Mutex::new(Meter::default()),
-            processors,
         })
     }
 
     /// Notes the calling thread until [`unseat`](Self::unseat).
     pub(super) fn seat(&self) -> Arc<Seat> {
-        let seat = Seat::own();
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&seat));
+        let seat = Seat::own(&self.permits);
+        self.interpreter.add(&seat);
         seat
     }
 
     /// The thread ends.
     pub(super) fn unseat(&self, seat: &Arc<Seat>) {
         self.give_back(seat);
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !Arc::ptr_eq(seat, other));
+        self.interpreter.remove(seat);
+    }
+
+    /// Threads of this pool in application code.
+    pub(super) fn inside(&self) -> usize {
+        self.interpreter.inside(|seat| Arc::ptr_eq(&seat.permits, &self.permits))
     }
 
     /// Takes a permit for a thread without one, if one is free.
@@ -164,7 +162,7 @@ impl Gate {
             if seat.change(state, State::Out) {
                 match state {
                     State::Permitted => _ = self.permits.fetch_sub(1, Ordering::SeqCst),
-                    State::Computes => _ = self.computing.fetch_sub(1, Ordering::SeqCst),
+                    State::Computes => self.interpreter.give_long_back(),
                     State::Waits | State::Out => {}
                 }
                 return;
@@ -204,7 +202,7 @@ impl Gate {
     }
 
     /// A request that is known to be slow enters without a permit; one that computes is counted, see
-    /// [`take_long`](Self::take_long).
+    /// [`take_long`](Interpreter::take_long).
     pub(super) fn enter_beside(&self, seat: &Seat, computes: bool) {
         seat.change(State::Out, if computes { State::Computes } else { State::Waits });
     }
@@ -215,30 +213,6 @@ impl Gate {
             return;
         }
         self.give_back(seat);
-    }
-
-    /// Counts one more request that computes for long, if it may enter.
-    pub(super) fn take_long(&self) -> bool {
-        let limit = self.parallel.load(Ordering::SeqCst);
-        let more = |computing| (computing < limit).then_some(computing + 1);
-        self.computing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
-    }
-
-    /// One of those has ended.
-    pub(super) fn give_long_back(&self) {
-        self.computing.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Whether one more request that computes for long may enter.
-    pub(super) fn has_room_for_long(&self) -> bool {
-        self.computing.load(Ordering::SeqCst) < self.parallel.load(Ordering::SeqCst)
-    }
-
-    /// Whether a thread that is in application code, or about to be, runs or would if it had a processor. Some microseconds
-    /// for each thread there.
-    pub(super) fn is_busy(&self) -> bool {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.iter().any(|seat| seat.state() != State::Out && seat.activity.wants_processor())
     }
 
     /// Whether anybody is inside with a permit.
@@ -267,9 +241,8 @@ impl Gate {
     /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, until `now`: whether it still
     /// computes all the time is to be looked at if not, and now and then.
     pub(super) fn note_use(&self, used: u64, time: u64, now: u64) {
-        if used < time / 10 * 9
-            || now.saturating_sub(self.looked.load(Ordering::Relaxed)) > meter::LOOK_AT_LEAST
-        {
+        let unseen = || self.interpreter.is_unseen_since(now.saturating_sub(meter::LOOK_AT_LEAST));
+        if used < time / 10 * 9 || unseen() {
             self.calm.store(false, Ordering::Relaxed);
         }
     }
@@ -309,62 +282,36 @@ impl Gate {
     /// `long` nanoseconds on; `max` is the most permits; the watcher has watched since `began`, and so many requests were
     /// `taken` from the queue so far.
     fn look(&self, now: u64, long: u64, max: usize, began: u64, taken: u64) -> Looked {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        self.looked.store(now, Ordering::Relaxed);
+        if self.taken.swap(taken, Ordering::Relaxed) != taken {
+            self.stands_since.store(now, Ordering::Relaxed);
+        }
         let limit = self.limit.load(Ordering::SeqCst);
-        let gated = Gated { limit, processors: self.processors, taken, watched_since: began };
-        let mut still = Vec::new();
-        let finding = meter.look(now, gated, &seats, |seat, was, window| match seat.state() {
-            State::Waits if was.used > window / 10 => {
-                self.permits.fetch_add(1, Ordering::SeqCst);
-                if !seat.change(State::Waits, State::Permitted) {
-                    self.permits.fetch_sub(1, Ordering::SeqCst);
-                }
-            }
-            State::Permitted if was.of_stay >= long && self.take_long() => {
-                if seat.change(State::Permitted, State::Computes) {
-                    self.permits.fetch_sub(1, Ordering::SeqCst);
-                } else {
-                    self.give_long_back();
-                }
-            }
-            State::Permitted if was.still >= meter::STILL => still.push(std::ptr::from_ref(seat)),
-            _ => {}
-        });
-        self.parallel.store(1 + meter.paid(), Ordering::SeqCst);
-        let calm = meter.is_calm(limit);
+        let stands_since = self.stands_since.load(Ordering::Relaxed).max(began);
+        let gated = Gated { limit, processors: self.interpreter.processors, stands_since };
+        let Found { finding, calm } = self.interpreter.look(now, gated, long);
         self.calm.store(calm, Ordering::Relaxed);
         let set = |limit: usize| self.limit.store(limit.clamp(1, max.max(1)), Ordering::SeqCst);
-        let idle = match finding {
+        match finding {
             Finding::Idle { since } => {
-                for seat in seats.iter().filter(|seat| still.contains(&Arc::as_ptr(seat))) {
-                    if seat.is_inside() && seat.change(State::Permitted, State::Waits) {
-                        self.permits.fetch_sub(1, Ordering::SeqCst);
-                    }
-                }
                 let permits = self.permits.load(Ordering::SeqCst);
                 if permits >= limit {
                     set(permits + 1);
                 }
-                Some(since)
+                return Looked::Enter { since };
             }
-            Finding::StandsStill => Some(now),
+            Finding::StandsStill => {
+                self.stands_since.store(now, Ordering::Relaxed);
+                return Looked::Enter { since: now };
+            }
             Finding::Try => {
                 set(limit + 1);
-                Some(now)
+                return Looked::Enter { since: now };
             }
-            Finding::Busy { fewer: true } => {
-                set(limit - 1);
-                None
-            }
-            Finding::Busy { fewer: false } => None,
-            Finding::Unknown => return Looked::Again(meter.rest_of_window(now)),
-        };
-        match idle {
-            Some(since) => Looked::Enter { since },
-            None => Looked::Again(if calm { meter::CALM } else { meter::USUAL }),
+            Finding::Busy { fewer: true } => set(limit - 1),
+            Finding::Busy { fewer: false } => {}
+            Finding::Unknown => return Looked::Again(self.interpreter.rest_of_window(now)),
         }
+        Looked::Again(if calm { meter::CALM } else { meter::USUAL })
     }
 }
 

@@ -90,8 +90,6 @@ pub(super) struct Meter {
     trial: Option<Trial>,
     next_trial: u64,
     trial_gap: u64,
-    /// How many requests had been taken from the queue, and since when.
-    taken: (u64, u64),
 }
 
 struct Trial {
@@ -105,10 +103,8 @@ struct Trial {
 pub(super) struct Gated {
     pub(super) limit: usize,
     pub(super) processors: usize,
-    /// Requests that were taken from the queue so far.
-    pub(super) taken: u64,
-    /// When the watcher began, in monotonic nanoseconds.
-    pub(super) watched_since: u64,
+    /// Since when its queue has stood still under a watcher's eyes, in monotonic nanoseconds.
+    pub(super) stands_since: u64,
 }
 
 impl Meter {
@@ -130,9 +126,6 @@ impl Meter {
         seats: &[std::sync::Arc<Seat>],
         mut note: impl FnMut(&Seat, Window, u64),
     ) -> Finding {
-        if self.taken.0 != gated.taken || self.looked == 0 {
-            self.taken = (gated.taken, now);
-        }
         let window = now.saturating_sub(self.looked);
         if window < SHORTEST {
             return Finding::Unknown;
@@ -150,8 +143,7 @@ impl Meter {
                 inside.push((seat, was));
             }
         }
-        if now.saturating_sub(self.taken.1.max(gated.watched_since)) >= LONGEST_WAIT {
-            self.taken.1 = now;
+        if now.saturating_sub(gated.stands_since) >= LONGEST_WAIT {
             return Finding::StandsStill;
         }
         if fresh {

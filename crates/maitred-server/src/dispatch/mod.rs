@@ -19,6 +19,7 @@ mod epc;
 mod extra;
 mod figures;
 mod gate;
+mod interpreter;
 pub(crate) mod learnt;
 mod life;
 mod looped;
@@ -61,6 +62,7 @@ use extra::Extra;
 pub(crate) use extra::run as run_extra;
 pub(crate) use figures::PoolFigures;
 use gate::Gate;
+use interpreter::Interpreter;
 pub(crate) use learnt::Key as Route;
 use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
@@ -226,8 +228,9 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         exclusive: bool,
     ) -> io::Result<Self> {
-        let gate = Arc::new(Gate::new(max_pollers)?);
-        Self::with_others(first, &named(others, &gate), max_pollers, exclusive, &gate)
+        let interpreter = Arc::new(Interpreter::new(max_pollers));
+        let gated = exclusive && first.strategy == Strategy::Adaptive;
+        Self::with_others(first, &named(others, gated, &interpreter)?, max_pollers, gated, &interpreter)
     }
 
     /// Schedulers of several groups, each for the threads of one of `firsts`, and all for those of `others`.
@@ -239,9 +242,9 @@ impl<J: Send> Scheduler<J> {
         others: &[PoolSettings],
         max_pollers: usize,
     ) -> io::Result<Vec<Self>> {
-        let gate = Arc::new(Gate::new(max_pollers)?);
-        let others = named(others, &gate);
-        let one = |first| Self::with_others(first, &others, max_pollers, false, &gate);
+        let interpreter = Arc::new(Interpreter::new(max_pollers));
+        let others = named(others, false, &interpreter)?;
+        let one = |first| Self::with_others(first, &others, max_pollers, false, &interpreter);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
         Self::link(&mut all);
         Ok(all)
@@ -251,10 +254,9 @@ impl<J: Send> Scheduler<J> {
         first: &PoolSettings,
         others: &Arc<[Pool<J>]>,
         max_pollers: usize,
-        exclusive: bool,
-        gate: &Arc<Gate>,
+        gated: bool,
+        interpreter: &Arc<Interpreter>,
     ) -> io::Result<Self> {
-        let gated = exclusive && first.strategy == Strategy::Adaptive;
         let scheduler = Self {
             poller: Poller::new()?,
             waker: Arc::new(Waker::new()?),
@@ -263,7 +265,7 @@ impl<J: Send> Scheduler<J> {
             ready: Ready::new("ready"),
             unsent: Ready::new("unsent"),
             strategy: first.strategy,
-            pool: Arc::new(Pool::new(&first.name, first.limits, gated, gate)),
+            pool: Arc::new(Pool::new(&first.name, first.limits, gated, Gate::new(interpreter)?)),
             others: Arc::clone(others),
             sisters: Box::default(),
             migrations: AtomicU64::new(0),
@@ -374,8 +376,7 @@ impl<J: Send> Scheduler<J> {
     fn assign<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) -> Option<Here<J>> {
         let target = server.target(&job);
         if target.pool > 0 {
-            let submitted = self.pool_at(target.pool).submit(job, clock::monotonic());
-            match submitted {
+            match self.pool_at(target.pool).submit(job, clock::monotonic()) {
                 Ok(call) => self.answer_call_of(target.pool, &call, server),
                 Err(job) => server.refuse(job),
             }
@@ -482,10 +483,10 @@ impl<J: Send> Scheduler<J> {
         self.polled.store(now, Ordering::Relaxed);
     }
 
-    /// Runs application code on a thread that has no part in polling.
-    fn run_assigned<S: Serve<Job = J>>(&self, job: J, server: &S) {
+    /// Runs application code from `now` on, in monotonic nanoseconds, on a thread that has no part in polling.
+    fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) {
         self.beside.fetch_add(1, Ordering::SeqCst);
-        run_timed(job, clock::monotonic(), server);
+        run_timed(job, now, server);
         self.beside.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -586,8 +587,13 @@ impl<J: Send> Scheduler<J> {
 }
 
 /// Pools whose threads do not poll.
-fn named<J>(settings: &[PoolSettings], gate: &Arc<Gate>) -> Arc<[Pool<J>]> {
-    settings.iter().map(|pool| Pool::new(&pool.name, pool.limits, false, gate)).collect()
+fn named<J>(
+    settings: &[PoolSettings],
+    gated: bool,
+    interpreter: &Arc<Interpreter>,
+) -> io::Result<Arc<[Pool<J>]>> {
+    let one = |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, gated, Gate::new(interpreter)?));
+    settings.iter().map(one).collect()
 }
 
 /// An event loop's thread is no thread of a pool.

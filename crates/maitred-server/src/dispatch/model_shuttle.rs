@@ -37,13 +37,21 @@ enum Kind {
     SlowAfterPages,
     /// The same of a route that computes for long.
     LongAfterPages,
-    /// The application answers it on a thread of the other pool, after every page has been answered.
+    /// The application answers it on a thread of the other pool.
+    Other,
+    /// The same after every page has been answered.
     OtherAfterPages,
+    /// The same after every [`Other`](Self::Other) has been answered.
+    OtherAfterOthers,
 }
 
 impl Kind {
     fn target(self) -> Target {
-        Target { pool: usize::from(self == Self::OtherAfterPages), pace: self.pace() }
+        Target { pool: usize::from(self.is_of_other()), pace: self.pace() }
+    }
+
+    fn is_of_other(self) -> bool {
+        matches!(self, Self::Other | Self::OtherAfterPages | Self::OtherAfterOthers)
     }
 
     fn pace(self) -> Pace {
@@ -61,13 +69,14 @@ impl Kind {
             Self::PageAfterPages | Self::SlowAfterPages | Self::LongAfterPages | Self::OtherAfterPages => {
                 Some(Self::Page)
             }
-            Self::File | Self::Page | Self::NonBlocking => None,
+            Self::OtherAfterOthers => Some(Self::Other),
+            Self::File | Self::Page | Self::Other | Self::NonBlocking => None,
         }
     }
 
     /// Whether it is run by one of the threads that poll.
     fn is_counted(self) -> bool {
-        !matches!(self, Self::NonBlocking | Self::OtherAfterPages)
+        self != Self::NonBlocking && !self.is_of_other()
     }
 }
 
@@ -219,12 +228,13 @@ fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source
 
 /// With a second pool of one thread.
 fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
-    scheduler_with(0, strategy, max, pollers, threads)
+    scheduler_with(0, 1, strategy, max, pollers, threads)
 }
 
-/// With threads that end after so many requests; 0 for never.
+/// With threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
 fn scheduler_with(
     budget: u64,
+    others: usize,
     strategy: Strategy,
     max: usize,
     pollers: usize,
@@ -239,7 +249,7 @@ fn scheduler_with(
         ..PoolLimits::default()
     };
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
-    let limits = PoolLimits { min_threads: 0, max_threads: 1, ..limits };
+    let limits = PoolLimits { min_threads: 0, max_threads: others, ..limits };
     let other = PoolSettings { limits, ..PoolSettings::named("other") };
     Scheduler::new(&first, &[other], pollers, threads == Threads::Gated).expect("simulated")
 }
@@ -411,7 +421,8 @@ fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
 }
 
 use Kind::{
-    File, LongAfterPages, NonBlocking, OtherAfterPages, Page, PageAfterFiles, PageAfterPages, SlowAfterPages,
+    File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
+    PageAfterPages, SlowAfterPages,
 };
 
 #[test]
@@ -483,6 +494,26 @@ fn what_waits_for_another_pool_holds_nobody_up() {
     }
 }
 
+/// Threads of the other pool stand still, and those behind them get past, whether the pool's threads end after each request
+/// or not.
+#[test]
+fn the_other_pool_has_a_gate_too() {
+    const KINDS: [&[Kind]; 4] = [
+        &[OtherAfterOthers, Other],
+        &[OtherAfterOthers, OtherAfterOthers, Other, Page],
+        &[OtherAfterPages, OtherAfterOthers, Other, PageAfterPages, Page],
+        &[Other, OtherAfterOthers, Other, OtherAfterOthers, Other],
+    ];
+    for threads in [Threads::Free, Threads::Gated] {
+        for (kinds, budget) in KINDS.into_iter().flat_map(|kinds| [(kinds, 0), (kinds, 1)]) {
+            run(RandomScheduler::new(SCHEDULES), move || {
+                let scheduler = scheduler_with(budget, 3, Strategy::Adaptive, 2, 2, threads);
+                play(scheduler, kinds, 2, Source::Poller, |_| None);
+            });
+        }
+    }
+}
+
 fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
     for source in [Source::Poller, Source::Elsewhere] {
         let play_once =
@@ -515,7 +546,7 @@ fn whoever_ends_leaves_somebody_who_polls() {
     ] {
         for pollers in [1, 2] {
             let play_once = move || {
-                let scheduler = scheduler_with(1, strategy, 3, pollers, threads);
+                let scheduler = scheduler_with(1, 1, strategy, 3, pollers, threads);
                 play(scheduler, KINDS, 3, Source::Poller, |_| None);
             };
             run(RandomScheduler::new(SCHEDULES / 4), play_once);

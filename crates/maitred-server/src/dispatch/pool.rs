@@ -7,7 +7,6 @@
 //! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
 //! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
@@ -42,8 +41,8 @@ pub(crate) struct Pool<J> {
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     parking: Parking<J>,
-    /// Of the language's interpreter, for all pools; unused where there are several.
-    pub(super) gate: Arc<Gate>,
+    /// Before the language's interpreter; unused where threads run side by side.
+    pub(super) gate: Gate,
     /// One thread at a time can run a request: idle ones could not.
     pub(super) exclusive: bool,
     /// The length of the queue, to look at without the lock.
@@ -101,7 +100,7 @@ pub(crate) enum Parked<J> {
 }
 
 impl<J> Pool<J> {
-    pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, gate: &Arc<Gate>) -> Self {
+    pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, gate: Gate) -> Self {
         let counts = Counts {
             threads: 0,
             starting: 0,
@@ -118,7 +117,7 @@ impl<J> Pool<J> {
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
             counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
             parking: Parking::new(),
-            gate: Arc::clone(gate),
+            gate,
             exclusive,
             queued: AtomicUsize::new(0),
             offered: AtomicBool::new(false),
@@ -147,6 +146,10 @@ impl<J> Pool<J> {
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
     pub(crate) fn submit(&self, job: J, now: u64) -> Result<Call, J> {
+        // Who watches takes it sooner than one that would have to be woken.
+        if self.exclusive && self.gate.is_watched() {
+            return self.enqueue_gated(job, now);
+        }
         match self.give(job) {
             Ok(()) => Ok(Call::Unparked),
             Err(job) => self.enqueue(job, now),
@@ -191,13 +194,18 @@ impl<J> Pool<J> {
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, now: u64) -> Result<(), J> {
-        if queue.is_full() {
+        if queue.is_full(|| self.held_back()) {
             return Err(job);
         }
         queue.waited += 1;
         queue.jobs.push_back(Waiting { job, since: now });
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
+    pub(super) fn held_back(&self) -> usize {
+        if self.exclusive { self.max().saturating_sub(self.gate.inside()) } else { 0 }
     }
 
     pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {

@@ -48,9 +48,12 @@ impl<J> Queue<J> {
         self.jobs.is_empty()
     }
 
-    /// Whether what comes now is refused; counted.
-    pub(super) fn is_full(&mut self) -> bool {
-        let full = self.overflow == Overflow::Refuse && self.jobs.len() + self.slow.len() >= self.capacity;
+    /// Whether what comes now is refused; counted. Of those that wait `held_back` do not wait for a thread.
+    pub(super) fn is_full(&mut self, held_back: impl FnOnce() -> usize) -> bool {
+        let waiting = self.jobs.len() + self.slow.len();
+        let full = self.overflow == Overflow::Refuse
+            && waiting >= self.capacity
+            && waiting.saturating_sub(held_back()) >= self.capacity;
         self.refused += u64::from(full);
         full
     }

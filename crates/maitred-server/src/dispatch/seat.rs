@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maitred_io::activity::Activity;
-use maitred_io::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use maitred_io::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// What a thread is to the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) enum State {
 /// The seat of one thread.
 pub(super) struct Seat {
     state: AtomicU8,
+    /// Permits that are in use at its gate.
+    pub(super) permits: Arc<AtomicUsize>,
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
     /// Under shuttle and everywhere else: asked of the system, by whoever measures.
@@ -56,10 +58,11 @@ pub(super) struct Window {
 }
 
 impl Seat {
-    /// That of the calling thread.
-    pub(super) fn own() -> Arc<Self> {
+    /// That of the calling thread, at the gate that counts its permits there.
+    pub(super) fn own(permits: &Arc<AtomicUsize>) -> Arc<Self> {
         Arc::new(Self {
             state: AtomicU8::new(State::Out as u8),
+            permits: Arc::clone(permits),
             entered: AtomicU64::new(0),
             activity: Activity::own(),
             last: Measured::default(),
@@ -78,6 +81,23 @@ impl Seat {
     /// Changes the state if it is still `from`: the thread itself and whoever measures may do so at once.
     pub(super) fn change(&self, from: State, to: State) -> bool {
         self.state.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Its permit is taken away by whoever measures, who says what the thread is now. False when it has none any more.
+    pub(super) fn lose_permit(&self, to: State) -> bool {
+        let lost = self.change(State::Permitted, to);
+        if lost {
+            self.permits.fetch_sub(1, Ordering::SeqCst);
+        }
+        lost
+    }
+
+    /// A thread that waited goes on: it has a permit again, also one more than there may be.
+    pub(super) fn regain_permit(&self) {
+        self.permits.fetch_add(1, Ordering::SeqCst);
+        if !self.change(State::Waits, State::Permitted) {
+            self.permits.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     /// The thread enters application code at `now`.

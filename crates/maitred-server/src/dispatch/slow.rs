@@ -80,7 +80,7 @@ impl<J> Pool<J> {
     /// Counts one more slow request inside, if it may be.
     fn enter_slow(&self, kind: usize) -> bool {
         if kind == COMPUTES {
-            return self.gate.take_long();
+            return self.gate.interpreter.take_long();
         }
         let limit = self.max();
         let more = |inside| (inside < limit).then_some(inside + 1);
@@ -89,7 +89,7 @@ impl<J> Pool<J> {
 
     fn leave_slow(&self, kind: usize) {
         if kind == COMPUTES {
-            self.gate.give_long_back();
+            self.gate.interpreter.give_long_back();
         } else {
             self.slow.inside.fetch_sub(1, Ordering::SeqCst);
         }
@@ -100,7 +100,7 @@ impl<J> Pool<J> {
         let kind = self.kind(pace);
         if !self.enter_slow(kind) {
             let mut queue = self.lock();
-            if queue.is_full() {
+            if queue.is_full(|| self.held_back()) {
                 return Slow::Refuse(job);
             }
             self.push_slow(&mut queue, kind, job, now);
@@ -158,7 +158,7 @@ impl<J> Pool<J> {
     pub(super) fn has_slow(&self) -> bool {
         let waits = |kind: usize| self.slow.waiting[kind].load(Ordering::SeqCst) > 0;
         (waits(WAITS) && self.slow.inside.load(Ordering::SeqCst) < self.max())
-            || (waits(COMPUTES) && self.gate.has_room_for_long())
+            || (waits(COMPUTES) && self.gate.interpreter.has_room_for_long())
     }
 
     /// Whether all threads are in slow requests, while others wait: they need a thread more.
