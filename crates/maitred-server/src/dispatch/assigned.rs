@@ -141,6 +141,9 @@ impl<'a, S: Serve> Assigned<'a, S> {
                 self.make_way();
                 return None;
             }
+            if self.pool.exclusive {
+                self.pool.look_unwatched(clock::monotonic(), self.server.long());
+            }
             if !self.pool.exclusive || !self.pool.gate.may_go_on(&self.seat) {
                 return None;
             }

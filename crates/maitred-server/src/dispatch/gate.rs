@@ -279,15 +279,15 @@ impl Gate {
     }
 
     /// Measures at `now`, and changes the limit and the permits as it follows. A request computes for long from
-    /// `long` nanoseconds on; `max` is the most permits; the watcher has watched since `began`, and so many requests were
-    /// `taken` from the queue so far.
-    fn look(&self, now: u64, long: u64, max: usize, began: u64, taken: u64) -> Looked {
-        if self.taken.swap(taken, Ordering::Relaxed) != taken {
+    /// `long` nanoseconds on; `max` is the most permits.
+    fn look(&self, now: u64, long: u64, max: usize, line: Line) -> Looked {
+        if self.taken.swap(line.taken, Ordering::Relaxed) != line.taken {
             self.stands_since.store(now, Ordering::Relaxed);
         }
         let limit = self.limit.load(Ordering::SeqCst);
-        let stands_since = self.stands_since.load(Ordering::Relaxed).max(began);
-        let gated = Gated { limit, processors: self.interpreter.processors, stands_since };
+        let stands_since = self.stands_since.load(Ordering::Relaxed).max(line.watched_since);
+        let processors = self.interpreter.processors;
+        let gated = Gated { limit, processors, stands_since, waits_since: line.waits_since };
         let Found { finding, calm } = self.interpreter.look(now, gated, long);
         self.calm.store(calm, Ordering::Relaxed);
         let set = |limit: usize| self.limit.store(limit.clamp(1, max.max(1)), Ordering::SeqCst);
@@ -313,6 +313,15 @@ impl Gate {
         }
         Looked::Again(if calm { meter::CALM } else { meter::USUAL })
     }
+}
+
+/// What waits before a gate, as the lock of its queue has shown it.
+struct Line {
+    /// Requests that were taken from it so far.
+    taken: u64,
+    /// Since when some wait without a break, and since when somebody watches, in monotonic nanoseconds.
+    waits_since: u64,
+    watched_since: u64,
 }
 
 /// What a measurement led to.
@@ -373,7 +382,7 @@ impl<J> Pool<J> {
 
     /// One look of the watcher, which has watched since `began`. A request computes for long from `long` nanoseconds on.
     pub(super) fn watch(&self, seat: &Seat, began: u64, long: u64) -> Watched<J> {
-        let taken = {
+        let line = {
             let mut queue = self.lock();
             if queue.is_empty() {
                 self.gate.watched.store(false, Ordering::SeqCst);
@@ -383,10 +392,10 @@ impl<J> Pool<J> {
                 self.gate.watched.store(false, Ordering::SeqCst);
                 return Watched::Run(job);
             }
-            queue.taken
+            Line { taken: queue.taken, waits_since: queue.waits_since, watched_since: began }
         };
         let now = clock::monotonic();
-        let since = match self.gate.look(now, long, self.max(), began, taken) {
+        let since = match self.gate.look(now, long, self.max(), line) {
             Looked::Again(nanos) if !self.gate.is_free() => return Watched::Sleep(nanos),
             Looked::Again(_) => now,
             Looked::Enter { since } => since,
@@ -397,6 +406,22 @@ impl<J> Pool<J> {
         self.audit.add(now.saturating_sub(since.max(waits).max(began)));
         self.gate.force(seat);
         self.pop_from(&mut queue).map_or(Watched::Idle, Watched::Run)
+    }
+
+    /// A look at `now` by a thread that has just left application code, if requests wait, no thread is left to watch for them,
+    /// and none has looked for some time: whether there are too many permits.
+    pub(super) fn look_unwatched(&self, now: u64, long: u64) {
+        if self.queued() == 0
+            || self.gate.is_watched()
+            || !self.gate.interpreter.is_unseen_since(now.saturating_sub(meter::USUAL))
+        {
+            return;
+        }
+        let line = {
+            let queue = self.lock();
+            Line { taken: queue.taken, waits_since: queue.waits_since, watched_since: queue.waits_since }
+        };
+        self.gate.look(now, long, self.max(), line);
     }
 
     /// The watcher ends although something may wait: the server stops.

@@ -109,7 +109,7 @@ impl Interpreter {
             State::Permitted if was.still >= meter::STILL => still.push(std::ptr::from_ref(seat)),
             _ => {}
         });
-        self.parallel.store(1 + meter.paid(), Ordering::SeqCst);
+        self.parallel.store(meter.parallel(), Ordering::SeqCst);
         if let Finding::Idle { .. } = finding {
             let still = seats.iter().filter(|seat| still.contains(&Arc::as_ptr(seat)) && seat.is_inside());
             still.for_each(|seat| _ = seat.lose_permit(State::Waits));

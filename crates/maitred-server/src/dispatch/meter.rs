@@ -41,15 +41,19 @@ const IDLE: f64 = 0.9;
 /// One that is used that much is busy with fewer.
 const BUSY: f64 = 0.99;
 
-/// A trial pays if it uses so much more. Threads that fight for an interpreter use up to 0.1 more, and get less done.
+/// One permit more than processors are used pays if so much of one more is used: without the interpreter. Threads that fight
+/// for an interpreter use up to 0.1 more, and get less done.
 const PAYS: f64 = 0.3;
 
 /// The pause between two trials: after one that paid, and at most. In nanoseconds.
 const TRIAL_GAP: u64 = 20_000_000;
 const MAX_TRIAL_GAP: u64 = 2_000_000_000;
 
-/// How long a trial takes, and how long the number of permits stays before it is lowered, in nanoseconds.
+/// How long a trial takes in which requests wait, and how long the number of permits stays before it is lowered, in nanoseconds.
 const TRIAL: u64 = 5_000_000;
+
+/// How long it takes at most, where that is not reached, in nanoseconds.
+const LONGEST_TRIAL: u64 = 50_000_000;
 
 /// What waits longest waits no longer than that for its turn while a thread is free, whatever is measured. In nanoseconds.
 #[cfg(not(shuttle))]
@@ -85,8 +89,6 @@ pub(super) struct Meter {
     used: f64,
     /// When the number of permits was changed last.
     changed: u64,
-    /// How much was used before each permit that was found by a trial.
-    paid: Vec<f64>,
     trial: Option<Trial>,
     next_trial: u64,
     trial_gap: u64,
@@ -94,8 +96,11 @@ pub(super) struct Meter {
 
 struct Trial {
     began: u64,
-    before: f64,
+    /// The permits there are meanwhile.
+    permits: usize,
+    /// What was used in windows of so much time, all in nanoseconds.
     used: u64,
+    time: u64,
 }
 
 /// What the meter is told of the gate.
@@ -105,12 +110,14 @@ pub(super) struct Gated {
     pub(super) processors: usize,
     /// Since when its queue has stood still under a watcher's eyes, in monotonic nanoseconds.
     pub(super) stands_since: u64,
+    /// Since when requests wait there without a break, likewise: what was before tells nothing.
+    pub(super) waits_since: u64,
 }
 
 impl Meter {
-    /// Permits that are used for computing without the interpreter, beside the first.
-    pub(super) fn paid(&self) -> usize {
-        self.paid.len()
+    /// How many threads compute at once, at least one: more than one only without the interpreter.
+    pub(super) fn parallel(&self) -> usize {
+        ((self.used + 1.0 - PAYS) as usize).max(1)
     }
 
     /// Whether one thread computes all the time.
@@ -127,11 +134,11 @@ impl Meter {
         mut note: impl FnMut(&Seat, Window, u64),
     ) -> Finding {
         let window = now.saturating_sub(self.looked);
-        if window < SHORTEST {
+        let fresh = self.looked < gated.waits_since || window > STALE;
+        if window < SHORTEST && !fresh {
             return Finding::Unknown;
         }
         self.looked = now;
-        let fresh = window > STALE;
         let mut used = 0;
         let mut inside = Vec::with_capacity(seats.len());
         for seat in seats {
@@ -147,7 +154,6 @@ impl Meter {
             return Finding::StandsStill;
         }
         if fresh {
-            self.abandon_trial();
             return Finding::Unknown;
         }
         for (seat, was) in &inside {
@@ -160,7 +166,9 @@ impl Meter {
             self.changed = now;
             return Finding::Idle { since: now - window };
         }
-        self.judge(now, used, gated)
+        // Threads without the interpreter want no processor: those that do lack one, and would be no better off outside.
+        let wanting = || inside.iter().filter(|(seat, _)| seat.activity.wants_processor()).count();
+        self.judge(now, used, window, gated, wanting)
     }
 
     /// Whether a look without a window makes the next one begin.
@@ -168,41 +176,46 @@ impl Meter {
         SHORTEST.saturating_sub(now.saturating_sub(self.looked)).max(SHORTEST / 4)
     }
 
-    fn judge(&mut self, now: u64, used: u64, gated: Gated) -> Finding {
+    /// What follows where somebody computes, who has used `used` of this `window`; `wanting` counts those that want a processor.
+    fn judge(
+        &mut self,
+        now: u64,
+        used: u64,
+        window: u64,
+        gated: Gated,
+        wanting: impl FnOnce() -> usize,
+    ) -> Finding {
         if let Some(trial) = &mut self.trial {
             trial.used += used;
-            let length = now - trial.began;
-            if length < TRIAL {
+            trial.time += window;
+            let known = trial.time >= TRIAL;
+            if !known && now.saturating_sub(trial.began) < LONGEST_TRIAL {
                 return Finding::Busy { fewer: false };
             }
-            let (before, after) = (trial.before, trial.used as f64 / length as f64);
+            let after = trial.used as f64 / trial.time as f64;
+            let pays = after >= (trial.permits - 1) as f64 + PAYS;
             self.trial = None;
             self.changed = now;
-            let pays = after >= before + PAYS;
-            self.trial_gap =
-                if pays { TRIAL_GAP } else { (self.trial_gap * 2).clamp(TRIAL_GAP, MAX_TRIAL_GAP) };
-            self.next_trial = now + self.trial_gap;
             if pays {
                 self.used = after;
-                self.paid.push(before);
+                self.trial_gap = TRIAL_GAP;
+            } else if known {
+                self.trial_gap = (self.trial_gap * 2).clamp(TRIAL_GAP, MAX_TRIAL_GAP);
             }
-            return Finding::Busy { fewer: !pays };
+            self.next_trial = now + self.trial_gap.max(TRIAL_GAP);
+            return Finding::Busy { fewer: !pays && gated.limit > 1 };
         }
         if now.saturating_sub(self.changed) < TRIAL {
             return Finding::Busy { fewer: false };
         }
-        if self.paid.last().is_some_and(|before| self.used < before + PAYS) {
-            self.paid.pop();
-            self.changed = now;
-            return Finding::Busy { fewer: gated.limit > 1 };
-        }
-        if gated.limit > 1 + self.paid.len() && self.used >= BUSY {
+        let parallel = self.parallel();
+        if gated.limit > parallel && self.used >= BUSY && wanting() <= parallel {
             self.changed = now;
             return Finding::Busy { fewer: true };
         }
         let possible = gated.limit < gated.processors && self.used >= IDLE * gated.limit as f64;
         if possible && now >= self.next_trial {
-            self.trial = Some(Trial { began: now, before: self.used, used: 0 });
+            self.trial = Some(Trial { began: now, permits: gated.limit + 1, used: 0, time: 0 });
             return Finding::Try;
         }
         Finding::Busy { fewer: false }

@@ -198,6 +198,9 @@ impl<J> Pool<J> {
             return Err(job);
         }
         queue.waited += 1;
+        if queue.is_empty() {
+            queue.waits_since = now;
+        }
         queue.jobs.push_back(Waiting { job, since: now });
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         Ok(())

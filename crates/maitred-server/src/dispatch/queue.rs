@@ -17,6 +17,8 @@ pub(super) struct Queue<J> {
     pub(super) refused: u64,
     /// Requests that were taken from it so far.
     pub(super) taken: u64,
+    /// Since when usual requests wait without a break, in monotonic nanoseconds.
+    pub(super) waits_since: u64,
 }
 
 pub(super) struct Waiting<J> {
@@ -36,6 +38,7 @@ impl<J> Queue<J> {
             waited: 0,
             refused: 0,
             taken: 0,
+            waits_since: 0,
         }
     }
 

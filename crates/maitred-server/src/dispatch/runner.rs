@@ -164,6 +164,7 @@ impl<S: Serve> Worker<'_, S> {
             scheduler.send_unsent(self.server, run.now);
         }
         self.scratch.set_now(Some(run.now));
+        scheduler.pool.look_unwatched(run.now, self.server.long());
         if !gate.may_go_on(&self.seat) {
             run.ended = true;
             return;
