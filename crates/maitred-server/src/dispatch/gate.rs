@@ -408,12 +408,14 @@ impl<J> Pool<J> {
         self.pop_from(&mut queue).map_or(Watched::Idle, Watched::Run)
     }
 
-    /// A look at `now` by a thread that has just left application code, if requests wait, no thread is left to watch for them,
-    /// and none has looked for some time: whether there are too many permits.
+    /// A look at `now` by a thread that has just left application code, if a trial is on, requests wait, and no thread is left
+    /// to watch for them: else nobody would end it.
     pub(super) fn look_unwatched(&self, now: u64, long: u64) {
-        if self.queued() == 0
+        let interpreter = &self.gate.interpreter;
+        if !interpreter.tries()
+            || self.queued() == 0
             || self.gate.is_watched()
-            || !self.gate.interpreter.is_unseen_since(now.saturating_sub(meter::USUAL))
+            || !interpreter.is_unseen_since(now.saturating_sub(meter::USUAL))
         {
             return;
         }

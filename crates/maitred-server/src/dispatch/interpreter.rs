@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use maitred_io::sync::Mutex;
-use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::meter::{self, Finding, Gated, Meter};
 use super::seat::{Seat, State};
@@ -17,6 +17,8 @@ pub(super) struct Interpreter {
     meter: Mutex<Meter>,
     /// When somebody has looked last, in monotonic nanoseconds.
     looked: AtomicU64,
+    /// A trial is on, which a look ends.
+    tries: AtomicBool,
     /// Requests inside that compute for long, beside those with permits.
     computing: AtomicUsize,
     /// How many of those may be: as many as compute at once, for most of the time without the interpreter if it is more than one.
@@ -38,6 +40,7 @@ impl Interpreter {
             seats: Mutex::new(Vec::new()),
             meter: Mutex::new(Meter::default()),
             looked: AtomicU64::new(0),
+            tries: AtomicBool::new(false),
             computing: AtomicUsize::new(0),
             parallel: AtomicUsize::new(1),
             processors,
@@ -70,6 +73,11 @@ impl Interpreter {
     /// Whether nobody has looked since then, in monotonic nanoseconds.
     pub(super) fn is_unseen_since(&self, then: u64) -> bool {
         self.looked.load(Ordering::Relaxed) < then
+    }
+
+    /// Whether a trial is on.
+    pub(super) fn tries(&self) -> bool {
+        self.tries.load(Ordering::Relaxed)
     }
 
     /// Counts one more request that computes for long, if it may enter.
@@ -109,6 +117,7 @@ impl Interpreter {
             State::Permitted if was.still >= meter::STILL => still.push(std::ptr::from_ref(seat)),
             _ => {}
         });
+        self.tries.store(meter.tries(), Ordering::Relaxed);
         self.parallel.store(meter.parallel(), Ordering::SeqCst);
         if let Finding::Idle { .. } = finding {
             let still = seats.iter().filter(|seat| still.contains(&Arc::as_ptr(seat)) && seat.is_inside());

@@ -38,8 +38,19 @@ const AVERAGE: u64 = 5_000_000;
 /// An interpreter that is used less than that, in parts of the window, has time for one more.
 const IDLE: f64 = 0.9;
 
-/// One that is used that much is busy with fewer.
+/// Where one thread alone uses that much, a second one brings nothing: what it would use is lost to the two handing the
+/// interpreter over to each other, 10 to 20 %.
+const ALONE: f64 = 0.8;
+
+/// A thread that uses less than that waits for something that takes longer than the window.
+const NOTHING: f64 = 0.05;
+
+/// One that is used that much is busy with fewer; with one, if two use the lower of the two.
 const BUSY: f64 = 0.99;
+const BUSY_WITH_TWO: f64 = 0.9;
+
+/// One permit less was one too few if they wait that soon, in nanoseconds.
+const SOON: u64 = 20_000_000;
 
 /// One permit more than processors are used pays if so much of one more is used: without the interpreter. Threads that fight
 /// for an interpreter use up to 0.1 more, and get less done.
@@ -92,6 +103,9 @@ pub(super) struct Meter {
     trial: Option<Trial>,
     next_trial: u64,
     trial_gap: u64,
+    /// When the number of permits was lowered, and how long it is to stay before it is lowered again.
+    lowered: u64,
+    lower_gap: u64,
 }
 
 struct Trial {
@@ -115,6 +129,11 @@ pub(super) struct Gated {
 }
 
 impl Meter {
+    /// Whether a trial is on.
+    pub(super) fn tries(&self) -> bool {
+        self.trial.is_some()
+    }
+
     /// How many threads compute at once, at least one: more than one only without the interpreter.
     pub(super) fn parallel(&self) -> usize {
         ((self.used + 1.0 - PAYS) as usize).max(1)
@@ -161,8 +180,13 @@ impl Meter {
         }
         let share = used as f64 / window as f64;
         self.used += (share - self.used) * (window as f64 / AVERAGE as f64).min(1.0);
-        if share < IDLE && !inside.iter().any(|(seat, _)| seat.activity.wants_processor()) {
+        let usual = if gated.limit == 1 { ALONE } else { IDLE };
+        let idle = share < IDLE && (self.used < usual || share < NOTHING);
+        if idle && !inside.iter().any(|(seat, _)| seat.activity.wants_processor()) {
             self.abandon_trial();
+            let was_too_few = now.saturating_sub(self.lowered) < SOON;
+            self.lower_gap = if was_too_few { (self.lower_gap * 2).clamp(SOON, MAX_TRIAL_GAP) } else { 0 };
+            self.lowered = 0;
             self.changed = now;
             return Finding::Idle { since: now - window };
         }
@@ -209,8 +233,11 @@ impl Meter {
             return Finding::Busy { fewer: false };
         }
         let parallel = self.parallel();
-        if gated.limit > parallel && self.used >= BUSY && wanting() <= parallel {
+        let busy = if gated.limit == 2 { BUSY_WITH_TWO } else { BUSY };
+        let may = now.saturating_sub(self.changed) >= self.lower_gap;
+        if may && gated.limit > parallel && self.used >= busy && wanting() <= parallel {
             self.changed = now;
+            self.lowered = now;
             return Finding::Busy { fewer: true };
         }
         let possible = gated.limit < gated.processors && self.used >= IDLE * gated.limit as f64;
