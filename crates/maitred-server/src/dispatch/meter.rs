@@ -178,11 +178,25 @@ impl Meter {
         for (seat, was) in &inside {
             note(seat, *was, window);
         }
+        let wanting = || inside.iter().filter(|(seat, _)| seat.activity.wants_processor()).count();
+        self.find(now, used, window, gated, wanting)
+    }
+
+    /// What a window ends with in which so much was `used`; `wanting` counts those inside that want a processor. Threads that
+    /// wait for the interpreter want none: those that do lack one, and would be no better off outside.
+    fn find(
+        &mut self,
+        now: u64,
+        used: u64,
+        window: u64,
+        gated: Gated,
+        wanting: impl Fn() -> usize,
+    ) -> Finding {
         let share = used as f64 / window as f64;
         self.used += (share - self.used) * (window as f64 / AVERAGE as f64).min(1.0);
         let usual = if gated.limit == 1 { ALONE } else { IDLE };
         let idle = share < IDLE && (self.used < usual || share < NOTHING);
-        if idle && !inside.iter().any(|(seat, _)| seat.activity.wants_processor()) {
+        if idle && wanting() == 0 {
             self.abandon_trial();
             let was_too_few = now.saturating_sub(self.lowered) < SOON;
             self.lower_gap = if was_too_few { (self.lower_gap * 2).clamp(SOON, MAX_TRIAL_GAP) } else { 0 };
@@ -190,8 +204,6 @@ impl Meter {
             self.changed = now;
             return Finding::Idle { since: now - window };
         }
-        // Threads without the interpreter want no processor: those that do lack one, and would be no better off outside.
-        let wanting = || inside.iter().filter(|(seat, _)| seat.activity.wants_processor()).count();
         self.judge(now, used, window, gated, wanting)
     }
 
@@ -200,14 +212,14 @@ impl Meter {
         SHORTEST.saturating_sub(now.saturating_sub(self.looked)).max(SHORTEST / 4)
     }
 
-    /// What follows where somebody computes, who has used `used` of this `window`; `wanting` counts those that want a processor.
+    /// What follows where somebody computes.
     fn judge(
         &mut self,
         now: u64,
         used: u64,
         window: u64,
         gated: Gated,
-        wanting: impl FnOnce() -> usize,
+        wanting: impl Fn() -> usize,
     ) -> Finding {
         if let Some(trial) = &mut self.trial {
             trial.used += used;
@@ -253,5 +265,104 @@ impl Meter {
         if self.trial.take().is_some() {
             self.next_trial = self.looked + self.trial_gap.max(TRIAL_GAP);
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = USUAL;
+
+    /// One gate of a machine with two processors, whose limit goes where the meter says.
+    struct Gate {
+        meter: Meter,
+        now: u64,
+        limit: usize,
+    }
+
+    impl Gate {
+        fn new(limit: usize) -> Self {
+            Self { meter: Meter::default(), now: 1_000_000_000, limit }
+        }
+
+        /// So many windows in which `used` of one processor was used and so many wanted one.
+        fn pass(&mut self, windows: usize, used: f64, wanting: usize) {
+            for _ in 0..windows {
+                self.now += WINDOW;
+                let gated =
+                    Gated { limit: self.limit, processors: 2, stands_since: self.now, waits_since: 0 };
+                let used = (used * WINDOW as f64) as u64;
+                match self.meter.find(self.now, used, WINDOW, gated, || wanting) {
+                    Finding::Idle { .. } | Finding::Try => self.limit += 1,
+                    Finding::Busy { fewer: true } => self.limit -= 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn those_that_wait_make_room_until_the_interpreter_is_busy() {
+        let mut gate = Gate::new(1);
+        // Each uses a quarter of the time.
+        for _ in 0..100 {
+            gate.pass(1, (gate.limit as f64 / 4.0).min(1.0), usize::from(gate.limit >= 4));
+        }
+        assert!((3..=4).contains(&gate.limit), "{}", gate.limit);
+    }
+
+    #[test]
+    fn a_trial_ends_where_the_interpreter_is_what_they_compute_with() {
+        let mut gate = Gate::new(1);
+        let mut time_with_two = 0;
+        for _ in 0..10_000 {
+            gate.pass(1, 1.0, 1);
+            time_with_two += usize::from(gate.limit == 2);
+            assert!(gate.limit <= 2);
+        }
+        // Ten seconds: seven trials until the longest pause, then one every two seconds.
+        assert!((5..20 * 6).contains(&time_with_two), "{time_with_two} windows");
+    }
+
+    #[test]
+    fn a_permit_found_by_a_trial_stays_while_they_compute_without_the_interpreter() {
+        let mut gate = Gate::new(1);
+        gate.pass(20, 1.0, 1);
+        gate.pass(1_000, 1.9, 2);
+        assert_eq!((gate.limit, gate.meter.parallel()), (2, 2));
+        gate.pass(50, 1.0, 1);
+        assert_eq!(gate.limit, 1, "something else runs now");
+    }
+
+    #[test]
+    fn who_lacks_a_processor_is_not_one_too_many() {
+        let mut gate = Gate::new(2);
+        gate.pass(100, 1.0, 2);
+        assert_eq!(gate.limit, 2);
+        gate.pass(100, 1.0, 1);
+        assert_eq!(gate.limit, 1);
+    }
+
+    #[test]
+    fn one_that_waits_for_moments_stays_alone() {
+        let mut gate = Gate::new(1);
+        gate.meter.used = 0.85;
+        gate.pass(1_000, 0.85, 0);
+        assert_eq!(gate.limit, 1);
+        gate.pass(20, 0.75, 0);
+        assert!(gate.limit > 1);
+    }
+
+    #[test]
+    fn a_permit_fewer_is_tried_ever_more_rarely_where_it_is_one_too_few() {
+        let mut gate = Gate::new(10);
+        let mut lowered = 0;
+        for _ in 0..10_000 {
+            let before = gate.limit;
+            gate.pass(1, if gate.limit == 10 { 1.0 } else { 0.85 }, usize::from(gate.limit == 10));
+            lowered += usize::from(gate.limit < before);
+        }
+        assert!((3..30).contains(&lowered), "{lowered} times in ten seconds");
     }
 }
