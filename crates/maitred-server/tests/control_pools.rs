@@ -129,9 +129,11 @@ fn dispatch_traces_are_kept_while_they_are_on() {
     let get = |path: &str| read_response(&mut ask(controlled.address(), path));
     get("/wait/untraced");
     controlled.server.log().set_trace(true);
-    get("/wait/1");
-    get("/report/1");
-    wait_until("both are there", || texts(&controlled.query("/traces")["traces"], "path").len() == 2);
+    // A trace is written down after its response: the next request waits for that.
+    for (count, path) in [(1, "/wait/1"), (2, "/report/1")] {
+        get(path);
+        wait_until("it is there", || texts(&controlled.query("/traces")["traces"], "path").len() == count);
+    }
     let traces = controlled.query("/traces");
     assert_eq!(traces["dispatch_trace"], "on");
     assert_eq!(texts(&traces["traces"], "path"), ["/report/1", "/wait/1"]);
