@@ -232,7 +232,10 @@ fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
     let over = said.next().expect("a line");
     // A line that was on its way may be one more.
     let lost = dropped(&server);
-    assert!(over.ends_with(&format!(" warn the access log is written again; {lost} lines were dropped")), "{over}");
+    assert!(
+        over.ends_with(&format!(" warn the access log is written again; {lost} lines were dropped")),
+        "{over}"
+    );
     assert!(lost >= 10 && lost <= sent as u64, "{lost} of {sent}");
 }
 
