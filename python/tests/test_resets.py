@@ -17,8 +17,9 @@ RESETS, AT_ONCE = 1000, 8
 MIB = 1 << 20
 #: More than the server keeps in memory of a response, and than the kernel takes at once.
 LENGTH = 2 * MIB
-#: What a thousand clients may leave: allocators keep some of what was there at once. One response is 2 MiB.
-GROWTH = 16 * MIB
+#: What a thousand clients may leave: allocators keep some of what was there at once, up to eight responses of 2 MiB and
+#: as many copies. One response in fifty that stayed would be more.
+GROWTH = 40 * MIB
 
 COMMON = f"""
 import os

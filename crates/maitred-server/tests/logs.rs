@@ -272,9 +272,10 @@ fn the_dispatch_trace_tells_who_waited_and_is_switched_while_it_runs() {
         let line = lines.iter().find(|line| line.contains(&format!(" GET {path}: ")));
         line.unwrap_or_else(|| panic!("no {path} in {lines:?}"))
     };
-    assert!(
-        of("/wait/1").contains(": pool default, 0 waiting, 1 threads, 0 idle, budget 9999, direct; queue 0.")
-    );
+    // The only thread may still be with the request before: the driver reads this one then.
+    let (begin, first) = (": pool default, 0 waiting, 1 threads, 0 idle, budget 9999, ", of("/wait/1"));
+    let ways = ["direct; queue 0.", "from the queue; queue 0."];
+    assert!(ways.iter().any(|way| first.contains(&format!("{begin}{way}"))), "{first}");
     assert!(of("/wait/2").contains(", 1 threads, 0 idle, budget 9998, from the queue; queue "), "{lines:?}");
     assert!(of("/wait/2").contains(" trace ") && lines.len() == 2, "{lines:?}");
 }
