@@ -203,17 +203,18 @@ def test_a_second_signal_ends_at_once_with_a_thread_in_the_application(serve: Se
 
 def test_what_the_application_installed_for_a_signal_is_called_too(serve: Serve) -> None:
     source = HELLO + (
-        "import signal\n"
-        "def cleanup(number, frame): print('cleanup', number, flush=True)\n"
+        # print() must not be called again by a signal while it writes.
+        "import os, signal\n"
+        "def cleanup(number, frame): os.write(1, b'cleanup %d\\n' % number)\n"
         "signal.signal(signal.SIGTERM, cleanup)\n"
-        "signal.signal(signal.SIGUSR1, lambda number, frame: print('user signal', flush=True))\n"
+        "signal.signal(signal.SIGUSR1, lambda number, frame: os.write(1, b'user signal\\n'))\n"
     )
     server = serve(source=source)
     server.process.send_signal(signal.SIGUSR1)
     server.wait_for("user signal")
     assert server.fetch("/").body == b"hello"
     assert server.stop() == 0, server.said
-    assert f"cleanup {signal.SIGTERM.value}" in server.said
+    assert f"cleanup {signal.SIGTERM.value}" in server.said, server.said
 
 
 def test_the_end_of_the_process_is_python_s_own(serve: Serve) -> None:
