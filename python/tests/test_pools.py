@@ -18,7 +18,7 @@ from conftest import PATIENCE, Reply, Serve, Server
 
 STRATEGIES = ["adaptive", "pc", "pec", "epc"]
 
-#: A queue of one request, and what finds it full is refused.
+#: The queue has room for one request; the server refuses the next one.
 REFUSES = ("--queue", "1", "--overflow", "refuse")
 
 #: Threads of their own for the requests by which a test asks how many wait, and opens the door for them.

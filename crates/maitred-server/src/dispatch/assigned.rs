@@ -130,7 +130,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
             }
             let now = clock::monotonic();
             self.seat.enter(now);
-            self.scheduler().run_assigned(job, now, &**self.server);
+            let ended = self.scheduler().run_assigned(job, now, &**self.server);
             self.seat.leave();
             self.served += 1;
             if let After::End { replace } = self.pool.after_request(self.served) {
@@ -142,7 +142,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
                 return None;
             }
             if self.pool.exclusive {
-                self.pool.look_unwatched(clock::monotonic(), self.server.long());
+                self.pool.look_unwatched(ended, self.server.long());
             }
             if !self.pool.exclusive || !self.pool.gate.may_go_on(&self.seat) {
                 return None;

@@ -1,4 +1,4 @@
-//! One interpreter, as the gates before it see it: the threads that run its code, and what was measured of them.
+//! One interpreter, shared by the gates of all pools: it knows the threads that run application code, and measures them.
 //!
 //! Each pool has a gate of its own, so that no pool waits for another one; what those inside do is measured over all pools,
 //! since they share the interpreter.

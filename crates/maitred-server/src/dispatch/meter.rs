@@ -204,7 +204,7 @@ impl Meter {
             self.changed = now;
             return Finding::Idle { since: now - window };
         }
-        self.judge(now, used, window, gated, wanting)
+        self.go_on_trying(now, used, window, gated).unwrap_or_else(|| self.judge(now, gated, wanting))
     }
 
     /// Whether a look without a window makes the next one begin.
@@ -212,35 +212,31 @@ impl Meter {
         SHORTEST.saturating_sub(now.saturating_sub(self.looked)).max(SHORTEST / 4)
     }
 
-    /// What follows where somebody computes.
-    fn judge(
-        &mut self,
-        now: u64,
-        used: u64,
-        window: u64,
-        gated: Gated,
-        wanting: impl Fn() -> usize,
-    ) -> Finding {
-        if let Some(trial) = &mut self.trial {
-            trial.used += used;
-            trial.time += window;
-            let known = trial.time >= TRIAL;
-            if !known && now.saturating_sub(trial.began) < LONGEST_TRIAL {
-                return Finding::Busy { fewer: false };
-            }
-            let after = trial.used as f64 / trial.time as f64;
-            let pays = after >= (trial.permits - 1) as f64 + PAYS;
-            self.trial = None;
-            self.changed = now;
-            if pays {
-                self.used = after;
-                self.trial_gap = TRIAL_GAP;
-            } else if known {
-                self.trial_gap = (self.trial_gap * 2).clamp(TRIAL_GAP, MAX_TRIAL_GAP);
-            }
-            self.next_trial = now + self.trial_gap.max(TRIAL_GAP);
-            return Finding::Busy { fewer: !pays && gated.limit > 1 };
+    /// Goes on with a trial, if one is on: what follows.
+    fn go_on_trying(&mut self, now: u64, used: u64, window: u64, gated: Gated) -> Option<Finding> {
+        let trial = self.trial.as_mut()?;
+        trial.used += used;
+        trial.time += window;
+        let known = trial.time >= TRIAL;
+        if !known && now.saturating_sub(trial.began) < LONGEST_TRIAL {
+            return Some(Finding::Busy { fewer: false });
         }
+        let after = trial.used as f64 / trial.time as f64;
+        let pays = after >= (trial.permits - 1) as f64 + PAYS;
+        self.trial = None;
+        self.changed = now;
+        if pays {
+            self.used = after;
+            self.trial_gap = TRIAL_GAP;
+        } else if known {
+            self.trial_gap = (self.trial_gap * 2).clamp(TRIAL_GAP, MAX_TRIAL_GAP);
+        }
+        self.next_trial = now + self.trial_gap.max(TRIAL_GAP);
+        Some(Finding::Busy { fewer: !pays && gated.limit > 1 })
+    }
+
+    /// What follows where somebody computes, and no trial is on.
+    fn judge(&mut self, now: u64, gated: Gated, wanting: impl Fn() -> usize) -> Finding {
         if now.saturating_sub(self.changed) < TRIAL {
             return Finding::Busy { fewer: false };
         }

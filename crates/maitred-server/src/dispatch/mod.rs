@@ -484,10 +484,12 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Runs application code from `now` on, in monotonic nanoseconds, on a thread that has no part in polling.
-    fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) {
+    /// The end is returned.
+    fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) -> u64 {
         self.beside.fetch_add(1, Ordering::SeqCst);
-        run_timed(job, now, server);
+        let ended = run_timed(job, now, server);
         self.beside.fetch_sub(1, Ordering::SeqCst);
+        ended
     }
 
     /// Whether no thread is in application code.

@@ -83,7 +83,7 @@ impl Seat {
         self.state.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Its permit is taken away by whoever measures, who says what the thread is now. False when it has none any more.
+    /// Takes the permit away from the thread, which becomes `to`. False if the thread has no permit.
     pub(super) fn lose_permit(&self, to: State) -> bool {
         let lost = self.change(State::Permitted, to);
         if lost {
