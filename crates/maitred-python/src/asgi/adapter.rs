@@ -16,6 +16,7 @@ use super::native::{Class, Object};
 use super::pending::{Done, Pending};
 use super::receive::Receive;
 use super::scope::ScopeBuilder;
+use super::waiting::Waiting;
 use super::watch::Inbox;
 use crate::report::{self, ErrorSink};
 
@@ -34,6 +35,7 @@ pub(crate) struct Adapter {
     pub(super) done: Object<Done>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) polling: Polling,
+    pub(super) waiting: Waiting,
     scope: ScopeBuilder,
     disconnected: Py<PyType>,
     tasks: OnceLock<Tasks>,
@@ -49,8 +51,10 @@ pub(super) struct Classes {
 /// How tasks and futures of the loop are made.
 struct Tasks {
     task: Py<PyAny>,
-    /// `loop`, and `eager_start` where Python has it (3.12).
+    /// `loop`.
     options: Py<PyDict>,
+    /// `loop`, and `eager_start` where Python has it (3.12).
+    eager: Py<PyDict>,
     create_future: Py<PyAny>,
 }
 
@@ -81,6 +85,7 @@ impl Adapter {
             done: Class::new(py)?.make(py, Done)?,
             inbox: Arc::new(Inbox::new()?),
             polling: Polling::default(),
+            waiting: Waiting::default(),
             scope: ScopeBuilder::new(py, root_path)?,
             disconnected,
             tasks: OnceLock::new(),
@@ -92,13 +97,15 @@ impl Adapter {
         let py = event_loop.py();
         let options = PyDict::new(py);
         options.set_item("loop", event_loop)?;
+        let eager = options.copy()?;
         let version = py.version_info();
         if (version.major, version.minor) >= (3, 12) {
-            options.set_item("eager_start", true)?;
+            eager.set_item("eager_start", true)?;
         }
         let tasks = Tasks {
             task: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
+            eager: eager.unbind(),
             create_future: event_loop.getattr("create_future")?.unbind(),
         };
         // Called once; a second loop would be ignored.
@@ -154,7 +161,7 @@ impl Adapter {
         false
     }
 
-    /// Begins a request: its task runs until it has to wait, where tasks can start eagerly.
+    /// Begins a request: while none waits, its task runs until it has to wait, where tasks can start eagerly.
     pub(super) fn begin(py: Python<'_>, adapter: &Py<Self>, exchange: Exchange) -> PyResult<()> {
         let this = adapter.get();
         let tasks = this.tasks()?;
@@ -169,7 +176,8 @@ impl Adapter {
         let coroutine = Coroutine::new(http, scope.dict.unbind(), receive);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
-        let task = tasks.task.bind(py).call(arguments, Some(tasks.options.bind(py)))?;
+        let options = if this.waiting.is_none() { &tasks.eager } else { &tasks.options };
+        let task = tasks.task.bind(py).call(arguments, Some(options.bind(py)))?;
         coroutine.hold(task.unbind());
         Ok(())
     }

@@ -25,6 +25,7 @@ use super::http::{Ended, Http};
 use super::native::{Native, Object, answer, slot, value_of};
 use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};
+use super::waiting::Waits;
 use crate::child;
 use crate::held::Held;
 use crate::report::{self, type_name};
@@ -37,8 +38,8 @@ pub(super) struct Coroutine {
 
 struct State {
     life: Life,
-    /// The Task, while it is suspended.
-    task: Option<Held<PyAny>>,
+    /// The Task, while it is suspended or has not taken its first step.
+    task: Option<(Held<PyAny>, Waits)>,
 }
 
 enum Life {
@@ -64,7 +65,7 @@ impl Coroutine {
     pub(super) fn hold(&self, task: Py<PyAny>) {
         let mut state = self.state();
         if !matches!(state.life, Life::Over) {
-            state.task = Some(Held::new(task));
+            state.task = Some((Held::new(task), self.http.adapter().waiting.one()));
         }
     }
 

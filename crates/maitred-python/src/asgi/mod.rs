@@ -3,7 +3,7 @@
 //! ```text
 //! runner.rs     the loop's thread, from startup to the end (with maitred/_asgi.py)
 //! event_loop.rs what the loop calls: turns of the server      watch.rs  changes of exchanges → futures
-//! adapter.rs    what all requests share; the beginning of each
+//! adapter.rs    what all requests share; the beginning of each      waiting.rs  how many have begun and wait
 //! scope.rs      request → dictionary      names.rs  its fields
 //! coroutine.rs  what the Task of a request runs      current.rs  which one is running
 //! http.rs       the state of one exchange
@@ -30,6 +30,7 @@ mod scope;
 mod send;
 mod steps;
 mod still;
+mod waiting;
 mod watch;
 
 use std::io;
