@@ -22,7 +22,7 @@ use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use super::pause::Pause;
+use super::pause::{Ends, Pause};
 use super::standstill::stand_by;
 use super::{Serve, UNPOLLED, panic_text};
 use crate::group::claim::Signals;
@@ -43,6 +43,10 @@ const IDLE_LOOKS: u32 = 50;
 /// Parks at once, so that the model finds what only its looks would have mended.
 #[cfg(shuttle)]
 const IDLE_LOOKS: u32 = 1;
+
+/// Between two looks while those inside compute, requests wait for them, and a look finds only more of these: each look stops
+/// the application, where there is one processor, and moves what it needs out of the caches. In nanoseconds.
+const CROWDED: u64 = 8_000_000;
 
 /// Events fetched by a glance at the poller.
 const GLANCE: usize = 64;
@@ -183,7 +187,8 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.pause.wait(clock::monotonic(), pause);
+        let ends = if pause == CROWDED { Ends::AsSaid } else { Ends::PutOff };
+        scheduler.driver.pause.wait(clock::monotonic(), pause, ends);
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -195,8 +200,9 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
             if scheduler.gated && scheduler.pool.gate.interpreter.is_busy() {
-                glance(server, scratch);
-                (before, pause) = (now, UNPOLLED);
+                let found = glance(server, scratch);
+                pause = if found == Found::Requests && is_crowded(server) { CROWDED } else { UNPOLLED };
+                before = now;
                 continue;
             }
             if !scheduler.pool.gate.is_watched() {
@@ -215,7 +221,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
 
 /// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
 /// request, which waits anyway.
-fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) -> Found {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
     if !scheduler.pool.gate.is_watched() {
@@ -223,8 +229,24 @@ fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
     }
     let mut events = Events::with_capacity(GLANCE);
     fetch(server, &mut events);
-    serve_ready(server, scratch, || !scheduler.is_stopping());
+    let found = serve_ready(server, scratch, || !scheduler.is_stopping());
     call_for_rest(server);
+    found
+}
+
+/// Further requests can only wait: those of all pools that there are.
+fn is_crowded<S: Serve>(server: &Arc<S>) -> bool {
+    let scheduler = server.scheduler();
+    scheduler.pool.queued() > 0 && scheduler.others.is_empty() && scheduler.sisters.is_empty()
+}
+
+/// What there was to be served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Nothing, or requests for the application.
+    Requests,
+    /// Files, refusals, responses that go on, new connections: what the engine does itself.
+    Others,
 }
 
 /// Polls until an application thread does, or application code computes again. The driver watches the poller from beside: as
@@ -265,21 +287,24 @@ fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events) {
 
 /// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
 /// poller was looked at.
-fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl Fn() -> bool) {
+fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl Fn() -> bool) -> Found {
     let scheduler = server.scheduler();
+    let mut found = Found::Requests;
     for _ in 0..scheduler.ready.len() {
         if !goes_on() {
             break;
         }
         let Some((token, signals)) = scheduler.ready.pop() else { break };
-        if let Some(job) = server.serve(token, signals, scratch) {
-            if server.is_non_blocking(&job) {
+        match server.serve(token, signals, scratch) {
+            Some(job) if server.is_non_blocking(&job) => {
                 server.run(job, scratch.last_now());
-            } else {
-                scheduler.submit(job, server);
+                found = Found::Others;
             }
+            Some(job) => scheduler.submit(job, server),
+            None => found = Found::Others,
         }
     }
+    found
 }
 
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.

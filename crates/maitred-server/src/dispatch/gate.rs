@@ -32,7 +32,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::interpreter::{Found, Interpreter};
 use super::meter::{self, Finding, Gated};
-use super::pause::Pause;
+use super::pause::{Ends, Pause};
 use super::pool::{Call, Pool};
 use super::queue::Queue;
 use super::seat::{Seat, State};
@@ -227,7 +227,7 @@ impl Gate {
 
     /// The watcher's pause from `now` on.
     pub(super) fn pause(&self, now: u64, nanos: u64) {
-        self.pause.wait(now, nanos);
+        self.pause.wait(now, nanos, Ends::PutOff);
     }
 
     /// A thread with a permit gets on at `now`. Where it is the only one and computes, the watcher need not look, but now and

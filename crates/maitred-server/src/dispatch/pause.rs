@@ -9,6 +9,15 @@ use std::io;
 use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
+/// What may change when a pause ends.
+#[derive(Clone, Copy)]
+pub(super) enum Ends {
+    /// Those who are watched may put it off, or bring it nearer.
+    PutOff,
+    /// They leave it alone.
+    AsSaid,
+}
+
 /// The pause.
 pub(super) struct Pause {
     alarm: Alarm,
@@ -23,9 +32,13 @@ impl Pause {
         Ok(Self { alarm: Alarm::new()?, put_off_at: AtomicU64::new(u64::MAX) })
     }
 
-    /// Waits from `now` on for so many nanoseconds, and for as long as [`put_off`](Self::put_off) says.
-    pub(super) fn wait(&self, now: u64, nanos: u64) {
-        self.put_off_at.store(now, Ordering::Relaxed);
+    /// Waits from `now` on for so many nanoseconds.
+    pub(super) fn wait(&self, now: u64, nanos: u64, ends: Ends) {
+        let from = match ends {
+            Ends::PutOff => now,
+            Ends::AsSaid => now + nanos,
+        };
+        self.put_off_at.store(from, Ordering::Relaxed);
         self.alarm.set(now + nanos);
         self.alarm.wait();
         self.put_off_at.store(u64::MAX, Ordering::Relaxed);
