@@ -1,8 +1,8 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  io  stats  runtime }  →  http
-//!                              io → stats; nothing else sideways, nothing back
+//! python, cli  →  server  →  { h1  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; io → stats; nothing else sideways, nothing back
 //! ```
 
 use std::path::PathBuf;
@@ -16,7 +16,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-h1", &["maitred-http"]),
     ("maitred-io", &["maitred-stats"]),
     ("maitred-runtime", &["maitred-http"]),
-    ("maitred-server", &["maitred-http", "maitred-h1", "maitred-stats", "maitred-io", "maitred-runtime"]),
+    ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
+    (
+        "maitred-server",
+        &["maitred-http", "maitred-h1", "maitred-stats", "maitred-io", "maitred-runtime", "maitred-dispatch"],
+    ),
     ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-server"]),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),

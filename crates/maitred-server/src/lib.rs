@@ -24,14 +24,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Inside, `dispatch` decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
+//! maitred-dispatch decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 pub mod access_log;
 pub mod compress;
 mod connection;
 pub mod control;
-mod dispatch;
 pub mod filters;
 mod group;
 mod groups;

@@ -11,9 +11,9 @@ use maitred_io::{clock, machine};
 
 use crate::connection::Connection;
 use crate::group::Group;
-use crate::group::claim::Signals;
 use crate::group::slots::Token;
 use crate::settings::ListenerSettings;
+use maitred_dispatch::Signals;
 
 /// Connections accepted in one turn before others get theirs: accept and registration cost about
 /// 10 µs each, so a turn stays below 1 ms.

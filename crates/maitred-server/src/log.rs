@@ -18,11 +18,11 @@ use maitred_io::line_writer::{Severity, Target};
 use maitred_stats::Span;
 
 use crate::access_log::{Format, Mask, Names};
-use crate::dispatch::Trace;
 use crate::outcome::Outcome;
 use crate::shape::Shape;
 use access::Access;
 use entries::Entries;
+use maitred_dispatch::Trace;
 use once::Once;
 pub use printable::printable;
 

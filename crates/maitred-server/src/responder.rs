@@ -15,7 +15,6 @@ use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Reques
 use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
-use crate::dispatch::Trace;
 use crate::filters::Passed;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
@@ -26,6 +25,7 @@ use crate::record::{Kept, Record};
 use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
 use crate::shape::Shape;
+use maitred_dispatch::Trace;
 
 use reshaped::{Reshaped, Reshaping};
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use maitred_dispatch::{TurnClock, TurnContext};
 use maitred_h1::HeadFacts;
 use maitred_http::{RequestHead, date};
 use maitred_io::clock;
@@ -48,10 +49,7 @@ pub(crate) struct Scratch {
     /// Slots whose deadline is due.
     pub(crate) due: Vec<u32>,
     date: Date,
-    /// The time now, if this thread has just looked at the clock, in monotonic nanoseconds.
-    fresh: Option<u64>,
-    /// The last [`now`](Self::now).
-    last: u64,
+    clock: TurnClock,
     /// How far the real clock is ahead of the monotonic one, in nanoseconds, and when that was looked at.
     ahead: (u64, u64),
 }
@@ -63,13 +61,7 @@ const AHEAD_IS_GOOD: u64 = 20_000_000;
 impl Scratch {
     /// The time now, in monotonic nanoseconds.
     pub(crate) fn now(&mut self) -> u64 {
-        self.last = self.fresh.take().unwrap_or_else(clock::monotonic);
-        self.last
-    }
-
-    /// The thread has just looked at the clock, or (`None`) may have waited since it did.
-    pub(crate) fn set_now(&mut self, now: Option<u64>) {
-        self.fresh = now;
+        self.clock.now()
     }
 
     /// A time of the real clock, which is not later than `now`, on the monotonic one; both in nanoseconds.
@@ -80,11 +72,6 @@ impl Scratch {
             self.ahead = (ahead, now);
         }
         real.saturating_sub(ahead).min(now)
-    }
-
-    /// When the present turn began.
-    pub(crate) fn last_now(&self) -> u64 {
-        self.last
     }
 
     /// The receive buffer; give it back with [`return_receive`](Self::return_receive).
@@ -108,6 +95,16 @@ impl Scratch {
     /// Seconds since 1970 of the last [`date`](Self::date).
     pub(crate) fn unix_seconds(&self) -> u64 {
         self.date.second
+    }
+}
+
+impl TurnContext for Scratch {
+    fn clock(&self) -> &TurnClock {
+        &self.clock
+    }
+
+    fn clock_mut(&mut self) -> &mut TurnClock {
+        &mut self.clock
     }
 }
 

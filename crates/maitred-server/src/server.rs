@@ -14,7 +14,6 @@ use maitred_stats::exposition::Format;
 use crate::access_log;
 use crate::compress::Compression;
 use crate::control::roster::Role;
-use crate::dispatch::{Scheduler, run_driver};
 use crate::filters::{FilterRule, Filters};
 use crate::group::Group;
 use crate::groups::{self, Groups};
@@ -31,6 +30,7 @@ use crate::site::{Measures, Site};
 use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
 use crate::traced::Traced;
+use maitred_dispatch::{Scheduler, run_driver};
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {

@@ -1,7 +1,7 @@
 //! The shape of a request: its method, and its path without what varies from one request to the next.
 //!
 //! It stands for the route where nobody tells the engine which routes there are. Leaves out: what is known of a shape
-//! (`dispatch/learnt.rs`, `insight/`).
+//! (`slow_routes` of maitred-dispatch, `insight/`).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -96,5 +96,34 @@ mod tests {
         ] {
             assert_eq!(Shape { method: "GET", path: path.as_bytes() }.to_string(), text);
         }
+    }
+
+    #[test]
+    fn one_shape_one_route() {
+        let state = RandomState::new();
+        let hash = |method, path: &str| Shape { method, path: path.as_bytes() }.hash(&state);
+        let key = |path: &str| hash("GET", path);
+        for (one, other) in [
+            ("/user/17", "/user/18"),
+            ("/user/17", "/user/item-2024"),
+            ("/user/17?a=1", "/user/18?b"),
+            ("/a/abcdefghijklmnopqrstuvwxy", "/a/yxwvutsrqponmlkjihgfedcba-longer"),
+            ("/a%20b/x", "/c%3Fd/x"),
+        ] {
+            assert_eq!(key(one), key(other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("/user/a", "/user/b"),
+            ("/user/17", "/user/17/"),
+            ("/user/17", "/users/17"),
+            ("/user/1/2", "/user/1"),
+            ("/ab/c", "/a/bc"),
+            ("/", "/a"),
+            ("/a//b", "/a/b"),
+            ("/abcdefghijklmnopqrstuvwx", "/abcdefghijklmnopqrstuvwy"),
+        ] {
+            assert_ne!(key(one), key(other), "{one} {other}");
+        }
+        assert_ne!(hash("POST", "/user"), key("/user"));
     }
 }

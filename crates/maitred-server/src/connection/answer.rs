@@ -12,7 +12,6 @@ use maitred_stats::exposition::Format;
 use super::filter::put_error;
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
-use crate::dispatch::Target;
 use crate::group::{Group, Job, Watched};
 use crate::ids::RequestId;
 use crate::outcome::End;
@@ -23,6 +22,7 @@ use crate::scratch::{self, Incoming, spare};
 use crate::site::Site;
 use crate::static_files::{Body, Now};
 use crate::writer::bytes_of;
+use maitred_dispatch::Target;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.

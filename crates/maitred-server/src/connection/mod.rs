@@ -36,7 +36,6 @@ use maitred_io::socket::{Moved, Socket};
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::Observe;
 
-use crate::group::claim::Signals;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
 use crate::limits::Shaper;
@@ -44,6 +43,7 @@ use crate::outcome::End;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 use awaited::Awaited;
+use maitred_dispatch::Signals;
 
 pub(crate) use awaited::Timed;
 use shown::Asked;

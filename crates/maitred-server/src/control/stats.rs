@@ -9,8 +9,8 @@ use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
 use super::{Asking, nearest};
-use crate::dispatch::PoolFigures;
 use crate::insight::{ApplicationTiming, Statistics};
+use maitred_dispatch::PoolFigures;
 
 type Answer = Result<Value, Refusal>;
 

@@ -15,12 +15,8 @@
 //! The slot's generation stands in the same word: a signal meant for a connection that is gone is
 //! refused in the same step, so that it never reaches the next one in the slot.
 
-use maitred_io::poller::Readiness;
+use maitred_dispatch::Signals;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
-
-/// Something that happened to a connection; bits are combined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Signals(u32);
 
 const CLAIMED: u64 = 1;
 
@@ -28,51 +24,6 @@ const CLAIMED: u64 = 1;
 const STATE: u64 = u32::MAX as u64;
 
 const ONE_GENERATION: u64 = STATE + 1;
-
-impl Signals {
-    /// Nothing.
-    pub(crate) const NONE: Self = Self(0);
-    /// There may be bytes to read.
-    pub(crate) const READ: Self = Self(1 << 1);
-    /// The peer has ended its sending side: read until the end.
-    pub(crate) const READ_CLOSED: Self = Self(1 << 2);
-    /// There is room to write.
-    pub(crate) const WRITE: Self = Self(1 << 3);
-    /// The connection is dead in both directions.
-    pub(crate) const CLOSED: Self = Self(1 << 4);
-    /// A deadline is due.
-    pub(crate) const TIMER: Self = Self(1 << 5);
-    /// Go on: a budget was used up, or an exchange has ended.
-    pub(crate) const RESUME: Self = Self(1 << 6);
-    /// Who is idle may be so for a moment only: the server drains, or has little of something.
-    pub(crate) const DRAIN: Self = Self(1 << 7);
-
-    /// What an event of a connection stands for.
-    pub(crate) fn of(readiness: Readiness) -> Self {
-        let mut signals = Self::NONE;
-        for (said, signal) in [
-            (readiness.readable(), Self::READ),
-            (readiness.read_closed(), Self::READ_CLOSED),
-            (readiness.writable(), Self::WRITE),
-            (readiness.closed(), Self::CLOSED),
-        ] {
-            if said {
-                signals = signals.with(signal);
-            }
-        }
-        signals
-    }
-
-    /// Whether any of `other` is set.
-    pub(crate) fn any(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Both.
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
 
 /// The word.
 #[derive(Default)]
@@ -96,7 +47,7 @@ impl Claim {
     /// [`release`](Self::release).
     pub(crate) fn signal(&self, generation: u32, signals: Signals) -> bool {
         let left = |word: u64| {
-            (word >> 32 == u64::from(generation)).then_some(word | u64::from(signals.0) | CLAIMED)
+            (word >> 32 == u64::from(generation)).then_some(word | u64::from(signals.bits()) | CLAIMED)
         };
         // AcqRel: the new owner sees what the last one wrote; the owner that takes the bits sees
         // what this thread wrote before.
@@ -108,7 +59,7 @@ impl Claim {
     /// The owner takes what has been left.
     pub(crate) fn take(&self) -> Signals {
         let before = self.word.fetch_and(!STATE | CLAIMED, Ordering::AcqRel);
-        Signals((before & STATE & !CLAIMED) as u32)
+        Signals::from_bits((before & STATE & !CLAIMED) as u32)
     }
 
     /// The owner lets go. False when signals have come meanwhile: it is still the owner.

@@ -10,14 +10,14 @@ use maitred_io::memory;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 
-use super::claim::Signals;
 use super::slots::Token;
 use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Timed;
 use crate::control::roster::{self, Role};
-use crate::dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
 use crate::scratch::Scratch;
+use maitred_dispatch::Signals;
+use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
 
 /// A handler that claims not to block has done so after this time, in nanoseconds: a thousand times what such a
 /// handler takes, and no time slice of the system's either.
@@ -53,6 +53,7 @@ impl Job {
 impl Serve for Group {
     type Job = Job;
     type Measured = Measured;
+    type Context = Scratch;
 
     fn scheduler(&self) -> &Scheduler<Job> {
         &self.scheduler

@@ -10,8 +10,8 @@ use maitred_stats::{Counter, LockSnapshot};
 use super::Group;
 use crate::control::roster::Times;
 use crate::control::threads::{self, OfRole};
-use crate::dispatch::PoolFigures;
 use crate::insight;
+use maitred_dispatch::PoolFigures;
 
 impl Group {
     /// All figures. Takes some milliseconds with many routes.

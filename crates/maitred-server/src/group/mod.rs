@@ -23,7 +23,6 @@ use maitred_io::timers::Timers;
 use maitred_runtime::ThreadHost;
 
 use crate::connection::{Connection, Context, Turn};
-use crate::dispatch::{Scheduler, panic_text};
 use crate::groups::Groups;
 use crate::listener::Listening;
 use crate::outcome::End;
@@ -31,8 +30,9 @@ use crate::pool_map::PoolMap;
 use crate::scratch::Scratch;
 use crate::site::Site;
 use crate::static_files::Now;
-use claim::Signals;
 pub(crate) use jobs::Job;
+use maitred_dispatch::Signals;
+use maitred_dispatch::{Scheduler, panic_text};
 pub(crate) use metrics::gauge;
 use slots::{Slot, Slots, Token};
 pub(crate) use slowness::Watched;

@@ -11,10 +11,10 @@ use maitred_http::RequestHead;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
-use crate::dispatch::learnt::{Change, LearntRoutes, Outcome};
-use crate::dispatch::{Pace, Route};
 use crate::log::Log;
 use crate::shape::Shape;
+use maitred_dispatch::slow_routes::{Change, LearntRoutes, Outcome};
+use maitred_dispatch::{Pace, Route};
 
 /// A request is slow at the least from so long on, in nanoseconds: a thread that others wait for can be missed for as long
 /// as the interpreter's own switch interval was by default (5 ms), not longer.
@@ -101,10 +101,10 @@ impl Slowness {
         if !self.is_on(now) {
             return Known::default();
         }
-        let (method, path) = (head.method.as_str(), head.path());
-        let route = self.routes.key(method, path);
+        let shape = shape(head);
+        let route = self.routes.key(|state| shape.hash(state));
         if self.untold.load(Ordering::Relaxed) {
-            self.tell(route, &Shape { method, path }, log);
+            self.tell(route, &shape, log);
         }
         let measure = self.routes.knows(route);
         let pace = match self.routes.any().then(|| self.routes.learnt(route)).flatten() {
@@ -120,7 +120,7 @@ impl Slowness {
         if !self.is_on(now) {
             return None;
         }
-        let route = self.routes.key(head.method.as_str(), head.path());
+        let route = self.routes.key(|state| shape(head).hash(state));
         Some(Watched { route, measure: self.routes.knows(route) })
     }
 
@@ -178,4 +178,8 @@ impl Slowness {
             Change::Forgotten => log.info(format_args!("{shape}: does not take much longer than others any more")),
         }
     }
+}
+
+fn shape(head: &RequestHead) -> Shape<'_> {
+    Shape { method: head.method.as_str(), path: head.path() }
 }

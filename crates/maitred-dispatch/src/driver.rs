@@ -9,7 +9,7 @@
 //! a load or two. Only when the counter stands still while nobody polls is a thread called; until one polls, the driver
 //! does what needs no application: it reads, parses, answers from files, moves writes and timers, and queues the rest.
 //!
-//! Where an event loop polls, the driver stands by in another way: see `standstill`.
+//! Where an event loop polls, the driver stands by in another way: see `loop_watchdog`.
 
 use std::cell::Cell;
 use std::io;
@@ -22,11 +22,11 @@ use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use super::pause::{Ends, Pause};
-use super::standstill::stand_by;
+use super::look_timer::{Ends, Pause};
+use super::loop_watchdog::stand_by;
 use super::{Serve, UNPOLLED, panic_text};
-use crate::group::claim::Signals;
-use crate::scratch::Scratch;
+use crate::signals::Signals;
+use crate::turn_clock::TurnContext;
 
 /// The first look after application code was entered with nobody polling, and the one after a look that nobody has put off:
 /// long enough that a request of ordinary length is over (an interpreter's request takes 50 to 200 µs). In nanoseconds.
@@ -139,19 +139,19 @@ impl Driver {
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.set_serving(true);
-    let mut scratch = Scratch::default();
+    let mut context = S::Context::default();
     let mut first = true;
     while !scheduler.is_stopping() {
         let round = AssertUnwindSafe(|| {
             if let Some(looped) = &scheduler.looped {
-                return stand_by(server, looped, &mut scratch);
+                return stand_by(server, looped, &mut context);
             }
             // At the start no application thread polls yet.
             if std::mem::take(&mut first) {
-                take_seat(server, &mut scratch);
+                take_seat(server, &mut context);
             }
             park(server);
-            watch(server, &mut scratch);
+            watch(server, &mut context);
         });
         if let Err(panic) = catch_unwind(round) {
             server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
@@ -181,7 +181,7 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
 }
 
 /// Looks until there has been nothing to watch for a while.
-fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
     let mut before = scheduler.progress.load(Ordering::Relaxed);
@@ -200,7 +200,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
             if scheduler.gated && scheduler.pool.gate.interpreter.is_busy() {
-                let found = glance(server, scratch);
+                let found = glance(server, context);
                 pause = if found == Found::Requests && is_crowded(server) { CROWDED } else { UNPOLLED };
                 before = now;
                 continue;
@@ -210,7 +210,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
                 let call = scheduler.pool.call_poller();
                 scheduler.answer_call(&call, server);
             }
-            take_seat(server, scratch);
+            take_seat(server, context);
         } else {
             // At a gate another thread polls, or there is nothing to be found out soon.
             (idle_looks, pause) = (0, if scheduler.gated { LOOK } else { FIRST_LOOK });
@@ -221,7 +221,7 @@ fn watch<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
 
 /// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
 /// request, which waits anyway.
-fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) -> Found {
+fn glance<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
     if !scheduler.pool.gate.is_watched() {
@@ -229,7 +229,7 @@ fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) -> Found {
     }
     let mut events = Events::with_capacity(GLANCE);
     fetch(server, &mut events);
-    let found = serve_ready(server, scratch, || !scheduler.is_stopping());
+    let found = serve_ready(server, context, || !scheduler.is_stopping());
     call_for_rest(server);
     found
 }
@@ -237,7 +237,7 @@ fn glance<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) -> Found {
 /// Further requests can only wait: those of all pools that there are.
 fn is_crowded<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    scheduler.pool.queued() > 0 && scheduler.others.is_empty() && scheduler.sisters.is_empty()
+    scheduler.pool.queued() > 0 && scheduler.others.is_empty() && scheduler.peer_groups.is_empty()
 }
 
 /// What there was to be served.
@@ -251,10 +251,10 @@ enum Found {
 
 /// Polls until an application thread does, or application code computes again. The driver watches the poller from beside: as
 /// a waiter among the others it would be the last one in and take events from the application threads.
-fn take_seat<S: Serve>(server: &Arc<S>, scratch: &mut Scratch) {
+fn take_seat<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let asked = Cell::new(0_u32);
-    sit(server, scratch, || {
+    sit(server, context, || {
         asked.set(asked.get().wrapping_add(1));
         scheduler.pollers.load(Ordering::SeqCst) == 0
             && !scheduler.is_stopping()
@@ -287,7 +287,7 @@ fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events) {
 
 /// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
 /// poller was looked at.
-fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl Fn() -> bool) -> Found {
+fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: impl Fn() -> bool) -> Found {
     let scheduler = server.scheduler();
     let mut found = Found::Requests;
     for _ in 0..scheduler.ready.len() {
@@ -295,9 +295,9 @@ fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl F
             break;
         }
         let Some((token, signals)) = scheduler.ready.pop() else { break };
-        match server.serve(token, signals, scratch) {
+        match server.serve(token, signals, context) {
             Some(job) if server.is_non_blocking(&job) => {
-                server.run(job, scratch.last_now());
+                server.run(job, context.clock().turn_began());
                 found = Found::Others;
             }
             Some(job) => scheduler.submit(job, server),
@@ -308,7 +308,7 @@ fn serve_ready<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, goes_on: impl F
 }
 
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.
-pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl Fn() -> bool) {
+pub(super) fn sit<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
     let scheduler = server.scheduler();
     let mut events = Events::with_capacity(BATCH);
     // `alone` is asked after the store: a thread that polls since before it did not dismiss us.
@@ -320,7 +320,7 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, scratch: &mut Scratch, alone: impl 
     while alone() {
         // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
         scheduler.send_promptly(server);
-        serve_ready(server, scratch, &alone);
+        serve_ready(server, context, &alone);
         let watched = if scheduler.ready.is_empty() {
             scheduler.poller.watch(&scheduler.driver.dismissed)
         } else {

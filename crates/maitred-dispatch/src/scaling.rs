@@ -23,7 +23,7 @@ pub(crate) const BUDGET_ENDS_APART: u64 = 1_000_000_000;
 
 /// Time is not simulated.
 #[cfg(shuttle)]
-pub(crate) const BUDGET_ENDS_APART: u64 = 0;
+pub const BUDGET_ENDS_APART: u64 = 0;
 
 /// How far apart threads of a pool end because they are idle, in nanoseconds. Threads that were last called in one burst have
 /// been idle equally long.
@@ -41,30 +41,30 @@ const NEVER_PARALLEL: u32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// Threads that are kept however idle. More than `max` means `max`.
-    pub(crate) min: usize,
+    pub min: usize,
     /// The most threads.
-    pub(crate) max: usize,
+    pub max: usize,
     /// Requests that may wait.
-    pub(crate) capacity: usize,
+    pub capacity: usize,
     /// Below so many per cent of the capacity no thread is made; 0: every waiting request is a reason for one.
-    pub(crate) low: u32,
+    pub low: u32,
     /// Above so many per cent threads are made in parallel; 100 or more: never.
-    pub(crate) high: u32,
+    pub high: u32,
     /// How long a thread above `min` may have nothing to do, in nanoseconds.
-    pub(crate) idle: u64,
+    pub idle: u64,
     /// Requests after which a thread ends; 0: never.
-    pub(crate) budget: u64,
+    pub budget: u64,
 }
 
 /// A pool in one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Requests that wait.
-    pub(crate) queued: usize,
+    pub queued: usize,
     /// Threads that exist or have been asked for.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Those of them that have not begun.
-    pub(crate) starting: usize,
+    pub starting: usize,
 }
 
 /// What a thread does after a request.

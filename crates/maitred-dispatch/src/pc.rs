@@ -6,10 +6,10 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::life::{Life, live, poll};
+use super::thread_loop::{Life, live, poll};
 use super::worker::{serve, serve_batch};
 use super::{Here, Serve};
-use crate::scratch::Scratch;
+use crate::turn_clock::TurnContext;
 
 /// Events fetched by one wait; the rest is on the ready list, and the driver's, before a request runs.
 const BATCH: usize = 64;
@@ -18,14 +18,14 @@ const BATCH: usize = 64;
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.started();
-    let mut one = One { server, scratch: Scratch::default(), events: Events::with_capacity(BATCH) };
+    let mut one = One { server, context: S::Context::default(), events: Events::with_capacity(BATCH) };
     live(server, || one.round());
     scheduler.pool.ended();
 }
 
 struct One<'a, S: Serve> {
     server: &'a Arc<S>,
-    scratch: Scratch,
+    context: S::Context,
     events: Events,
 }
 
@@ -33,20 +33,20 @@ impl<S: Serve> One<'_, S> {
     /// What the driver has left, as much from the ready list as there is, then what the poller has.
     fn round(&mut self) -> Life {
         let scheduler = self.server.scheduler();
-        self.scratch.set_now(None);
+        self.context.clock_mut().set_now(None);
         while let Some(job) = scheduler.pool.pop() {
             scheduler.run(job, clock::monotonic(), &**self.server);
         }
         for _ in 0..scheduler.ready.len() {
             let Some((token, signals)) = scheduler.ready.pop() else { break };
-            if let Some(job) = serve(self.server, token, signals, &mut self.scratch) {
+            if let Some(job) = serve(self.server, token, signals, &mut self.context) {
                 self.consume(job);
             }
         }
         scheduler.pollers.fetch_add(1, Ordering::SeqCst);
         poll(self.server, &mut self.events);
-        self.scratch.set_now(None);
-        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
+        self.context.clock_mut().set_now(None);
+        if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.consume(job);
         }
         Life::Goes
@@ -55,8 +55,8 @@ impl<S: Serve> One<'_, S> {
     fn consume(&mut self, job: S::Job) {
         let scheduler = self.server.scheduler();
         if let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) {
-            let ended = scheduler.run(job, self.scratch.last_now(), &**self.server);
-            self.scratch.set_now(Some(ended));
+            let ended = scheduler.run(job, self.context.clock().turn_began(), &**self.server);
+            self.context.clock_mut().set_now(Some(ended));
         }
     }
 }

@@ -19,16 +19,17 @@ maitred_io::sync::thread_local! {
 
 /// See the module text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trace {
+pub struct Trace {
     /// Requests that wait in the queue of its pool.
-    pub(crate) waiting: usize,
-    /// Threads of the pool, and those of them that are parked.
-    pub(crate) threads: usize,
-    pub(crate) idle: usize,
+    pub waiting: usize,
+    /// Threads of the pool.
+    pub threads: usize,
+    /// Those of them that are parked.
+    pub idle: usize,
     /// Requests that this thread may still run; none without a limit.
-    pub(crate) budget: Option<u64>,
+    pub budget: Option<u64>,
     /// It has been in the queue; else a thread got it directly.
-    pub(crate) queued: bool,
+    pub queued: bool,
 }
 
 /// This thread has run so many requests.
@@ -43,7 +44,7 @@ pub(super) fn note_taken(since: u64) {
 
 impl<J: Send> Scheduler<J> {
     /// Of a request of this pool that was complete at `complete`, and that this thread has now.
-    pub(crate) fn trace(&self, pool: usize, complete: u64) -> Trace {
+    pub fn trace(&self, pool: usize, complete: u64) -> Trace {
         let pool = self.pool_at(pool);
         let (threads, idle) = pool.threads_and_parked();
         let budget = pool.budget.load(Ordering::Relaxed);

@@ -31,8 +31,8 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::interpreter::{Found, Interpreter};
+use super::look_timer::{Ends, Pause};
 use super::meter::{self, Finding, Gated};
-use super::pause::{Ends, Pause};
 use super::pool::{Call, Pool};
 use super::queue::Queue;
 use super::seat::{Seat, State};

@@ -13,9 +13,9 @@ use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use super::{Pace, Scheduler, Serve, Target, run_driver, run_extra, work};
-use crate::group::claim::Signals;
-use crate::scratch::Scratch;
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
+use crate::signals::Signals;
+use crate::turn_clock::TurnClock;
 
 /// Schedules tried for each scenario.
 const SCHEDULES: usize = 2_000;
@@ -122,12 +122,13 @@ impl Events {
 impl Serve for Model {
     type Job = usize;
     type Measured = ();
+    type Context = TurnClock;
 
     fn scheduler(&self) -> &Scheduler<usize> {
         &self.scheduler
     }
 
-    fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Scratch) -> Option<usize> {
+    fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Self::Context) -> Option<usize> {
         let event = usize::try_from(token).ok().filter(|event| *event < self.events.kinds.len())?;
         if self.events.kinds[event] == Kind::File {
             self.events.answer(event);

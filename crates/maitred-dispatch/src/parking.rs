@@ -20,7 +20,7 @@ use std::sync::{OnceLock, PoisonError};
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use super::place::{LEFT, LYING, OUT, Place};
+use super::parked_thread::{LEFT, LYING, OUT, ParkedThread};
 
 /// Places of the first chunk; each further one has twice as many.
 const FIRST: usize = 8;
@@ -32,7 +32,7 @@ const CHUNKS: usize = 16;
 pub(super) struct Parking<J> {
     /// The tag above, below the number of the uppermost place and one; 0 for none.
     head: AtomicU64,
-    chunks: [OnceLock<Box<[Place<J>]>>; CHUNKS],
+    chunks: [OnceLock<Box<[ParkedThread<J>]>>; CHUNKS],
     /// Places that have no thread, and how many were ever taken.
     free: Mutex<(Vec<u32>, u32)>,
     /// Threads that lie, or are about to.
@@ -42,21 +42,21 @@ pub(super) struct Parking<J> {
 }
 
 /// The place of a thread, as long as it has it.
-pub(super) struct Spot<'a, J> {
+pub(super) struct ParkSlot<'a, J> {
     parking: &'a Parking<J>,
     number: u32,
-    place: &'a Place<J>,
+    place: &'a ParkedThread<J>,
 }
 
-impl<J> Deref for Spot<'_, J> {
-    type Target = Place<J>;
+impl<J> Deref for ParkSlot<'_, J> {
+    type Target = ParkedThread<J>;
 
-    fn deref(&self) -> &Place<J> {
+    fn deref(&self) -> &ParkedThread<J> {
         self.place
     }
 }
 
-impl<J> Drop for Spot<'_, J> {
+impl<J> Drop for ParkSlot<'_, J> {
     fn drop(&mut self) {
         // It does not lie, and whatever it was called for it has taken.
         self.parking.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.number);
@@ -75,7 +75,7 @@ impl<J> Parking<J> {
     }
 
     /// A place for a thread that begins.
-    pub(super) fn spot(&self) -> Spot<'_, J> {
+    pub(super) fn spot(&self) -> ParkSlot<'_, J> {
         let number = {
             let (list, made) = &mut *self.free.lock().unwrap_or_else(PoisonError::into_inner);
             list.pop().unwrap_or_else(|| {
@@ -83,20 +83,20 @@ impl<J> Parking<J> {
                 *made - 1
             })
         };
-        Spot { parking: self, number, place: self.place(number) }
+        ParkSlot { parking: self, number, place: self.place(number) }
     }
 
-    fn place(&self, number: u32) -> &Place<J> {
+    fn place(&self, number: u32) -> &ParkedThread<J> {
         let nth = number as usize / FIRST + 1;
         let chunk = nth.ilog2() as usize;
         let first = FIRST * ((1 << chunk) - 1);
-        let make = || (0..FIRST << chunk).map(|_| Place::default()).collect();
+        let make = || (0..FIRST << chunk).map(|_| ParkedThread::default()).collect();
         &self.chunks[chunk].get_or_init(make)[number as usize - first]
     }
 
     /// The thread can be popped from now on. Whoever looks for work afterwards, and gets up if there is some, is not missed
     /// by those who made work and popped nobody.
-    pub(super) fn lie_down(&self, spot: &Spot<'_, J>, now: u64) {
+    pub(super) fn lie_down(&self, spot: &ParkSlot<'_, J>, now: u64) {
         // Before it can be popped, which counts it out.
         if self.lying.fetch_add(1, SeqCst) == 0 {
             self.since.store(now, SeqCst);
@@ -117,7 +117,7 @@ impl<J> Parking<J> {
     }
 
     /// The thread does not lie any more. False when it has been popped: it is called.
-    pub(super) fn get_up(&self, spot: &Spot<'_, J>) -> bool {
+    pub(super) fn get_up(&self, spot: &ParkSlot<'_, J>) -> bool {
         let lay = spot.state.compare_exchange(LYING, LEFT, SeqCst, SeqCst).is_ok();
         if lay {
             self.lying.fetch_sub(1, SeqCst);
@@ -126,7 +126,7 @@ impl<J> Parking<J> {
     }
 
     /// The place of the thread that lay down last; it has to be called.
-    pub(super) fn pop(&self) -> Option<&Place<J>> {
+    pub(super) fn pop(&self) -> Option<&ParkedThread<J>> {
         let mut head = self.head.load(SeqCst);
         while let Some(number) = (head & NUMBER).checked_sub(1) {
             let place = self.place(number as u32);

@@ -8,13 +8,13 @@ use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
 /// What has been found since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Idleness {
+pub struct Idleness {
     /// Requests that waited.
-    pub(crate) requests: u64,
+    pub requests: u64,
     /// How long all of them together, in nanoseconds.
-    pub(crate) total_ns: u64,
+    pub total_ns: u64,
     /// The longest wait, in nanoseconds.
-    pub(crate) longest_ns: u64,
+    pub longest_ns: u64,
 }
 
 impl Idleness {
@@ -28,13 +28,13 @@ impl Idleness {
 
 /// Its counters; written under the lock of a queue.
 #[derive(Default)]
-pub(super) struct Audit {
+pub(super) struct WorkConservation {
     requests: AtomicU64,
     total: AtomicU64,
     longest: AtomicU64,
 }
 
-impl Audit {
+impl WorkConservation {
     /// A request has waited for `nanos` although it need not have.
     pub(super) fn add(&self, nanos: u64) {
         self.requests.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! group A: every thread there may be is in application code; the driver reads a request and queues it
-//!     `--> offers its queue (one word), and calls an idle thread of a sister: a parked one, else one that polls
+//!     `--> offers its queue (one word), and calls an idle thread of a peer_group: a parked one, else one that polls
 //! group B: own queue, ready list and poller have nothing --> takes from a queue that is offered
 //! ```
 //! Promises: a request leaves its group only when that has no thread for it; it is never forgotten while a thread of
@@ -24,14 +24,14 @@ use super::pool::Pool;
 use super::queue::Queue;
 
 /// The part of a scheduler that those of other groups see.
-pub(super) struct Sister<J> {
+pub(super) struct PeerGroup<J> {
     pool: Arc<Pool<J>>,
     pollers: Arc<AtomicUsize>,
     waker: Arc<Waker>,
     driver: Arc<Driver>,
 }
 
-impl<J> Sister<J> {
+impl<J> PeerGroup<J> {
     /// Has a thread that polls look around. False when none does.
     fn wake(&self) -> bool {
         let polled = self.pollers.load(Ordering::SeqCst) > 0;
@@ -70,13 +70,13 @@ impl<J: Send> Scheduler<J> {
     pub(super) fn link(schedulers: &mut [Self]) {
         let count = schedulers.len();
         for index in 0..count {
-            let sisters = (1..count).map(|step| schedulers[(index + step) % count].as_sister()).collect();
-            schedulers[index].sisters = sisters;
+            let peer_groups = (1..count).map(|step| schedulers[(index + step) % count].as_sister()).collect();
+            schedulers[index].peer_groups = peer_groups;
         }
     }
 
-    fn as_sister(&self) -> Sister<J> {
-        Sister {
+    fn as_sister(&self) -> PeerGroup<J> {
+        PeerGroup {
             pool: Arc::clone(&self.pool),
             pollers: Arc::clone(&self.pollers),
             waker: Arc::clone(&self.waker),
@@ -86,7 +86,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Whether another group has requests and no thread for them. A load for each of the others.
     pub(super) fn is_offered(&self) -> bool {
-        self.sisters.iter().any(|sister| sister.pool.is_offered())
+        self.peer_groups.iter().any(|peer_group| peer_group.pool.is_offered())
     }
 
     /// Whether every thread there may be is in application code: the next request finds none.
@@ -97,7 +97,7 @@ impl<J: Send> Scheduler<J> {
     /// No thread of this group is idle and none can be made. Has one of another group look at what waits here, or in
     /// a third one whose call has ended here.
     pub(super) fn call_sister(&self) {
-        if self.sisters.is_empty() {
+        if self.peer_groups.is_empty() {
             return;
         }
         let offers = self.pool.queued() > 0 && self.is_stuck() && self.pool.offer();
@@ -109,17 +109,20 @@ impl<J: Send> Scheduler<J> {
     /// Calls an idle thread of another group; where there is none, the driver of one that may have more threads. It
     /// must not call back: where all groups are stuck it would be for ever.
     fn call_elsewhere(&self) {
-        let called = self.sisters.iter().any(|sister| sister.pool.call_idle())
-            || self.sisters.iter().any(Sister::wake);
-        if !called && let Some(sister) = self.sisters.iter().find(|sister| sister.pool.has_room()) {
-            sister.driver.dismiss();
+        let called = self.peer_groups.iter().any(|peer_group| peer_group.pool.call_idle())
+            || self.peer_groups.iter().any(PeerGroup::wake);
+        if !called
+            && let Some(peer_group) = self.peer_groups.iter().find(|peer_group| peer_group.pool.has_room())
+        {
+            peer_group.driver.dismiss();
         }
     }
 
     /// A request of a group that has no thread for it, for a thread of this one that has nothing else to do.
     pub(super) fn visit(&self) -> Option<J> {
-        let offering = |sister: &Sister<J>| sister.pool.is_offered().then(|| sister.pool.pop()).flatten();
-        let job = self.sisters.iter().find_map(offering)?;
+        let offering =
+            |peer_group: &PeerGroup<J>| peer_group.pool.is_offered().then(|| peer_group.pool.pop()).flatten();
+        let job = self.peer_groups.iter().find_map(offering)?;
         self.migrations.fetch_add(1, Ordering::Relaxed);
         // One call may have stood for several requests. A thread that polls is woken when this one has entered.
         if self.is_offered() && !self.pool.call_idle() {
@@ -129,7 +132,7 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Requests of other groups that threads of this one have run.
-    pub(crate) fn migrations(&self) -> u64 {
+    pub fn migrations(&self) -> u64 {
         self.migrations.load(Ordering::Relaxed)
     }
 }

@@ -16,8 +16,6 @@ use std::hash::RandomState;
 
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::shape::Shape;
-
 /// So many of the last 8 slow: the route is learnt. Two are chance (a cold cache, a collection).
 const MANY: u32 = 3;
 
@@ -50,7 +48,7 @@ const TAG_SHIFT: u32 = 32;
 const _: () = assert!(BUCKETS.is_power_of_two() && FEW + 1 < MANY && MANY <= RESULTS.count_ones());
 
 /// The routes of one server.
-pub(crate) struct LearntRoutes {
+pub struct LearntRoutes {
     words: Box<[AtomicU64]>,
     hasher: RandomState,
     /// Entries. It may be behind the words for a moment, as the next one.
@@ -61,11 +59,11 @@ pub(crate) struct LearntRoutes {
 
 /// What a route is known by: a hash of its method and its shape. Meant for one table only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key(u64);
+pub struct Key(u64);
 
 /// What is said of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It was not slow.
     Usual,
     /// It was slow, and nothing else is known.
@@ -78,7 +76,7 @@ pub(crate) enum Outcome {
 
 /// What a request has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// The route counts as slow from now on.
     Learnt,
     /// It does not any more.
@@ -87,7 +85,7 @@ pub(crate) enum Change {
 
 impl LearntRoutes {
     /// A table without entries.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             words: (0..BUCKETS * WAYS).map(|_| AtomicU64::new(0)).collect(),
             hasher: RandomState::new(),
@@ -97,36 +95,36 @@ impl LearntRoutes {
     }
 
     /// Whether any route is learnt. One load.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.learnt.load(Ordering::Relaxed) > 0
     }
 
     /// Whether any route has been slow lately: then fast requests are to be noted too, because they may be of that
     /// route. One load.
-    pub(crate) fn is_watching(&self) -> bool {
+    pub fn is_watching(&self) -> bool {
         self.entries.load(Ordering::Relaxed) > 0
     }
 
-    /// The key of a request. What stands behind a question mark in `path` does not count.
-    pub(crate) fn key(&self, method: &str, path: &[u8]) -> Key {
-        Key(Shape { method, path }.hash(&self.hasher))
+    /// The key of a request whose route has this hash, made with a state that no peer knows.
+    pub fn key(&self, hash: impl FnOnce(&RandomState) -> u64) -> Key {
+        Key(hash(&self.hasher))
     }
 
     /// Whether the route counts as slow, and then whether it is for computing.
-    pub(crate) fn learnt(&self, key: Key) -> Option<bool> {
+    pub fn learnt(&self, key: Key) -> Option<bool> {
         let entries = self.bucket(key).iter().map(|word| Entry(word.load(Ordering::Relaxed)));
         entries.into_iter().find(|entry| entry.is_of(key) && entry.is_learnt()).map(Entry::computes)
     }
 
     /// Whether a request of this route has been slow lately.
-    pub(crate) fn knows(&self, key: Key) -> bool {
+    pub fn knows(&self, key: Key) -> bool {
         self.is_watching()
             && self.bucket(key).iter().any(|word| Entry(word.load(Ordering::Relaxed)).is_of(key))
     }
 
     /// Notes that a request was slow or not. To be called after each slow one, and after others while
     /// [`is_watching`](Self::is_watching) says so; `now` in seconds of a clock that does not go back.
-    pub(crate) fn note(&self, key: Key, result: Outcome, now: u64) -> Option<Change> {
+    pub fn note(&self, key: Key, result: Outcome, now: u64) -> Option<Change> {
         let slow = result != Outcome::Usual;
         for _ in 0..MAX_TRIES {
             let (word, before) = self.place(key, slow, now)?;
@@ -149,7 +147,7 @@ impl LearntRoutes {
 
     /// Forgets what has decayed, so that nothing is hashed for it; how many of these routes were learnt. A thousand
     /// loads: for whoever looks round every few seconds anyway.
-    pub(crate) fn sweep(&self, now: u64) -> usize {
+    pub fn sweep(&self, now: u64) -> usize {
         if !self.is_watching() {
             return 0;
         }
@@ -245,5 +243,5 @@ fn count(counter: &AtomicUsize, before: bool, after: bool) {
 }
 
 #[cfg(all(test, not(shuttle)))]
-#[path = "learnt_tests.rs"]
+#[path = "slow_routes_tests.rs"]
 mod tests;

@@ -19,7 +19,7 @@ use super::trace;
 
 /// What the route of a request is known for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub enum Pace {
     /// Nothing: a usual one.
     #[default]
     Usual,

@@ -7,9 +7,9 @@ use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
 use super::Serve;
-use super::life::{Life, live};
+use super::thread_loop::{Life, live};
 use super::worker::{serve, serve_batch};
-use crate::scratch::Scratch;
+use crate::turn_clock::TurnContext;
 
 /// Events fetched by one wait: nobody else fetches any, and none waits for application code.
 const BATCH: usize = 64;
@@ -17,7 +17,8 @@ const BATCH: usize = 64;
 /// The life of the thread that produces.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    let mut producer = Producer { server, scratch: Scratch::default(), events: Events::with_capacity(BATCH) };
+    let mut producer =
+        Producer { server, context: S::Context::default(), events: Events::with_capacity(BATCH) };
     // For ever: whoever makes something ready wakes it.
     scheduler.pollers.fetch_add(1, Ordering::SeqCst);
     live(server, || producer.round());
@@ -26,7 +27,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 
 struct Producer<'a, S: Serve> {
     server: &'a Arc<S>,
-    scratch: Scratch,
+    context: S::Context,
     events: Events,
 }
 
@@ -34,10 +35,10 @@ impl<S: Serve> Producer<'_, S> {
     /// As much from the ready list as there is, then what the poller has.
     fn round(&mut self) -> Life {
         let scheduler = self.server.scheduler();
-        self.scratch.set_now(None);
+        self.context.clock_mut().set_now(None);
         for _ in 0..scheduler.ready.len() {
             let Some((token, signals)) = scheduler.ready.pop() else { break };
-            if let Some(job) = serve(self.server, token, signals, &mut self.scratch) {
+            if let Some(job) = serve(self.server, token, signals, &mut self.context) {
                 self.hand_over(job);
             }
         }
@@ -45,8 +46,8 @@ impl<S: Serve> Producer<'_, S> {
         if let Err(error) = scheduler.poller.wait(&mut self.events, limit) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
-        self.scratch.set_now(None);
-        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
+        self.context.clock_mut().set_now(None);
+        if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.hand_over(job);
         }
         Life::Goes
@@ -54,7 +55,7 @@ impl<S: Serve> Producer<'_, S> {
 
     fn hand_over(&self, job: S::Job) {
         if self.server.is_non_blocking(&job) {
-            self.server.run(job, self.scratch.last_now());
+            self.server.run(job, self.context.clock().turn_began());
         } else {
             self.server.scheduler().submit(job, self.server);
         }

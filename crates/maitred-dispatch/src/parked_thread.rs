@@ -12,7 +12,7 @@ pub(super) const LYING: u8 = 1;
 pub(super) const LEFT: u8 = 2;
 
 /// Where one thread sleeps.
-pub(super) struct Place<J> {
+pub(super) struct ParkedThread<J> {
     pub(super) parker: Parker,
     /// It was called to watch.
     watch: AtomicBool,
@@ -23,7 +23,7 @@ pub(super) struct Place<J> {
     pub(super) below: AtomicU64,
 }
 
-impl<J> Default for Place<J> {
+impl<J> Default for ParkedThread<J> {
     fn default() -> Self {
         Self {
             parker: Parker::default(),
@@ -35,7 +35,7 @@ impl<J> Default for Place<J> {
     }
 }
 
-impl<J> Place<J> {
+impl<J> ParkedThread<J> {
     pub(super) fn call(&self) {
         self.parker.unpark();
     }

@@ -13,15 +13,15 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 
-use super::audit::Audit;
 use super::figures::PoolFigures;
 use super::gate::Gate;
-use super::parking::{Parking, Spot};
-use super::place::Place;
+use super::parked_thread::ParkedThread;
+use super::parking::{ParkSlot, Parking};
 use super::queue::{Queue, Waiting};
 use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
 use super::slow::SlowCounts;
 use super::trace;
+use super::work_conservation::WorkConservation;
 use crate::settings::PoolLimits;
 
 /// What has to be done so that a waiting request is run.
@@ -37,7 +37,7 @@ pub(crate) enum Call {
 
 /// The queue and the threads.
 pub(crate) struct Pool<J> {
-    pub(crate) name: String,
+    pub name: String,
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     parking: Parking<J>,
@@ -67,7 +67,7 @@ pub(crate) struct Pool<J> {
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
     request_limit: AtomicU64,
     interrupts: AtomicBool,
-    pub(super) audit: Audit,
+    pub(super) audit: WorkConservation,
 }
 
 /// How many could run something.
@@ -131,7 +131,7 @@ impl<J> Pool<J> {
             is_surplus: AtomicBool::new(false),
             request_limit: AtomicU64::new(0),
             interrupts: AtomicBool::new(false),
-            audit: Audit::default(),
+            audit: WorkConservation::default(),
         };
         pool.publish(&pool.counts.lock());
         pool
@@ -235,13 +235,13 @@ impl<J> Pool<J> {
     }
 
     /// A parked thread, to be called.
-    pub(super) fn take_parked(&self) -> Option<&Place<J>> {
+    pub(super) fn take_parked(&self) -> Option<&ParkedThread<J>> {
         self.parking.pop()
     }
 
     /// Has a parked thread poll. False when nobody is parked.
     pub(super) fn call_idle(&self) -> bool {
-        self.parking.pop().map(Place::call).is_some()
+        self.parking.pop().map(ParkedThread::call).is_some()
     }
 
     /// Calls all parked threads.
@@ -250,7 +250,7 @@ impl<J> Pool<J> {
     }
 
     /// Where a thread that begins will park.
-    pub(super) fn spot(&self) -> Spot<'_, J> {
+    pub(super) fn spot(&self) -> ParkSlot<'_, J> {
         self.parking.spot()
     }
 
@@ -331,7 +331,7 @@ impl<J> Pool<J> {
 
     /// Sleeps until called, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
     /// can be called: a caller that made work before it looked for parked threads is not missed.
-    pub(super) fn park(&self, spot: &Spot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
+    pub(super) fn park(&self, spot: &ParkSlot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
         let since = clock::monotonic();
         let changes = self.changes.load(Ordering::SeqCst);
         let rests = || {

@@ -12,7 +12,7 @@ use maitred_io::clock;
 
 use super::ready::Ready;
 use super::{Scheduler, Serve};
-use crate::group::claim::Signals;
+use crate::signals::Signals;
 
 /// Complete responses that wait.
 const MAX_UNSENT: usize = 16;
@@ -37,12 +37,12 @@ pub(super) struct Age(Option<u64>);
 
 impl<J: Send> Scheduler<J> {
     /// Whether a complete response of this thread waits.
-    pub(crate) fn defers(&self) -> bool {
+    pub fn defers(&self) -> bool {
         DEFERS.with(Cell::get)
     }
 
     /// Sends the complete response of a connection later, with others.
-    pub(crate) fn send_later(&self, token: u64) {
+    pub fn send_later(&self, token: u64) {
         self.unsent.push(token, Signals::RESUME);
         if self.looped.is_some() {
             self.driver.rouse();

@@ -8,13 +8,13 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::life::{Life, live};
-use super::parking::Spot;
+use super::parking::ParkSlot;
 use super::pool::{Call, Parked};
 use super::scaling::After;
+use super::thread_loop::{Life, live};
 use super::worker::{serve, serve_batch};
 use super::{Here, Serve};
-use crate::scratch::Scratch;
+use crate::turn_clock::TurnContext;
 
 /// The life of one of the threads.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
@@ -23,7 +23,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let mut member = Member {
         server,
         spot: scheduler.pool.spot(),
-        scratch: Scratch::default(),
+        context: S::Context::default(),
         // One: what a producer leaves behind would wait for its successor's wake-up.
         events: Events::with_capacity(1),
         served: 0,
@@ -35,8 +35,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 
 struct Member<'a, S: Serve> {
     server: &'a Arc<S>,
-    spot: Spot<'a, S::Job>,
-    scratch: Scratch,
+    spot: ParkSlot<'a, S::Job>,
+    context: S::Context,
     events: Events,
     served: u64,
 }
@@ -64,10 +64,10 @@ impl<S: Serve> Member<'_, S> {
     /// Polls and reads until there is a request, or something else to look at.
     fn produce(&mut self) -> Option<S::Job> {
         let scheduler = self.server.scheduler();
-        self.scratch.set_now(None);
+        self.context.clock_mut().set_now(None);
         for _ in 0..scheduler.ready.len() {
             let (token, signals) = scheduler.ready.pop()?;
-            if let Some(job) = serve(self.server, token, signals, &mut self.scratch) {
+            if let Some(job) = serve(self.server, token, signals, &mut self.context) {
                 return Some(job);
             }
         }
@@ -75,8 +75,8 @@ impl<S: Serve> Member<'_, S> {
         if let Err(error) = scheduler.poller.wait(&mut self.events, limit) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
-        self.scratch.set_now(None);
-        serve_batch(self.server, &self.events, &mut self.scratch)
+        self.context.clock_mut().set_now(None);
+        serve_batch(self.server, &self.events, &mut self.context)
     }
 
     /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
@@ -92,7 +92,7 @@ impl<S: Serve> Member<'_, S> {
             }
             scheduler.answer_call(&call, self.server);
         }
-        self.consume(job, self.scratch.last_now())
+        self.consume(job, self.context.clock().turn_began())
     }
 
     fn consume(&mut self, job: S::Job, now: u64) -> Life {

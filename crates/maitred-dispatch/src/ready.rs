@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::group::claim::Signals;
+use crate::signals::Signals;
 
 /// First in, first out.
 pub(crate) struct Ready {

@@ -6,33 +6,39 @@ use std::time::Duration;
 use maitred_io::sync::atomic::Ordering;
 use maitred_stats::LockSnapshot;
 
-use super::audit::Idleness;
 use super::pool::{Call, Pool};
+use super::work_conservation::Idleness;
 use super::{Scheduler, Serve};
 use crate::settings::PoolLimits;
 
 /// The figures of one pool.
 #[derive(Clone, Debug)]
-pub(crate) struct PoolFigures {
-    pub(crate) name: String,
+pub struct PoolFigures {
+    /// Of the pool.
+    pub name: String,
     /// Threads that exist or have been asked for.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Threads whose request has timed out and that have not returned.
-    pub(crate) lost: usize,
-    /// The most there may be, those that are parked, those ever asked for.
-    pub(crate) max: usize,
-    pub(crate) parked: usize,
-    pub(crate) made: usize,
-    /// Requests that wait now, that have waited, and that were refused because the queue was full.
-    pub(crate) queued: usize,
-    pub(crate) waited: u64,
-    pub(crate) refused: u64,
-    pub(crate) idleness: Idleness,
+    pub lost: usize,
+    /// The most there may be.
+    pub max: usize,
+    /// Threads that sleep until a request comes.
+    pub parked: usize,
+    /// Threads ever asked for.
+    pub made: usize,
+    /// Requests that wait now.
+    pub queued: usize,
+    /// Requests that have waited since the start.
+    pub waited: u64,
+    /// Requests refused since the start because the queue was full.
+    pub refused: u64,
+    /// Requests that waited although a thread was idle.
+    pub idleness: Idleness,
 }
 
 impl PoolFigures {
     /// Adds those of another part of the pool.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.threads += other.threads;
         self.lost += other.lost;
         self.max += other.max;
@@ -47,28 +53,28 @@ impl PoolFigures {
 
 impl<J: Send> Scheduler<J> {
     /// The figures of all pools, the one that polls first.
-    pub(crate) fn figures(&self) -> Vec<PoolFigures> {
+    pub fn figures(&self) -> Vec<PoolFigures> {
         self.pools().map(Pool::figures).collect()
     }
 
     /// Those of the pool that polls, of which each group has a part.
-    pub(crate) fn own_figures(&self) -> PoolFigures {
+    pub fn own_figures(&self) -> PoolFigures {
         self.pool.figures()
     }
 
     /// The names of all pools, the one that polls first.
-    pub(crate) fn names(&self) -> Vec<&str> {
+    pub fn names(&self) -> Vec<&str> {
         self.pools().map(|pool| &*pool.name).collect()
     }
 
     /// The limits of all pools, the one that polls first.
-    pub(crate) fn limits(&self) -> Vec<PoolLimits> {
+    pub fn limits(&self) -> Vec<PoolLimits> {
         self.pools().map(Pool::limits).collect()
     }
 
     /// Calls `look` with requests that wait, the number of their pool and since when in monotonic nanoseconds: the
     /// oldest `most` of each pool, and of the pools that groups share if `shared` says so. Under the queue's lock.
-    pub(crate) fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
+    pub fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
         let pools = if shared { 1 + self.others.len() } else { 1 };
         for (number, pool) in self.pools().enumerate().take(pools) {
             let queue = pool.lock();
@@ -79,28 +85,28 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// The counts of the locks that each group has.
-    pub(crate) fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
+    pub fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
         let lists = [self.ready.lock_snapshot(), self.unsent.lock_snapshot()];
         lists.into_iter().chain(self.pool.lock_snapshots())
     }
 
     /// Those of the locks that all groups share.
-    pub(crate) fn shared_locks(&self) -> impl Iterator<Item = LockSnapshot> + '_ {
+    pub fn shared_locks(&self) -> impl Iterator<Item = LockSnapshot> + '_ {
         self.others.iter().flat_map(Pool::lock_snapshots)
     }
 
     /// The time limit of a request in this pool.
-    pub(crate) fn request_limit(&self, pool: usize) -> Option<Duration> {
+    pub fn request_limit(&self, pool: usize) -> Option<Duration> {
         self.pool_at(pool).request_limit()
     }
 
     /// Whether the application is interrupted when that is over.
-    pub(crate) fn interrupts(&self, pool: usize) -> bool {
+    pub fn interrupts(&self, pool: usize) -> bool {
         self.pool_at(pool).interrupts()
     }
 
     /// A thread of the pool is lost until its request comes back.
-    pub(crate) fn lose_thread<S: Serve<Job = J>>(&self, pool: usize, server: &Arc<S>) {
+    pub fn lose_thread<S: Serve<Job = J>>(&self, pool: usize, server: &Arc<S>) {
         // An event loop runs everything on one thread, in whose place there can be no other.
         if self.looped.is_none() {
             let call = self.pool_at(pool).lose_thread();
@@ -109,19 +115,14 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// A lost thread is back.
-    pub(crate) fn find_thread(&self, pool: usize) {
+    pub fn find_thread(&self, pool: usize) {
         if self.looped.is_none() {
             self.pool_at(pool).find_thread();
         }
     }
 
     /// Changes the limits of the pool called `name`; false when there is none.
-    pub(crate) fn set_limits<S: Serve<Job = J>>(
-        &self,
-        name: &str,
-        limits: &PoolLimits,
-        server: &Arc<S>,
-    ) -> bool {
+    pub fn set_limits<S: Serve<Job = J>>(&self, name: &str, limits: &PoolLimits, server: &Arc<S>) -> bool {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
         let limits = &self.possible(*limits);
         if index == 0 {

@@ -8,7 +8,8 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 
 use super::gate::{Arrival, Left, Watched};
-use super::unsent::set_defers;
+use super::response_batch::set_defers;
+use super::turn_clock::TurnContext;
 use super::worker::{Worker, serve_batch};
 use super::{Here, QUICK, Serve};
 
@@ -149,7 +150,7 @@ impl<S: Serve> Worker<'_, S> {
             return;
         }
         // What came from the poller has just been read.
-        let entry = self.scratch.last_now().max(run.now);
+        let entry = self.context.clock().turn_began().max(run.now);
         // Others want the interpreter: what this request answers is sent after it was let go.
         let shares = !scheduler.is_outside();
         let defers = run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single());
@@ -163,7 +164,7 @@ impl<S: Serve> Worker<'_, S> {
         if shares {
             scheduler.send_unsent(self.server, run.now);
         }
-        self.scratch.set_now(Some(run.now));
+        self.context.clock_mut().set_now(Some(run.now));
         scheduler.pool.look_unwatched(run.now, self.server.long());
         if !gate.may_go_on(&self.seat) {
             run.ended = true;
@@ -254,13 +255,13 @@ impl<S: Serve> Worker<'_, S> {
             }
         }
         self.turns = scheduler.ready.len().clamp(1, BATCH);
-        scheduler.note_poll(self.scratch.last_now());
+        scheduler.note_poll(self.context.clock().turn_began());
         let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
-        serve_batch(self.server, events, &mut self.scratch)
+        serve_batch(self.server, events, &mut self.context)
     }
 }
 

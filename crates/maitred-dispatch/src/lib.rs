@@ -6,42 +6,45 @@
 //! thread, makes one, or takes the seat itself when that thread stands still.
 //!
 //! Where the language brings an event loop, that loop's thread is the only one that polls and runs application
-//! code (`looped`), and the driver stands by (`standstill`).
+//! code (`event_loop`), and the driver stands by (`loop_watchdog`).
 //!
 //! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code the driver serves.
 
 mod assigned;
-mod audit;
 mod driver;
 mod epc;
+mod event_loop;
 mod extra;
 mod figures;
 mod gate;
+mod group_steal;
 mod interpreter;
-pub(crate) mod learnt;
-mod life;
-mod looped;
+mod look_timer;
+mod loop_watchdog;
 mod meter;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
+mod parked_thread;
 mod parking;
-mod pause;
 mod pc;
 mod pec;
-mod place;
 mod pool;
 mod queue;
 mod ready;
+mod response_batch;
 mod runner;
 mod scaling;
 mod seat;
-mod sisters;
+mod settings;
+mod signals;
 mod slow;
-mod standstill;
+pub mod slow_routes;
+mod thread_loop;
 mod trace;
-mod unsent;
+mod turn_clock;
+mod work_conservation;
 mod worker;
 
 use std::cell::Cell;
@@ -54,23 +57,23 @@ use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::EventLoop;
 
-use crate::group::claim::Signals;
-use crate::scratch::Scratch;
-use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use driver::Driver;
+use event_loop::{LoopTurns, Looped};
 use extra::Extra;
-pub(crate) use extra::run as run_extra;
-pub(crate) use figures::PoolFigures;
+pub use extra::run as run_extra;
+pub use figures::PoolFigures;
 use gate::Gate;
+use group_steal::PeerGroup;
 use interpreter::Interpreter;
-pub(crate) use learnt::Key as Route;
-use looped::{LoopTurns, Looped};
 use pool::{Call, Pool};
 use ready::Ready;
-use sisters::Sister;
-pub(crate) use slow::Pace;
+pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
+pub use signals::Signals;
+pub use slow::Pace;
 use slow::Slow;
-pub(crate) use trace::Trace;
+pub use slow_routes::Key as Route;
+pub use trace::Trace;
+pub use turn_clock::{TurnClock, TurnContext};
 
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;
@@ -84,17 +87,24 @@ const UNPOLLED: u64 = 2_000_000;
 const QUICK: u64 = 250_000;
 
 /// What the threads of a scheduler serve.
-pub(crate) trait Serve: Send + Sync + Sized + 'static {
+pub trait Serve: Send + Sync + Sized + 'static {
     /// A request that needs an application thread.
     type Job: Send;
     /// What is measured of a request.
     type Measured;
+    /// What a thread that serves keeps from turn to turn.
+    type Context: TurnContext;
 
     /// The scheduler of this.
     fn scheduler(&self) -> &Scheduler<Self::Job>;
 
     /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
-    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Self::Job>;
+    fn serve(
+        self: &Arc<Self>,
+        token: u64,
+        signals: Signals,
+        context: &mut Self::Context,
+    ) -> Option<Self::Job>;
 
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
     fn send(self: &Arc<Self>, token: u64, now: u64);
@@ -145,11 +155,11 @@ pub(crate) trait Serve: Send + Sync + Sized + 'static {
 
 /// Where a request runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct Target {
     /// The pool; 0 is the one whose threads poll.
-    pub(crate) pool: usize,
+    pub pool: usize,
     /// What its route is known for.
-    pub(crate) pace: Pace,
+    pub pace: Pace,
 }
 
 /// How the thread that has read a request goes on with it.
@@ -167,15 +177,16 @@ maitred_io::sync::thread_local! {
 }
 
 /// The threads of a group, what waits for them, and what they are doing.
-pub(crate) struct Scheduler<J> {
-    pub(crate) poller: Poller,
+pub struct Scheduler<J> {
+    /// What the threads of the group wait on.
+    pub poller: Poller,
     /// Wakes one thread that polls.
     waker: Arc<Waker>,
     /// Wakes all of them, for the end.
     stop: Waker,
     stopping: AtomicBool,
     ready: Ready,
-    /// Connections whose complete response has not been sent: see [`unsent`].
+    /// Connections whose complete response has not been sent: see [`response_batch`].
     unsent: Ready,
     strategy: Strategy,
     /// The pool whose threads poll.
@@ -183,7 +194,7 @@ pub(crate) struct Scheduler<J> {
     /// The others, which all groups share: their threads run what they are given.
     others: Arc<[Pool<J>]>,
     /// The other groups.
-    sisters: Box<[Sister<J>]>,
+    peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.
     migrations: AtomicU64,
     /// Application threads that wait on the poller.
@@ -222,7 +233,7 @@ impl<J: Send> Scheduler<J> {
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn new(
+    pub fn new(
         first: &PoolSettings,
         others: &[PoolSettings],
         max_pollers: usize,
@@ -237,7 +248,7 @@ impl<J: Send> Scheduler<J> {
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn linked(
+    pub fn linked(
         firsts: &[PoolSettings],
         others: &[PoolSettings],
         max_pollers: usize,
@@ -267,7 +278,7 @@ impl<J: Send> Scheduler<J> {
             strategy: first.strategy,
             pool: Arc::new(Pool::new(&first.name, first.limits, gated, Gate::new(interpreter)?)),
             others: Arc::clone(others),
-            sisters: Box::default(),
+            peer_groups: Box::default(),
             migrations: AtomicU64::new(0),
             pollers: Arc::default(),
             max_pollers: AtomicUsize::new(0),
@@ -296,7 +307,7 @@ impl<J: Send> Scheduler<J> {
     ///
     /// # Errors
     /// Out of descriptors.
-    pub(crate) fn for_loop(event_loop: Arc<dyn EventLoop>, limits: PoolLimits) -> io::Result<Self> {
+    pub fn for_loop(event_loop: Arc<dyn EventLoop>, limits: PoolLimits) -> io::Result<Self> {
         let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(&none, &[], 1, false)? })
     }
@@ -311,7 +322,7 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Whether an event loop polls.
-    pub(crate) fn is_looped(&self) -> bool {
+    pub fn is_looped(&self) -> bool {
         self.looped.is_some()
     }
 
@@ -328,7 +339,7 @@ impl<J: Send> Scheduler<J> {
     ///
     /// # Errors
     /// One of them cannot be made.
-    pub(crate) fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
+    pub fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
         if let Some(looped) = &self.looped {
             looped.event_loop.attach(Box::new(LoopTurns::new(server)));
         }
@@ -498,7 +509,7 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Puts something on the ready list, from a turn: this thread looks there next.
-    pub(crate) fn ready_next(&self, token: u64, signals: Signals) {
+    pub fn ready_next(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         // A driver that is seated shares the list.
         self.driver.dismiss();
@@ -507,7 +518,7 @@ impl<J: Send> Scheduler<J> {
     /// Puts something on the ready list, from application code or from a thread that does not serve.
     /// A thread that serves looks there when it leaves application code, and the driver if that takes
     /// long; any other thread calls somebody.
-    pub(crate) fn make_ready(&self, token: u64, signals: Signals) {
+    pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         if let Some(looped) = &self.looped {
             // A turn looks at the list before its end.
@@ -552,17 +563,18 @@ impl<J: Send> Scheduler<J> {
             && !self.is_stopping()
     }
 
-    pub(crate) fn is_stopping(&self) -> bool {
+    /// Whether the server ends: whoever serves comes back.
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
     /// Says that [`stop`](Self::stop) comes: to all groups first, as threads of named pools end with the pool.
-    pub(crate) fn announce_stop(&self) {
+    pub fn announce_stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
     /// Ends every thread that is not in application code.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
@@ -574,12 +586,12 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Drops the requests that wait for a thread, after the end.
-    pub(crate) fn discard_queue(&self) {
+    pub fn discard_queue(&self) {
         self.pools().for_each(Pool::discard);
     }
 
     /// Application threads that exist or have been asked for: those that poll, or the others.
-    pub(crate) fn threads(&self, others: bool) -> usize {
+    pub fn threads(&self, others: bool) -> usize {
         match &self.looped {
             Some(_) => usize::from(!others),
             None if others => self.others.iter().map(Pool::threads).sum(),
@@ -611,7 +623,7 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
 }
 
 /// The life of an application thread of a pool.
-pub(crate) fn work<S: Serve>(server: &Arc<S>, pool: usize) {
+pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
     match server.scheduler().strategy {
         _ if pool > 0 => assigned::run(server, pool),
         Strategy::Adaptive => worker::run(server),
@@ -622,14 +634,15 @@ pub(crate) fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 }
 
 /// The life of the engine's own thread: it stands by where application threads poll, and polls where they do not.
-pub(crate) fn run_driver<S: Serve>(server: &Arc<S>) {
+pub fn run_driver<S: Serve>(server: &Arc<S>) {
     match server.scheduler().strategy {
         Strategy::Pec if server.scheduler().looped.is_none() => pec::run(server),
         _ => driver::run(server),
     }
 }
 
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+/// What a panic said.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,
         (None, Some(text)) => text,

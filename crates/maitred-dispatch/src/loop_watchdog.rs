@@ -15,9 +15,8 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 
 use super::driver::sit;
-use super::looped::Looped;
+use super::event_loop::Looped;
 use super::{Scheduler, Serve};
-use crate::scratch::Scratch;
 
 /// Between two looks: a fifth of a percent of a core.
 const LOOK: Duration = Duration::from_millis(5);
@@ -34,7 +33,7 @@ const IDLE_LOOKS: u32 = 50;
 const IDLE_LOOKS: u32 = 1;
 
 /// Rests until something comes, and looks until nothing has come for a while.
-pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut Scratch) {
+pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
     let scheduler = server.scheduler();
     if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler)) {
         server.report(format_args!("watching for events: {error}"));
@@ -60,7 +59,7 @@ pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, scratch: &mut
             continue;
         }
         since = None;
-        take_over(server, looped, progress, scratch);
+        take_over(server, looped, progress, context);
     }
 }
 
@@ -70,11 +69,11 @@ fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
 }
 
 /// Serves what needs no application until the loop has made a step.
-fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, scratch: &mut Scratch) {
+fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
     scheduler.send_unsent(server, clock::monotonic());
-    sit(server, scratch, || {
+    sit(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });
     // At the end of the server it may stand still yet.

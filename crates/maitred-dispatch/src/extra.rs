@@ -44,7 +44,7 @@ impl<J: Send> Scheduler<J> {
 }
 
 /// The life of the extra thread.
-pub(crate) fn run<S: Serve>(server: &Arc<S>) {
+pub fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let pool = &scheduler.pool;
     let seat = pool.gate.seat();

@@ -6,17 +6,17 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 
-use super::life::{Life, live, poll};
-use super::parking::Spot;
+use super::parking::ParkSlot;
 use super::pool::{Call, Parked};
 use super::ready::Ready;
+use super::response_batch::{Age, set_defers};
 use super::scaling::After;
 use super::seat::Seat;
 use super::slow::Pace;
-use super::unsent::{Age, set_defers};
+use super::thread_loop::{Life, live, poll};
 use super::{Here, Scheduler, Serve, runner};
-use crate::group::claim::Signals;
-use crate::scratch::Scratch;
+use crate::signals::Signals;
+use crate::turn_clock::TurnContext;
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -27,12 +27,12 @@ const BATCH: usize = 64;
 /// One application thread.
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) spot: Spot<'a, S::Job>,
+    pub(super) spot: ParkSlot<'a, S::Job>,
     /// At the interpreter gate, where there is one.
     pub(super) seat: Arc<Seat>,
     /// When this thread asked for its processor time last, and what it was, in nanoseconds.
     pub(super) used: (u64, u64),
-    pub(super) scratch: Scratch,
+    pub(super) context: S::Context,
     /// For waits.
     pub(super) events: Events,
     /// For looks of the runner while somebody watches.
@@ -57,7 +57,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         spot: scheduler.pool.spot(),
         seat: scheduler.pool.gate.seat(),
         used: (0, 0),
-        scratch: Scratch::default(),
+        context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(runner::BATCH),
         turns: 1,
@@ -90,7 +90,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.send_unsent();
             return Life::Ends;
         }
-        self.scratch.set_now(None);
+        self.context.clock_mut().set_now(None);
         if scheduler.gated {
             // After a panic of ours this thread may have its permit still.
             self.seat.leave();
@@ -144,7 +144,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         poll(self.server, &mut self.events);
         let wanted = scheduler.pool.gate.take_wanted();
         let idle = self.events.iter().len() == 0;
-        if let Some(job) = serve_batch(self.server, &self.events, &mut self.scratch) {
+        if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.take(job);
         } else if wanted && scheduler.pool.begin_watch() {
             self.watch();
@@ -168,7 +168,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         if self.scheduler().gated {
             self.arrive(job);
         } else {
-            self.run_plainly(job, self.scratch.last_now());
+            self.run_plainly(job, self.context.clock().turn_began());
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 
     pub(super) fn serve(&mut self, token: u64, signals: Signals) -> Option<S::Job> {
-        serve(self.server, token, signals, &mut self.scratch)
+        serve(self.server, token, signals, &mut self.context)
     }
 }
 
@@ -273,7 +273,7 @@ impl<'a, S: Serve> Worker<'a, S> {
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
-    scratch: &mut Scratch,
+    context: &mut S::Context,
 ) -> Option<S::Job> {
     let ready = &server.scheduler().ready;
     let mut rest = Rest { ready, events: events.iter().map(signals) };
@@ -282,7 +282,7 @@ pub(super) fn serve_batch<S: Serve>(
         if let Some((next, _)) = rest.events.clone().next() {
             server.prefetch(next);
         }
-        if let Some(job) = serve(server, token, signals, scratch) {
+        if let Some(job) = serve(server, token, signals, context) {
             return Some(job);
         }
     }
@@ -309,8 +309,8 @@ pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
     signals: Signals,
-    scratch: &mut Scratch,
+    context: &mut S::Context,
 ) -> Option<S::Job> {
     server.scheduler().note_progress();
-    server.serve(token, signals, scratch)
+    server.serve(token, signals, context)
 }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! loop thread: turn() = { queue, ready list, poller: serve; handler; ... ; what is unsent }, then other tasks
-//! driver:      stands by (see `standstill`)
+//! driver:      stands by (see `loop_watchdog`)
 //! elsewhere:   make_ready --> ready list, bell
 //! ```
-//! What handlers answer completely on the loop's thread leaves at the end of a turn (see `unsent`), or by the
+//! What handlers answer completely on the loop's thread leaves at the end of a turn (see `response_batch`), or by the
 //! driver if the loop stands still meanwhile.
 
 use std::io;
@@ -19,9 +19,9 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Turned, Turns};
 
 use super::Serve;
-use super::unsent::{Age, set_defers};
+use super::response_batch::{Age, set_defers};
 use super::worker::{serve, serve_batch};
-use crate::scratch::Scratch;
+use crate::turn_clock::TurnContext;
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -73,7 +73,7 @@ impl Looped {
 /// The turns of one scheduler.
 pub(super) struct LoopTurns<S: Serve> {
     server: Arc<S>,
-    scratch: Scratch,
+    context: S::Context,
     events: Events,
     age: Age,
 }
@@ -82,7 +82,7 @@ impl<S: Serve> LoopTurns<S> {
     pub(super) fn new(server: &Arc<S>) -> Self {
         Self {
             server: Arc::clone(server),
-            scratch: Scratch::default(),
+            context: S::Context::default(),
             events: Events::with_capacity(BATCH),
             age: Age::default(),
         }
@@ -100,7 +100,7 @@ impl<S: Serve> LoopTurns<S> {
             let Some(job) = self.next_job(&mut looks) else { return self.rest() };
             let server = Arc::clone(&self.server);
             // What came from the poller has just been read.
-            server.scheduler().run(job, now.max(self.scratch.last_now()), &*server);
+            server.scheduler().run(job, now.max(self.context.clock().turn_began()), &*server);
             now = clock::monotonic();
             server.scheduler().send_unsent_in_time(&server, now, &mut self.age);
         }
@@ -127,7 +127,7 @@ impl<S: Serve> LoopTurns<S> {
             // As many as there are: what comes back to the list waits for the next look.
             for _ in 0..scheduler.ready.len() {
                 let Some((token, signals)) = scheduler.ready.pop() else { break };
-                if let Some(job) = serve(&server, token, signals, &mut self.scratch) {
+                if let Some(job) = serve(&server, token, signals, &mut self.context) {
                     return Some(job);
                 }
             }
@@ -143,7 +143,7 @@ impl<S: Serve> LoopTurns<S> {
             if self.events.iter().len() == 0 {
                 return None;
             }
-            if let Some(job) = serve_batch(&server, &self.events, &mut self.scratch) {
+            if let Some(job) = serve_batch(&server, &self.events, &mut self.context) {
                 return Some(job);
             }
         }
