@@ -13,8 +13,6 @@ PATH = "/metrics"
 OPTION = "--metrics-path"
 #: The option with its value.
 WORDS = (OPTION, PATH)
-#: The mutex that is in the place of all locks, in the program that is built so.
-ONE_LOCK = "all"
 #: What the figures about requests that waited although a thread was idle have in their names.
 AUDIT = "idle_while_waiting"
 

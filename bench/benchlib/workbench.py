@@ -21,19 +21,12 @@ _PROGRAMS = _TARGET / "release"
 PROGRAM = _PROGRAMS / "workbench"
 #: The client that tells how long each answer took.
 STOPWATCH = _PROGRAMS / "stopwatch"
-#: The feature with which one mutex is in the place of all named locks.
-_ONE_LOCK = "one-lock"
 
 
 def build() -> None:
     """The programs that are not Python."""
     for package in ("openloop", "epollloop", "workbench"):
         servers.cargo_build(package)
-
-
-def build_one_lock() -> None:
-    """The program of `one_lock`."""
-    build_with(_ONE_LOCK)
 
 
 def build_with(feature: str) -> None:
@@ -70,11 +63,6 @@ def contender(environment: peers.Environment | None, name: str, words: Sequence[
 def native(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
     """The engine with a native handler and these options."""
     return _contender(name, "workbench", _workbench, words, pinned)
-
-
-def one_lock(name: str, words: Sequence[str] = (), pinned: bool = True) -> Contender:
-    """The same with one mutex in the place of all named locks, which counts as `metrics.ONE_LOCK`."""
-    return _contender(name, _TARGET / _ONE_LOCK / "release/workbench", _workbench, words, pinned)
 
 
 def allocating(name: str, words: Sequence[str] = ()) -> Contender:

@@ -1,9 +1,8 @@
-"""The named locks: who waits for them under mixed load, and at saturation; and what would wait for a single one."""
+"""The named locks: who waits for them under mixed load, and at saturation."""
 
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ HELLO = workbench.HELLO
 #: Five minutes of requests at so many a second; then a closed loop.
 RATE, SECONDS = 120, 300.0
 SATURATION_S = 20.0
-SINGLE = f"{workbench.NATIVE}, one mutex"
 #: Share of the mixed load's length that is not measured first, and of that of saturation.
 WARM_UP = 0.02
 THREADS, SATURATION_THREADS = 20, 30
@@ -47,11 +45,6 @@ class Phase:
     cpu_s: float
 
     @property
-    def is_single(self) -> bool:
-        """Whether one mutex was in the place of all locks."""
-        return metrics.ONE_LOCK in self.locks
-
-    @property
     def waited_s(self) -> float:
         return sum(lock.wait for lock in self.locks.values())
 
@@ -59,9 +52,6 @@ class Phase:
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     workbench.build()
-    # It takes minutes to build; the suites test that it can be built.
-    if not options.smoke:
-        workbench.build_one_lock()
     lines: list[str] = []
     report.text(
         f"Mixed load: {RATE} requests/s (Poisson) for {options.duration(SECONDS):g} s, {THREADS} threads; 70 % hello, "
@@ -90,26 +80,15 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.table(["load", "requests", "CPU s", "total lock wait s", "wait / CPU"],
                  [[phase.name, f"{phase.requests:,}", f"{phase.cpu_s:.2f}", f"{phase.waited_s:.6f}",
                    f"{100 * phase.waited_s / phase.cpu_s:.4f} %"] for phase in phases])
-    report.text("## Beside a single mutex", "",
-                "The same server, built with one mutex in the place of all named locks: a thread has it from the first "
-                "lock it takes to the last, and all is counted there. The locks are taken all the same under it, never "
-                "contended, which lengthens each hold by some nanoseconds. Fewer than about ten contended acquisitions "
-                "are chance, and one holder that lost its core while others waited can be most of a total wait.")
-    report.table(["load", "locks", "acquisitions", "contended", "one in", "total wait ms", "wait / CPU"],
-                 _beside([phase for phase in phases if phase.name.startswith(workbench.NATIVE)]))
-    report.text("## Gates", "", *_gates([phase for phase in phases if not phase.is_single]))
+    report.text("## Gates", "", *_gates(phases))
     report.chart(chart.bars(TITLE, "contended per million acquisitions", [
         (phase.name, [_bar(name, lock) for name, lock in phase.locks.items()]) for phase in phases]))
 
 
 def _programs(options: rounds.Options, lines: list[str]) -> dict[str, Program]:
-    """What is loaded, by name: the product in each language, and beside the native one that with a single mutex."""
-    programs: dict[str, Program] = {}
-    for language, environment in workbench.languages(options, lines).items():
-        programs[language] = functools.partial(workbench.contender, environment, pinned=False)
-        if language == workbench.NATIVE and not options.smoke:
-            programs[SINGLE] = functools.partial(workbench.one_lock, pinned=False)
-    return programs
+    """What is loaded, by name: the product in each language."""
+    return {language: functools.partial(workbench.contender, environment, pinned=False)
+            for language, environment in workbench.languages(options, lines).items()}
 
 
 class _Measured:
@@ -137,11 +116,7 @@ class _Measured:
         locks = metrics.locks(metrics.read(self._server.port))
         if not locks:
             raise load.WrongAnswer(f"{self._server.name}: {metrics.PATH} names no lock")
-        is_single = self._server.name.startswith(SINGLE)
-        if is_single != (metrics.ONE_LOCK in locks):
-            raise load.WrongAnswer(f"{self._server.name}: {metrics.PATH} names {', '.join(locks)}: the wrong program")
-        # What is taken under the single one is not an acquisition more, and nobody waits for it.
-        return {metrics.ONE_LOCK: locks[metrics.ONE_LOCK]} if is_single else locks
+        return locks
 
 
 def _requests(server: servers.Server, wanted: Sequence[traffic.Request], folder: Path) -> list[str]:
@@ -178,17 +153,6 @@ def _rows(phase: Phase) -> list[list[str]]:
     return [[phase.name, name, f"{lock.acquisitions:,}", f"{lock.acquisitions / phase.requests:.3f}",
              f"{lock.contended:,}", _one_in(lock), f"{lock.wait * 1e3:.3f}", f"{lock.longest * 1e6:.0f}"]
             for name, lock in phase.locks.items()]
-
-
-def _beside(phases: Sequence[Phase]) -> list[list[str]]:
-    """A row for each load and program."""
-    rows = []
-    for phase in sorted(phases, key=lambda phase: phase.name.rpartition(", ")[2]):
-        total = functools.reduce(operator.add, phase.locks.values())
-        rows.append([phase.name.rpartition(", ")[2], "one mutex" if phase.is_single else "separate",
-                     f"{total.acquisitions:,}", f"{total.contended:,}", _one_in(total), f"{total.wait * 1e3:.3f}",
-                     f"{100 * total.wait / phase.cpu_s:.4f} %"])
-    return rows
 
 
 def _one_in(lock: metrics.Lock) -> str:

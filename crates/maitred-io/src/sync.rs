@@ -3,8 +3,6 @@
 //!
 //! Code whose interleavings are checked imports from here and never from `std::sync`. Shuttle explores
 //! sequentially consistent executions only: weaker orderings need an argument in the code.
-//!
-//! With the feature `one-lock` all named locks are one, for the bench that shows what separate ones bring.
 
 #[cfg(not(shuttle))]
 pub use std::{
@@ -22,22 +20,11 @@ pub use shuttle::{
 
 #[cfg(shuttle)]
 mod named;
-#[cfg(all(feature = "one-lock", not(shuttle)))]
-mod one;
 
-#[cfg(not(any(feature = "one-lock", shuttle)))]
+#[cfg(not(shuttle))]
 pub use maitred_stats::NamedLock;
 #[cfg(shuttle)]
 pub use named::NamedLock;
-#[cfg(all(feature = "one-lock", not(shuttle)))]
-pub use one::{NamedGuard, NamedLock, one_lock};
 
 /// What [`NamedLock::lock`] returns.
-#[cfg(any(not(feature = "one-lock"), shuttle))]
 pub type NamedGuard<'a, T> = MutexGuard<'a, T>;
-
-/// What the one mutex has counted that stands for all named locks: there is none, see the feature `one-lock`.
-#[cfg(any(not(feature = "one-lock"), shuttle))]
-pub const fn one_lock() -> Option<maitred_stats::LockSnapshot> {
-    None
-}

@@ -82,8 +82,7 @@ impl Group {
             labels,
             value: Value::Counter(count),
         }));
-        let mut locks = self.locks();
-        locks.extend(maitred_io::sync::one_lock());
+        let locks = self.locks();
         let names: Vec<_> = locks.iter().map(|lock| [("lock", &*lock.name)]).collect();
         for (name, help, value) in OF_LOCKS {
             let of_lock = |(lock, labels)| Metric { name, help, labels, value: value(lock) };
