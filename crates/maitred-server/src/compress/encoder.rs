@@ -1,8 +1,7 @@
 //! The compressors, behind one face: blocks go in, and what comes out can be decoded at once.
 //!
 //! Promises: what [`Encoder::block`] has appended so far decodes to all that went in; nothing is held back. A thread
-//! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory. A body that is there as
-//! a whole is made gzip [at once](super::at_once), in less time.
+//! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory.
 
 use std::cell::RefCell;
 
@@ -13,7 +12,6 @@ use maitred_http::coding::Coding;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
-use super::at_once;
 
 /// The window of deflate is 32 KiB at most (RFC 1951 §2).
 const GZIP_WINDOW_BITS: u8 = 15;
@@ -77,9 +75,6 @@ pub(crate) fn memory(coding: Coding, level: u8) -> u64 {
 /// # Errors
 /// There is no memory for it.
 pub(crate) fn whole(coding: Coding, level: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
-    if coding == Coding::Gzip && body.len() <= at_once::MAX_BODY {
-        return at_once::gzip(level, body, out);
-    }
     Encoder::new(coding, level, Some(body.len() as u64))?.last(body, out)
 }
 

@@ -6,7 +6,6 @@
 //!
 //! Leaves out: when a response begins and ends (`responder/reshaped.rs`), files (`static_files/compressed.rs`).
 
-mod at_once;
 mod encoder;
 mod head;
 mod metrics;
