@@ -1,8 +1,7 @@
 //! Writes lines to a file, a pipe or a terminal without ever making the caller wait for it.
 //!
 //! Lines go into a bounded buffer; a thread writes them in batches, in the order they were accepted. Each write(2)
-//! ends at the end of a line, so that processes that append to the same file do not mix their lines. The thread can also
-//! make the lines, of what the callers give instead of them.
+//! ends at the end of a line, so that processes that append to the same file do not mix their lines.
 //!
 //! What happens when writing fails:
 //!
@@ -89,9 +88,6 @@ pub enum Notice {
 /// What is called when a time is over: it may say lines that are due, and when it wants to be called again.
 pub type Reminder = Box<dyn Fn(&mut dyn FnMut(Severity, &[u8])) -> Option<Instant> + Send + Sync>;
 
-/// Makes a line of what was given instead of one, and appends it with its line feed.
-pub type Make = Box<dyn FnMut(&[u8], &mut Vec<u8>) + Send>;
-
 /// The begin and the end of a time in which lines are not written.
 #[derive(Debug)]
 pub enum Trouble {
@@ -114,8 +110,6 @@ pub type Tell = Box<dyn Fn(Trouble) + Send + Sync>;
 pub struct Options {
     /// Called on the thread whenever [`remind`](LineWriter::remind) says so.
     pub reminder: Option<Reminder>,
-    /// Makes the lines: what is given to [`write`](LineWriter::write) is what they are made of, and counts as it is.
-    pub make: Option<Make>,
     /// Is told when lines begin not to be written, and when they are again: once each.
     pub trouble: Option<Tell>,
 }
@@ -141,8 +135,6 @@ struct Shared {
 
 struct State {
     pending: Batch,
-    /// What is pending is what lines are made of.
-    makes_lines: bool,
     /// Cost of the lines the thread has taken and not yet written.
     in_flight: usize,
     capacity: usize,
@@ -184,17 +176,17 @@ impl LineWriter {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
-        let Options { reminder, make, trouble } = options;
+        let Options { reminder, trouble } = options;
         let sink = Sink::open(target)?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(capacity_bytes, make.is_some())),
+            state: Mutex::new(State::new(capacity_bytes)),
             work: Condvar::new(),
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
             reminder,
             trouble,
         });
-        writer_thread::start(Arc::clone(&shared), sink, make)?;
+        writer_thread::start(Arc::clone(&shared), sink)?;
         Ok(Self { shared })
     }
 
@@ -319,10 +311,9 @@ impl Shared {
 }
 
 impl State {
-    fn new(capacity: usize, makes_lines: bool) -> Self {
+    fn new(capacity: usize) -> Self {
         Self {
             pending: Batch::default(),
-            makes_lines,
             in_flight: 0,
             capacity,
             accepted: 0,
@@ -356,10 +347,7 @@ impl State {
         if self.unreported > 0 {
             self.push_notice();
         }
-        match self.makes_lines {
-            true => self.pending.push_unmade(severity, line),
-            false => self.pending.push(severity, line),
-        }
+        self.pending.push(severity, line);
         self.accepted += 1;
         true
     }

@@ -1,7 +1,7 @@
 //! The line writer against real files, pipes and devices.
 
 use maitred_io::line_writer::{
-    DirectWriter, LineWriter, Make, Options, Period, Reminder, Rotation, Severity, Target,
+    DirectWriter, LineWriter, Options, Period, Reminder, Rotation, Severity, Target,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
@@ -558,32 +558,6 @@ fn a_reminder_says_what_is_due() {
     writer.remind(Instant::now() + Duration::from_millis(20));
     let line = BufReader::new(File::from(pipe)).lines().next().expect("line").expect("pipe");
     assert_eq!(line, "due");
-}
-
-/// Nobody reads the pipe at first, so that some lines find no room.
-#[test]
-fn lines_are_made_by_the_thread_in_order_and_missing_ones_are_told() {
-    let (pipe, write) = rustix::pipe::pipe().expect("pipe");
-    let make: Make = Box::new(|number, out| {
-        let number = u32::from_ne_bytes(number.try_into().expect("four bytes"));
-        out.extend_from_slice(format!("{number}{}\n", ".".repeat(1000)).as_bytes());
-    });
-    let options = Options { make: Some(make), ..Options::default() };
-    let writer = LineWriter::open_with(Target::File(write.into()), 4096, options).expect("writer");
-    let mut given = (0_u32..).map(|number| (number, writer.write(&number.to_ne_bytes())));
-    let accepted: Vec<u32> =
-        given.by_ref().take_while(|(_, accepted)| *accepted).map(|(number, _)| number).collect();
-    let reader = std::thread::spawn(move || {
-        BufReader::new(File::from(pipe)).lines().map(|line| line.expect("pipe")).collect::<Vec<_>>()
-    });
-    assert!(writer.flush(PLENTY));
-    assert_eq!(writer.dropped(), 1);
-    assert!(writer.write(&7_u32.to_ne_bytes()) && writer.flush(PLENTY));
-    drop(writer);
-    let lines = reader.join().expect("reader");
-    let numbers: Vec<u32> = lines.iter().filter_map(|line| line.trim_end_matches('.').parse().ok()).collect();
-    assert_eq!(numbers, [&accepted[..], &[7]].concat());
-    assert_eq!(lines[accepted.len()], "maitred: 1 lines are missing here, the log could not be written");
 }
 
 #[test]

@@ -38,9 +38,6 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// In the order of their numbers.
-    pub(crate) const ALL: [Self; 3] = [Self::Complete, Self::PeerGone, Self::Cut];
-
     /// As in the access log.
     pub(crate) const fn name(self) -> &'static str {
         match self {

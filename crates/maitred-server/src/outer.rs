@@ -7,7 +7,7 @@ use maitred_io::clock;
 const SECOND: u64 = 1_000_000_000;
 
 /// Above it a time is no time but a clock that is wrong.
-pub(crate) const MOST: u64 = 24 * 3600 * SECOND;
+const MOST: u64 = 24 * 3600 * SECOND;
 
 /// The time from there until `arrived`, both of the monotonic clock and in nanoseconds. None without the field, without a
 /// time in it, and if it is not in the day before. It is what the sender says: any client may.

@@ -1,6 +1,6 @@
 //! Lines in one piece of memory, and how far they are written.
 
-use super::{Make, Severity};
+use super::Severity;
 
 /// Most bytes handed to one write(2), unless a single line is longer. It bounds what one call can keep blocked, and is
 /// the size of a pipe's buffer (pipe(7)).
@@ -13,8 +13,6 @@ struct End {
     /// 0 for a line; for a notice the number of lines it tells of, or as many as there are numbers.
     missing: u32,
     severity: Severity,
-    /// It is what a line is to be made of.
-    unmade: bool,
 }
 
 /// Lines to be written in order. `sent` bytes are written, and with them the first `done` lines entirely.
@@ -54,26 +52,6 @@ impl Batch {
         self.append(line, 0, severity);
     }
 
-    /// What a line is to be made of.
-    pub(super) fn push_unmade(&mut self, severity: Severity, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        self.ends.push(End { at: self.bytes.len(), missing: 0, severity, unmade: true });
-    }
-
-    /// Has the lines made, into an empty batch; of this one nothing has been written.
-    pub(super) fn make_into(&self, made: &mut Self, make: &mut Make) {
-        let mut begin = 0;
-        for end in &self.ends {
-            let bytes = &self.bytes[begin..end.at];
-            begin = end.at;
-            match end.unmade {
-                true => make(bytes, &mut made.bytes),
-                false => made.bytes.extend_from_slice(bytes),
-            }
-            made.ends.push(End { at: made.bytes.len(), unmade: false, ..*end });
-        }
-    }
-
     pub(super) fn push_notice(&mut self, line: &[u8], missing: u64) {
         self.append(line, u32::try_from(missing).unwrap_or(u32::MAX), Severity::Warning);
     }
@@ -83,7 +61,7 @@ impl Batch {
         if !line.ends_with(b"\n") {
             self.bytes.push(b'\n');
         }
-        self.ends.push(End { at: self.bytes.len(), missing, severity, unmade: false });
+        self.ends.push(End { at: self.bytes.len(), missing, severity });
     }
 
     /// What to write next: whole lines (the first perhaps begun already), at most `MAX_CHUNK` bytes if that is at
@@ -189,24 +167,6 @@ mod tests {
         assert_eq!(batch.chunk(), b"o\n");
         batch.rewind();
         assert_eq!(batch.chunk(), b"two\n");
-    }
-
-    #[test]
-    fn lines_are_made_where_there_are_none_yet() {
-        let (mut given, mut made) = (Batch::default(), Batch::default());
-        given.push_unmade(Severity::Info, b"one");
-        given.push_notice(b"12 missing", 12);
-        given.push_unmade(Severity::Info, b"two");
-        assert_eq!(given.remaining_cost(), 3 + 11 + 3 + 3 * size_of::<End>());
-        let mut make: Make = Box::new(|bytes, out| {
-            out.extend_from_slice(b"line ");
-            out.extend(bytes.iter().rev());
-            out.push(b'\n');
-        });
-        given.make_into(&mut made, &mut make);
-        assert_eq!(made.chunk(), b"line eno\n12 missing\nline owt\n");
-        assert_eq!(made.advance(9 + 11), 2);
-        assert_eq!(made.next_line(), (Severity::Info, &b"line owt\n"[..]));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 use super::batch::Batch;
 use super::sink::Sink;
-use super::{Make, Notice, Shared, State, Trouble};
+use super::{Notice, Shared, State, Trouble};
 use crate::background;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -29,9 +29,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to wait for a non-blocking descriptor before the requests of others are looked at again.
 const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-pub(super) fn start(shared: Arc<Shared>, sink: Sink, make: Option<Make>) -> io::Result<()> {
-    let (batch, unmade) = <(Batch, Batch)>::default();
-    let thread = WriterThread { shared, sink, batch, unmade, make, pause: PAUSE_MIN };
+pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
+    let thread = WriterThread { shared, sink, batch: Batch::default(), pause: PAUSE_MIN };
     std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run())?;
     Ok(())
 }
@@ -41,9 +40,6 @@ struct WriterThread {
     sink: Sink,
     /// The lines being written.
     batch: Batch,
-    /// What they were made of, if this thread makes them.
-    unmade: Batch,
-    make: Option<Make>,
     pause: Duration,
 }
 
@@ -84,14 +80,8 @@ impl WriterThread {
                 continue;
             }
             if !state.pending.is_empty() {
-                let taken = if self.make.is_some() { &mut self.unmade } else { &mut self.batch };
-                std::mem::swap(&mut state.pending, taken);
-                state.in_flight = taken.remaining_cost();
-                drop(state);
-                if let Some(make) = &mut self.make {
-                    self.unmade.make_into(&mut self.batch, make);
-                    self.unmade.clear();
-                }
+                std::mem::swap(&mut state.pending, &mut self.batch);
+                state.in_flight = self.batch.remaining_cost();
                 return true;
             }
             if state.closing {

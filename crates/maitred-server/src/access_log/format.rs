@@ -7,7 +7,6 @@ use std::fmt;
 use maitred_stats::Span;
 
 use super::text::Short;
-use crate::ids::RequestId;
 use crate::outcome::Outcome;
 
 /// Formats with a name.
@@ -115,10 +114,6 @@ pub(super) enum Source {
     Protocol,
     Host,
     User,
-    /// The id that the request brought.
-    Id,
-    /// The route of what the engine has answered.
-    EngineRoute,
     /// A field of the request's head.
     Header(Box<str>),
 }
@@ -136,35 +131,26 @@ impl Source {
             Self::Protocol => head.version.as_str().as_bytes(),
             Self::Host => head.authority(),
             Self::User => head.user(),
-            Self::Id => match outcome.id {
-                RequestId::Given(id) => id,
-                RequestId::Made(_) => &[],
-            },
-            Self::EngineRoute => outcome.engine_route.unwrap_or_default().as_bytes(),
             Self::Header(name) => head.fields.first(name).unwrap_or_default(),
         }
     }
 }
 
-/// A part of a line. Numbers are places in [`Format::sources`].
+/// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A part of the format's own text.
     Text(Short),
     Field(Field),
     /// What a client sent; a hyphen if it is empty.
-    Source(usize),
+    Source(Source),
     /// The same, or nothing.
-    Whole(usize),
+    Whole(Source),
     /// The same of what needs no care in any line.
-    Plain(usize),
+    Plain(Source),
     /// The id of the request, or what is made for one without.
-    Id(usize),
-    Route {
-        method: usize,
-        path: usize,
-        engine: usize,
-    },
+    Id,
+    Route,
 }
 
 /// How what a client sent is written.
@@ -179,10 +165,7 @@ pub(super) enum Escape {
 pub struct Format {
     text: String,
     pub(super) pieces: Vec<Piece>,
-    /// The texts that the pieces are made of.
-    pub(super) sources: Vec<Source>,
     pub(super) escape: Escape,
-    pub(super) has_outer: bool,
     /// There is a [`Field::Span`] in it.
     pub(super) has_spans: bool,
 }
@@ -241,15 +224,7 @@ impl Format {
     }
 
     fn empty() -> Self {
-        let (pieces, sources) = (Vec::new(), Vec::new());
-        Self {
-            text: String::new(),
-            pieces,
-            sources,
-            escape: Escape::Text,
-            has_outer: false,
-            has_spans: false,
-        }
+        Self { text: String::new(), pieces: Vec::new(), escape: Escape::Text, has_spans: false }
     }
 
     fn compile(text: &str) -> Result<Self, BadFormat> {
@@ -288,47 +263,31 @@ impl Format {
             (Some((_, Known::Field(field))), _) => Piece::Field(*field),
             // A token (RFC 9110, section 9.1), and a text of ours.
             (Some((_, Known::Source(source @ (Source::Method | Source::Protocol)))), _) => {
-                Piece::Plain(self.source(source))
+                Piece::Plain(source.clone())
             }
-            (Some((_, Known::Source(source))), _) => Piece::Source(self.source(source)),
-            (Some((_, Known::Id)), _) => Piece::Id(self.source(&Source::Id)),
-            (Some((_, Known::Route)), _) => {
-                let [method, path, engine] =
-                    [Source::Method, Source::Path, Source::EngineRoute].map(|source| self.source(&source));
-                Piece::Route { method, path, engine }
-            }
+            (Some((_, Known::Source(source))), _) => Piece::Source(source.clone()),
+            (Some((_, Known::Id)), _) => Piece::Id,
+            (Some((_, Known::Route)), _) => Piece::Route,
             (Some((_, Known::Request)), _) => {
                 self.push_request();
                 return Ok(());
             }
             (None, Some(header)) if !header.is_empty() => {
-                Piece::Source(self.source(&Source::Header(header.replace('_', "-").into())))
+                Piece::Source(Source::Header(header.replace('_', "-").into()))
             }
             _ => return Err(BadFormat::UnknownField(name.to_owned())),
         };
-        self.has_outer |= piece == Piece::Field(Field::Outer);
         self.has_spans |= matches!(piece, Piece::Field(Field::Span(_)));
         self.pieces.push(piece);
         Ok(())
     }
 
     fn push_request(&mut self) {
-        let [method, target, protocol] =
-            [Source::Method, Source::Target, Source::Protocol].map(|source| self.source(&source));
-        self.pieces.push(Piece::Plain(method));
+        self.pieces.push(Piece::Plain(Source::Method));
         self.push_text(" ");
-        self.pieces.push(Piece::Whole(target));
+        self.pieces.push(Piece::Whole(Source::Target));
         self.push_text(" ");
-        self.pieces.push(Piece::Plain(protocol));
-    }
-
-    /// The place of a text.
-    fn source(&mut self, source: &Source) -> usize {
-        let known = self.sources.iter().position(|known| known == source);
-        known.unwrap_or_else(|| {
-            self.sources.push(source.clone());
-            self.sources.len() - 1
-        })
+        self.pieces.push(Piece::Plain(Source::Protocol));
     }
 }
 
@@ -368,11 +327,10 @@ mod tests {
                 text("b"),
                 text("$"),
                 text("c "),
-                Piece::Source(0),
+                Piece::Source(Source::Header("x-y".into())),
                 text("-")
             ]
         );
-        assert_eq!(format.sources, [Source::Header("x-y".into())]);
     }
 
     #[test]

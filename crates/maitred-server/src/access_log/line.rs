@@ -1,34 +1,32 @@
-//! A line, made of the [facts](super::facts) as the format says.
+//! A line, made of an [`Outcome`] as the format says.
 
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::ops::Range;
 
 use maitred_io::clock;
 use maitred_stats::Spans;
 
 use super::escape::push_escaped;
-use super::facts::{self, Facts};
 use super::format::{Escape, Field, Piece};
 use super::number::{push_address, push_decimal, push_fraction, push_seconds};
 use super::text::Text;
-use super::{Lines, Names, strftime, timestamp, wall_micros};
+use super::{Lines, Mask, Names, strftime, timestamp, wall_micros};
 use crate::ids::RequestId;
-use crate::outcome::End;
+use crate::outcome::{End, Outcome};
+use crate::outer::outer_queue;
 use crate::shape::Shape;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The last line, and what lines have in common with those before them.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(super) struct Line {
     text: Text,
     local: Local,
     /// The second of the last start in UTC, and its text.
     start: (u64, String),
     /// The last address, and how it is shown.
-    address: (Option<IpAddr>, Text),
-    places: Vec<Range<usize>>,
+    address: (Option<(IpAddr, Option<Mask>)>, Text),
 }
 
 /// A second of local time.
@@ -51,103 +49,84 @@ impl Local {
     }
 }
 
-/// The facts of one line.
-struct Sent<'a> {
-    facts: Facts,
-    spans: Spans,
-    bytes: &'a [u8],
-    places: &'a [Range<usize>],
-}
-
-impl<'a> Sent<'a> {
-    fn text(&self, place: usize) -> &'a [u8] {
-        self.places.get(place).and_then(|place| self.bytes.get(place.clone())).unwrap_or_default()
-    }
-}
-
 impl Line {
-    /// Appends the line of these facts, which were kept for the same format.
-    pub(crate) fn make(&mut self, lines: &Lines, bytes: &[u8], out: &mut Vec<u8>) {
-        let mut places = std::mem::take(&mut self.places);
+    /// The line of an exchange.
+    pub(super) fn make(&mut self, lines: &Lines, outcome: &Outcome<'_>) -> &[u8] {
         self.text.clear();
-        if let Some(facts) = facts::read(bytes, &mut places) {
-            let spans = if lines.format.has_spans { facts.times.spans() } else { Spans::default() };
-            let sent = Sent { spans, facts, bytes, places: &places };
-            for piece in &lines.format.pieces {
-                self.push(piece, lines, &sent);
-            }
-            self.text.push(b"\n");
-            out.extend_from_slice(self.text.as_bytes());
+        let spans = if lines.format.has_spans { outcome.times.spans() } else { Spans::default() };
+        for piece in &lines.format.pieces {
+            self.push(piece, lines, outcome, &spans);
         }
-        self.places = places;
+        self.text.push(b"\n");
+        self.text.as_bytes()
     }
 
     #[inline]
-    fn push(&mut self, piece: &Piece, lines: &Lines, sent: &Sent<'_>) {
+    fn push(&mut self, piece: &Piece, lines: &Lines, outcome: &Outcome<'_>, spans: &Spans) {
         let (out, escape) = (&mut self.text, lines.format.escape);
         match piece {
             Piece::Text(text) => out.push_short(*text),
-            Piece::Source(place) => push_text(out, sent.text(*place), escape),
-            Piece::Whole(place) => push_escaped(out, sent.text(*place), escape),
-            Piece::Plain(place) => out.push(sent.text(*place)),
-            Piece::Id(place) => match sent.text(*place) {
+            Piece::Source(source) => push_text(out, source.text(outcome), escape),
+            Piece::Whole(source) => push_escaped(out, source.text(outcome), escape),
+            Piece::Plain(source) => out.push(source.text(outcome)),
+            Piece::Id => match outcome.id {
+                RequestId::Given(id) => out.push(id),
                 // Writing to memory does not fail.
-                b"" => _ = write!(out, "{}", RequestId::Made(sent.facts.number)),
-                id => out.push(id),
+                made @ RequestId::Made(_) => _ = write!(out, "{made}"),
             },
-            Piece::Route { method, path, engine } => {
-                let [method, path, engine] = [*method, *path, *engine].map(|place| sent.text(place));
-                // Both are text where they come from.
-                let [method, engine] =
-                    [method, engine].map(|text| std::str::from_utf8(text).unwrap_or_default());
-                match sent.facts.pool {
-                    Some(_) => push_shape(out, Shape { method, path }, escape),
-                    None => push_text(out, engine.as_bytes(), escape),
+            Piece::Route => match outcome.pool {
+                Some(_) => {
+                    let shape = Shape { method: outcome.head.method.as_str(), path: outcome.head.path() };
+                    push_shape(out, shape, escape);
                 }
-            }
-            Piece::Field(field) => self.push_field(*field, lines, sent),
+                None => push_text(out, outcome.engine_route.unwrap_or_default().as_bytes(), escape),
+            },
+            Piece::Field(field) => self.push_field(*field, lines, outcome, spans),
         }
     }
 
-    fn push_field(&mut self, field: Field, lines: &Lines, sent: &Sent<'_>) {
-        let (out, facts, escape) = (&mut self.text, &sent.facts, lines.format.escape);
+    fn push_field(&mut self, field: Field, lines: &Lines, outcome: &Outcome<'_>, spans: &Spans) {
+        let (out, escape) = (&mut self.text, lines.format.escape);
         match field {
             Field::RemoteAddress => {
-                let address = facts.peer.ip();
+                let address = outcome.peer.ip();
                 let (known, text) = &mut self.address;
-                if *known != Some(address) {
-                    *known = Some(address);
+                if *known != Some((address, lines.mask)) {
+                    *known = Some((address, lines.mask));
                     text.clear();
                     push_address(text, lines.mask.map_or(address, |mask| mask.apply(address)));
                 }
                 out.push(text.as_bytes());
             }
-            Field::RemotePort => push_decimal(out, facts.peer.port().into()),
+            Field::RemotePort => push_decimal(out, outcome.peer.port().into()),
             Field::LocalTime => {
                 // Of a request that began before times were looked at it is the time of its line.
-                let time =
-                    if facts.times.written == 0 { clock::monotonic_coarse() } else { facts.times.written };
+                let time = if outcome.times.written == 0 {
+                    clock::monotonic_coarse()
+                } else {
+                    outcome.times.written
+                };
                 out.push(self.local.text(time));
             }
-            Field::Status => push_decimal(out, facts.status.into()),
-            Field::BodyBytes => push_decimal(out, facts.body_bytes),
+            Field::Status => push_decimal(out, outcome.status.code().into()),
+            Field::BodyBytes => push_decimal(out, outcome.body_bytes),
             Field::Pool => {
-                let pool = facts.pool.map_or(usize::MAX, usize::from);
+                let pool = outcome.pool.map_or(usize::MAX, usize::from);
                 push_text(out, name(lines, |names| &names.pools, pool), escape);
             }
             Field::Listener => {
-                let listener = usize::try_from(facts.listener).unwrap_or(usize::MAX);
+                let listener = usize::try_from(outcome.listener).unwrap_or(usize::MAX);
                 push_text(out, name(lines, |names| &names.listeners, listener), escape);
             }
-            Field::Ended => out.push(facts.end.name().as_bytes()),
-            Field::EndedMark if facts.end == End::Complete => {}
+            Field::Ended => out.push(outcome.end.name().as_bytes()),
+            Field::EndedMark if outcome.end == End::Complete => {}
             Field::EndedMark => {
                 out.push(b" ");
-                out.push(facts.end.name().as_bytes());
+                out.push(outcome.end.name().as_bytes());
             }
-            Field::Start => push_seconds(out, wall_micros(facts.times.arrived)),
+            Field::Start => push_seconds(out, wall_micros(outcome.times.arrived)),
             Field::StartIso => {
-                let micros = wall_micros(facts.times.arrived);
+                let micros = wall_micros(outcome.times.arrived);
                 let second = micros / 1_000_000;
                 let (known, text) = &mut self.start;
                 if *known != second || text.is_empty() {
@@ -159,9 +138,12 @@ impl Line {
                 push_fraction(out, micros);
                 out.push(b"Z");
             }
-            Field::Span(span) => push_seconds(out, sent.spans.get(span) / 1_000),
-            Field::Total => push_seconds(out, facts.times.total() / 1_000),
-            Field::Outer => push_seconds(out, facts.outer / 1_000),
+            Field::Span(span) => push_seconds(out, spans.get(span) / 1_000),
+            Field::Total => push_seconds(out, outcome.times.total() / 1_000),
+            Field::Outer => {
+                let outer = outer_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
+                push_seconds(out, outer / 1_000);
+            }
         }
     }
 }

@@ -1,11 +1,9 @@
 //! The access log's line, as a [`Format`] says.
 //!
 //! What a client sent is made printable, so that a line is always one line and a terminal is not
-//! told what to do. The thread that has answered keeps the facts, the log's own thread makes lines of them: it has many to
-//! make, one like the other.
+//! told what to do. The thread that has answered makes the line, the log's own thread writes it.
 
 mod escape;
-mod facts;
 mod format;
 mod line;
 mod mask;
@@ -25,9 +23,8 @@ use maitred_io::line_writer::Notice;
 use crate::outcome::Outcome;
 use format::Escape;
 pub use format::{BadFormat, Format};
-pub(crate) use line::Line;
+use line::Line;
 pub use mask::Mask;
-use text::Text;
 
 /// What the indexes of an outcome mean, for the log.
 #[derive(Default)]
@@ -44,7 +41,7 @@ pub(crate) struct Lines {
 }
 
 thread_local! {
-    static FACTS: RefCell<Text> = RefCell::default();
+    static LINE: RefCell<Line> = RefCell::default();
 }
 
 impl Lines {
@@ -52,12 +49,9 @@ impl Lines {
         Self { format, mask, names }
     }
 
-    /// Calls `write` with what the line of `outcome` is [made](Line::make) of.
-    pub(crate) fn with_facts(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
-        FACTS.with_borrow_mut(|facts| {
-            facts::write(facts, outcome, &self.format.sources, self.format.has_outer);
-            write(facts.as_bytes());
-        });
+    /// Calls `write` with the line of `outcome`.
+    pub(crate) fn with_line(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
+        LINE.with_borrow_mut(|line| write(line.make(self, outcome)));
     }
 
     /// What the writer says about missing lines, in the form of the others.
@@ -138,7 +132,7 @@ mod tests {
 
     fn written(lines: Lines, outcome: &Outcome<'_>) -> String {
         let mut out = Vec::new();
-        lines.with_facts(outcome, |facts| Line::default().make(&lines, facts, &mut out));
+        lines.with_line(outcome, |line| out.extend_from_slice(line));
         String::from_utf8(out).unwrap()
     }
 

@@ -12,7 +12,6 @@ use maitred_http::coding::Coding;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
-
 /// The window of deflate is 32 KiB at most (RFC 1951 §2).
 const GZIP_WINDOW_BITS: u8 = 15;
 

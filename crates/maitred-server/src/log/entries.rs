@@ -27,7 +27,7 @@ impl Entries {
         let elsewhere = !matches!(target, Target::Stderr);
         let reminder = Some(reminder(&folds));
         let trouble = elsewhere.then(trouble::told_on_standard_error);
-        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, make: None })?;
+        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble })?;
         Ok(Self { level: AtomicU8::new(level as u8), writer, folds, elsewhere })
     }
 
