@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use libfuzzer_sys::fuzz_target;
 use maitred_http::RequestHead;
-use maitred_server::pool_map::{HeaderPattern, Network, PathPattern};
+use maitred_match::{HeaderPattern, Network, PathPattern};
 use maitred_server::{PoolMap, PoolRule};
 
 /// The table of the slow matcher is as large as the product of the lengths.

@@ -1,7 +1,7 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  dispatch  io  stats  runtime }  →  http
+//! python, cli  →  server  →  { h1  match  dispatch  io  stats  runtime }  →  http
 //!                              dispatch → io, stats, runtime; io → stats; nothing else sideways, nothing back
 //! ```
 
@@ -16,12 +16,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-h1", &["maitred-http"]),
     ("maitred-io", &["maitred-stats"]),
     ("maitred-runtime", &["maitred-http"]),
+    ("maitred-match", &["maitred-http"]),
     ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
     (
         "maitred-server",
-        &["maitred-http", "maitred-h1", "maitred-stats", "maitred-io", "maitred-runtime", "maitred-dispatch"],
+        &[
+            "maitred-http",
+            "maitred-h1",
+            "maitred-stats",
+            "maitred-io",
+            "maitred-runtime",
+            "maitred-match",
+            "maitred-dispatch",
+        ],
     ),
-    ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-server"]),
+    ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-match", "maitred-server"]),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];

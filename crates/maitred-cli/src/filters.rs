@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use maitred_match::BadPattern;
 use maitred_server::PoolRule;
 use maitred_server::filters::{
     Access, Authentication, BadUsers, BasicAuth, Condition, FieldChanges, FilterRule, Redirect, Rewrite,
     Side, Users,
 };
-use maitred_server::pool_map::BadPattern;
 
 use crate::config::Config;
 use crate::options::quoted;
@@ -119,10 +119,7 @@ impl Given {
         Ok(Condition { path, method, header, client })
     }
 
-    fn redirect(
-        &self,
-        path: Option<&maitred_server::pool_map::PathPattern>,
-    ) -> Result<Option<Redirect>, Wrong> {
+    fn redirect(&self, path: Option<&maitred_match::PathPattern>) -> Result<Option<Redirect>, Wrong> {
         let Some(to) = self.text("redirect") else {
             return match self.text("status") {
                 None => Ok(None),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use maitred_match::{BadPattern, Network};
 use maitred_server::Limits;
 use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteBandwidth};
-use maitred_server::pool_map::{BadPattern, Network};
 
 use crate::value::{self, BadValue};
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use maitred_server::pool_map::BadPattern;
+use maitred_match::BadPattern;
 
 use crate::problem::nearest;
 

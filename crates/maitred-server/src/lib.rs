@@ -50,7 +50,6 @@ pub mod route;
 mod scratch;
 mod server;
 mod settings;
-mod shape;
 mod site;
 mod spill;
 mod spool;

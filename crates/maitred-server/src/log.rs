@@ -19,10 +19,10 @@ use maitred_stats::Span;
 
 use crate::access_log::{Format, Mask, Names};
 use crate::outcome::Outcome;
-use crate::shape::Shape;
 use access::Access;
 use entries::Entries;
 use maitred_dispatch::Trace;
+use maitred_match::Shape;
 use once::Once;
 pub use printable::printable;
 

@@ -24,8 +24,8 @@ use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
 use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
-use crate::shape::Shape;
 use maitred_dispatch::Trace;
+use maitred_match::Shape;
 
 use reshaped::{Reshaped, Reshaping};
 

@@ -14,9 +14,9 @@ use crate::compress::CompressionSettings;
 use crate::filters::{Filter, FilterRule};
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::pool_map::{HeaderPattern, Network, PathPattern};
 use crate::route::Routes;
 use crate::submit::Submissions;
+pub use maitred_match::{HeaderPattern, Network, PathPattern};
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {

@@ -17,11 +17,11 @@ mod threads;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use maitred_match::Network;
+use maitred_match::PathPattern;
 use maitred_server::access_log::{Format, Mask};
 use maitred_server::compress::{CodingLevel, TypePattern};
 use maitred_server::limits::RouteBandwidth;
-use maitred_server::pool_map::Network;
-use maitred_server::pool_map::PathPattern;
 use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;

@@ -2,8 +2,8 @@
 
 use maitred_http::Method;
 use maitred_http::fields::is_token;
+use maitred_match::BadPattern;
 use maitred_server::PoolRule;
-use maitred_server::pool_map::BadPattern;
 
 use crate::options::quoted;
 use crate::value::BadValue;

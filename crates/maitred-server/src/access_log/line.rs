@@ -14,7 +14,7 @@ use super::{Lines, Mask, Names, strftime, timestamp, wall_micros};
 use crate::ids::RequestId;
 use crate::outcome::{End, Outcome};
 use crate::outer::outer_queue;
-use crate::shape::Shape;
+use maitred_match::Shape;
 
 const SECOND: u64 = 1_000_000_000;
 

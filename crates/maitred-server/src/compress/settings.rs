@@ -7,7 +7,7 @@ use std::str::FromStr;
 use maitred_http::coding::Coding;
 use maitred_http::fields::is_token;
 
-use crate::pool_map::{BadPattern, PathPattern};
+use maitred_match::{BadPattern, PathPattern};
 
 /// Which responses are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

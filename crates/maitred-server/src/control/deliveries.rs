@@ -11,8 +11,8 @@ use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
 use super::status::shown_peer;
 use super::table::Given;
 use crate::connection::shown::{Asked, Delivery};
-use crate::shape::Shape;
 use maitred_dispatch::Signals;
+use maitred_match::Shape;
 
 /// At most so many are listed.
 const MAX_LISTED: usize = 1000;

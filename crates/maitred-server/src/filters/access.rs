@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::pool_map::{BadPattern, Network};
+use maitred_match::{BadPattern, Network};
 
 /// A list of `allow` and `deny` with an address, a network or `all`. The first one that is true of a client decides; who is in
 /// none of them is allowed, as with nginx.

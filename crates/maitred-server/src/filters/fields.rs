@@ -5,7 +5,7 @@ use std::fmt;
 use maitred_http::FieldSet;
 use maitred_http::fields::{is_token, is_value};
 
-use crate::pool_map::BadPattern;
+use maitred_match::BadPattern;
 
 /// Changes of the fields of a request or a response: what is removed first, then what is set, then what is added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::access::Access;
 use super::basic::Authentication;
 use super::fields::FieldChanges;
 use super::template::{Redirect, Rewrite};
-use crate::pool_map::{HeaderPattern, Network, PathPattern};
+use maitred_match::{HeaderPattern, Network, PathPattern};
 
 /// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

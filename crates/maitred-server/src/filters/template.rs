@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use maitred_http::Status;
 
-use crate::pool_map::{BadPattern, PathPattern};
+use maitred_match::{BadPattern, PathPattern};
 
 /// Sends the client elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
 use crate::log::Log;
-use crate::shape::Shape;
 use maitred_dispatch::slow_routes::{Change, LearntRoutes, Outcome};
 use maitred_dispatch::{Pace, Route};
+use maitred_match::Shape;
 
 /// A request is slow at the least from so long on, in nanoseconds: a thread that others wait for can be missed for as long
 /// as the interpreter's own switch interval was by default (5 ms), not longer.

@@ -21,7 +21,7 @@ use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as R
 
 use crate::outcome::Outcome;
 use crate::route::Routes;
-use crate::shape::Shape;
+use maitred_match::Shape;
 
 pub(crate) use metrics::{write_cache, write_exchanges, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};

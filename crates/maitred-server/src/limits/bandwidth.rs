@@ -13,8 +13,8 @@ use maitred_io::socket::Socket;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::bucket::{Bucket, Rate};
-use crate::pool_map::PathPattern;
 use crate::writer::{Sent, Writer};
+use maitred_match::PathPattern;
 
 /// Bytes per second of everything that is limited; 0: any number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

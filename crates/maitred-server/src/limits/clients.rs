@@ -17,7 +17,7 @@ use maitred_io::sync::{NamedGuard, NamedLock};
 use maitred_stats::LockSnapshot;
 
 use super::bucket::{Bucket, Rate};
-use crate::pool_map::Network;
+use maitred_match::Network;
 
 /// Clients that are remembered: as many as have connections at the same time on a large site. Takes 2 MiB.
 const MAX_CLIENTS: usize = 65_536;

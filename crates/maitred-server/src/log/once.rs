@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use crate::shape::Shape;
+use maitred_match::Shape;
 
 /// So many pairs of a route and a text are told of. Peers choose paths: more would not be read by anybody.
 const MOST: usize = 1000;

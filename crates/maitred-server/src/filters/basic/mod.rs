@@ -16,9 +16,9 @@ use std::sync::Arc;
 use base64ct::{Base64, Encoding};
 use maitred_http::{RequestHead, ResponseHead, Status};
 
-use crate::pool_map::BadPattern;
 use cache::Found;
 use hasher::{Hasher, Ticket};
+use maitred_match::BadPattern;
 
 #[cfg(test)]
 pub(crate) use users::Verify;

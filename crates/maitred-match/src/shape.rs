@@ -1,7 +1,7 @@
 //! The shape of a request: its method, and its path without what varies from one request to the next.
 //!
 //! It stands for the route where nobody tells the engine which routes there are. Leaves out: what is known of a shape
-//! (`slow_routes` of maitred-dispatch, `insight/`).
+//! (`slow_routes` of maitred-dispatch, `insight/` of maitred-server).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,15 +14,17 @@ const MAX_SHAPE: usize = 120;
 
 /// Method and shape of a request. As text, `GET /user/*/orders`: printable, of bounded length, without the query.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a [u8],
+pub struct Shape<'a> {
+    /// As it was sent.
+    pub method: &'a str,
+    /// As it was sent; what stands behind a question mark does not count.
+    pub path: &'a [u8],
 }
 
 impl Shape<'_> {
     /// One number for all requests of this shape. `state` is a key that peers do not know: otherwise they could choose
     /// paths that are taken for others.
-    pub(crate) fn hash(self, state: &RandomState) -> u64 {
+    pub fn hash(self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
         hasher.write(self.method.as_bytes());
         for segment in segments(self.path) {
@@ -80,7 +82,7 @@ fn segments(path: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     })
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,19 +3,14 @@
 //! Promises: no clock, no lock, no allocation for a request; the same request always finds the same pool. Leaves out
 //! what a pool is (`dispatch`), and where rules are written (maitred-cli).
 
-mod network;
-mod pattern;
-
 use std::cmp::Reverse;
 use std::fmt;
 use std::net::IpAddr;
 
 use maitred_http::RequestHead;
+use maitred_match::{HeaderPattern, Network, PathPattern};
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
-
-pub use network::Network;
-pub use pattern::{BadPattern, HeaderPattern, PathPattern};
 
 /// From a request to its pool. Immutable: whoever holds it exchanges it for another one.
 ///

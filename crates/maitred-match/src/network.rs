@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use super::pattern::BadPattern;
+use crate::pattern::BadPattern;
 
 /// Addresses with the same first bits: `10.0.0.0/8`, `fd00::/8`, or one address. An IPv4-mapped IPv6 address or
 /// network is the IPv4 one.
@@ -25,7 +25,8 @@ impl Network {
         self.address.is_ipv4() == address.is_ipv4() && first_bits(address, self.prefix) == self.address
     }
 
-    pub(crate) fn prefix(&self) -> u8 {
+    /// Bits that all of its addresses have in common.
+    pub fn prefix(&self) -> u8 {
         self.prefix
     }
 }

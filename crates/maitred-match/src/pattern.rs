@@ -18,7 +18,8 @@ pub struct BadPattern {
 }
 
 impl BadPattern {
-    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// What is wrong, and what to do.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
 }
@@ -115,7 +116,7 @@ impl PathPattern {
     }
 
     /// Greater for the more specific one of two patterns that stand for the same path.
-    pub(crate) fn specificity(&self) -> impl Ord + use<> {
+    pub fn specificity(&self) -> impl Ord + use<> {
         let before = self.text.find('*').unwrap_or(self.text.len());
         let stars = self.text.matches('*').count();
         (self.form == Form::Literal, before, self.text.len() - stars)
@@ -181,7 +182,8 @@ impl HeaderPattern {
         fields.all(&self.name).any(|value| matches_text(self.value.as_bytes(), value))
     }
 
-    pub(crate) fn is_literal(&self) -> bool {
+    /// Whether it has no `*`.
+    pub fn is_literal(&self) -> bool {
         !self.value.contains('*')
     }
 }
