@@ -1,8 +1,9 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  match  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; io → stats; nothing else sideways, nothing back
+//! python, cli  →  server  →  { h1  match  log  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log → io, stats, match; io → stats; nothing else sideways,
+//!                              nothing back
 //! ```
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-io", &["maitred-stats"]),
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
+    ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
     (
         "maitred-server",
@@ -30,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-dispatch",
         ],
     ),
-    ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-match", "maitred-server"]),
+    ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-match", "maitred-log", "maitred-server"]),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];

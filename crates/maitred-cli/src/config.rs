@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use maitred_server::access_log::{Format, Mask};
+use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, Period, PoolRule};
 
 use crate::env_file;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_server::access_log::{BadFormat, Format, Mask};
-use maitred_server::{AccessLogSettings, Level, Log, LogTarget, Rotation, local_strftime};
+use maitred_log::{AccessLogSettings, BadFormat, Format, Level, Log, Mask, strftime};
+use maitred_server::{LogTarget, Rotation};
 
 use crate::config::Config;
 use crate::problem::{Problem, nearest};
@@ -198,7 +198,7 @@ fn target(config: &Config, place: &LogPlace) -> LogTarget {
                 period: config.log_rotate,
                 keep: config.log_keep,
                 max_age: Duration::from_secs(days.saturating_mul(86_400)),
-                strftime: local_strftime,
+                strftime,
             };
             LogTarget::Rotated(path.clone(), rotation)
         }

@@ -2,6 +2,7 @@
 //! while that is on. What it needs of the thread itself is left here in passing.
 
 use std::cell::Cell;
+use std::fmt;
 
 use maitred_io::sync::atomic::Ordering;
 
@@ -30,6 +31,18 @@ pub struct Trace {
     pub budget: Option<u64>,
     /// It has been in the queue; else a thread got it directly.
     pub queued: bool,
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { waiting, threads, idle, budget, queued } = *self;
+        write!(f, "{waiting} waiting, {threads} threads, {idle} idle, budget ")?;
+        match budget {
+            Some(budget) => write!(f, "{budget}")?,
+            None => f.write_str("-")?,
+        }
+        f.write_str(if queued { ", from the queue" } else { ", direct" })
+    }
 }
 
 /// This thread has run so many requests.

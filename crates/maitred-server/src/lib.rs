@@ -27,20 +27,16 @@
 //! maitred-dispatch decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
-pub mod access_log;
 pub mod compress;
 mod connection;
 pub mod control;
+mod counters;
 pub mod filters;
 mod group;
 mod groups;
-mod ids;
 mod insight;
 pub mod limits;
 mod listener;
-pub mod log;
-mod outcome;
-mod outer;
 mod partial;
 pub mod pool_map;
 mod record;
@@ -59,17 +55,16 @@ mod traced;
 mod work_queue;
 mod writer;
 
-pub use access_log::strftime as local_strftime;
 pub use compress::CompressionSettings;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use limits::Limits;
-pub use log::{AccessLogSettings, Level, Log, printable};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
+pub use maitred_log::{AccessLogSettings, Level, Log, printable};
 pub use pool_map::PoolMap;
 pub use route::Routes;
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
-    DEFAULT_POOL, Insight, ListenerSettings, Overflow, PoolLimits, PoolRule, PoolSettings, Settings,
-    Strategy, Timeouts, WriterSettings,
+    DEFAULT_POOL, HeaderPattern, Insight, ListenerSettings, Network, Overflow, PathPattern, PoolLimits,
+    PoolRule, PoolSettings, Settings, Strategy, Timeouts, WriterSettings,
 };
 pub use submit::Submissions;

@@ -11,10 +11,10 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use crate::connection::shown::Asked;
-use crate::ids::RequestId;
-use crate::outcome::{End, Outcome};
 use crate::scratch::{self, Incoming};
 use maitred_dispatch::Trace;
+use maitred_log::RequestId;
+use maitred_log::{End, Outcome};
 
 /// See the module text.
 pub(crate) struct Record {

@@ -18,13 +18,13 @@ use crate::connection::{Connection, Timed};
 use crate::filters::Passed;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
-use crate::ids::RequestId;
-use crate::outcome::End;
-use crate::outer::outer_queue;
 use crate::record::{Kept, Record};
 use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
 use maitred_dispatch::Trace;
+use maitred_log::End;
+use maitred_log::RequestId;
+use maitred_log::upstream_queue;
 use maitred_match::Shape;
 
 use reshaped::{Reshaped, Reshaping};
@@ -304,7 +304,7 @@ impl Respond for Responder {
         let head = changed.as_ref().unwrap_or(head);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
-            let outer = outer_queue(&request.head.fields, times.arrived);
+            let outer = upstream_queue(&request.head.fields, times.arrived);
             head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);

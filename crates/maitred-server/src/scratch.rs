@@ -11,11 +11,11 @@ use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
 use crate::filters::Passed;
-use crate::ids::next_number;
 use crate::limits::minimum::Patience;
 use crate::record::Record;
 use crate::site::Site;
 use crate::writer::Writer;
+use maitred_log::next_number;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.

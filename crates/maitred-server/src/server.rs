@@ -11,17 +11,15 @@ use maitred_io::machine;
 use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
-use crate::access_log;
 use crate::compress::Compression;
 use crate::control::roster::Role;
+use crate::counters::Counters;
 use crate::filters::{FilterRule, Filters};
 use crate::group::Group;
 use crate::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
 use crate::limits::{self, Guard};
 use crate::listener::Listening;
-use crate::log::Log;
-use crate::outcome::Counters;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::settings::{
     DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy, WriterSettings,
@@ -31,6 +29,7 @@ use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
 use crate::traced::Traced;
 use maitred_dispatch::{Scheduler, run_driver};
+use maitred_log::Log;
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {
@@ -129,7 +128,7 @@ impl Server {
                 .collect(),
         };
         let (pools, of_listeners) = (names.pools.clone(), names.listeners.clone());
-        settings.log.set_names(access_log::Names { pools, listeners: of_listeners });
+        settings.log.set_names(maitred_log::Names { pools, listeners: of_listeners });
         let figures = Figures::new(&settings.routes, names);
         figures.set_on(settings.insight.statistics);
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);

@@ -13,9 +13,9 @@ use maitred_runtime::{NativeThreads, ThreadHost};
 use crate::compress::CompressionSettings;
 use crate::filters::{Filter, FilterRule};
 use crate::limits::Limits;
-use crate::log::Log;
 use crate::route::Routes;
 use crate::submit::Submissions;
+use maitred_log::Log;
 pub use maitred_match::{HeaderPattern, Network, PathPattern};
 
 /// What a server serves, where, and within which bounds.

@@ -7,11 +7,10 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use crate::compress::Compression;
+use crate::counters::Counters;
 use crate::filters::Filters;
 use crate::insight::Insight as Figures;
 use crate::limits::Guard;
-use crate::log::Log;
-use crate::outcome::{Counters, End};
 use crate::record::Record;
 use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
@@ -19,6 +18,8 @@ use crate::spill::Spilling;
 use crate::spool::Spooler;
 use crate::submit::Submissions;
 use crate::traced::Traced;
+use maitred_log::End;
+use maitred_log::Log;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {

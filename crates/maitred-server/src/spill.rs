@@ -30,10 +30,10 @@ use maitred_runtime::{CloseFile, Content};
 
 use crate::group::Group;
 use crate::group::slots::Token;
-use crate::log::Log;
 use crate::settings::WriterSettings;
 use crate::spool::Spooler;
 use crate::writer::bytes_of;
+use maitred_log::Log;
 
 /// A file that has become this long is not written to any more: the response goes on in another one.
 const MAX_FILE: u64 = 64 * 1024 * 1024;

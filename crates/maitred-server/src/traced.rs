@@ -8,8 +8,8 @@ use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_stats::{LockSnapshot, Span, Spans};
 
-use crate::outcome::Outcome;
 use maitred_dispatch::Trace;
+use maitred_log::Outcome;
 
 /// Entries that are kept: about 100 KiB.
 const KEPT: usize = 256;

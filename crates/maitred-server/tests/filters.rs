@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_log::Format;
 use maitred_runtime::{Exchange, Handler};
-use maitred_server::access_log::Format;
 use maitred_server::filters::{
     Access, Authentication, BasicAuth, Condition, Filter, FilterRequest, FilterRule, Place, Redirect,
     Rewrite, Side, Step, Traced, Users, user_line,

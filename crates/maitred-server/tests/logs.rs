@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use maitred_log::{Format, Mask};
 use maitred_runtime::Exchange;
-use maitred_server::access_log::{Format, Mask};
 use maitred_server::{AccessLogSettings, Level, Log, LogTarget, Routes, Settings};
 
 use harness::door::{Door, Opened, guarded};

@@ -13,8 +13,6 @@ use super::filter::put_error;
 use super::receive::is_asterisk;
 use super::{Connection, Context, Phase, Turn};
 use crate::group::{Group, Job, Watched};
-use crate::ids::RequestId;
-use crate::outcome::End;
 use crate::record::{Kept, Record};
 use crate::responder::{Origin, Responder};
 use crate::route::Route;
@@ -23,6 +21,8 @@ use crate::site::Site;
 use crate::static_files::{Body, Now};
 use crate::writer::bytes_of;
 use maitred_dispatch::Target;
+use maitred_log::End;
+use maitred_log::RequestId;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.

@@ -28,9 +28,9 @@ use super::filter::put_error;
 use super::{Connection, Context, NEVER, Phase, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
-use crate::outcome::End;
 use crate::record::{Kept, Record};
 use crate::scratch::Incoming;
+use maitred_log::End;
 
 /// A handler has the request now.
 const RUNNING: u32 = 1;

@@ -14,10 +14,10 @@ use super::spilling::has_made_room;
 use super::{Connection, Phase, Reach};
 use crate::group::Group;
 use crate::group::slots::Token;
-use crate::outcome::End;
 use crate::record::Record;
 use crate::scratch;
 use crate::writer::{Sent, last_bytes};
+use maitred_log::End;
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
 /// 10 KiB by some per cent of the whole request.

@@ -39,11 +39,11 @@ use maitred_runtime::Observe;
 use crate::group::slots::{Slot, Token};
 use crate::group::{Group, Job};
 use crate::limits::Shaper;
-use crate::outcome::End;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
 use awaited::Awaited;
 use maitred_dispatch::Signals;
+use maitred_log::End;
 
 pub(crate) use awaited::Timed;
 use shown::Asked;

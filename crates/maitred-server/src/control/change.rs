@@ -4,7 +4,7 @@ use super::owner::{Done, Refusal};
 use super::pool::Wanted;
 use super::table::Given;
 use super::{Asking, nearest};
-use crate::log::Level;
+use maitred_log::Level;
 
 pub(super) const LEVELS: &str = "error, warn, info or debug";
 

@@ -14,11 +14,11 @@ use super::pool::Wanted;
 use super::roster::Member;
 use super::status::shown_peer;
 use super::table::Given;
-use crate::access_log::write_iso_time;
 use crate::connection::shown::{Shown, State};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::server::Server;
+use maitred_log::write_iso_time;
 
 /// At most so many are listed; what there are more is counted.
 const MAX_LISTED: usize = 1000;

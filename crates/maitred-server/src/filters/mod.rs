@@ -31,10 +31,10 @@ use arc_swap::ArcSwap;
 use maitred_http::{RequestHead, ResponseHead, target};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use crate::log::Log;
-use crate::outcome::{End, Outcome};
 use basic::hasher::{self, Hasher};
 use chain::{Chain, Own};
+use maitred_log::Log;
+use maitred_log::{End, Outcome};
 
 pub use access::Access;
 pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name, user_line};

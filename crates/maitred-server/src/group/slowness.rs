@@ -11,9 +11,9 @@ use maitred_http::RequestHead;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
-use crate::log::Log;
 use maitred_dispatch::slow_routes::{Change, LearntRoutes, Outcome};
 use maitred_dispatch::{Pace, Route};
+use maitred_log::Log;
 use maitred_match::Shape;
 
 /// A request is slow at the least from so long on, in nanoseconds: a thread that others wait for can be missed for as long

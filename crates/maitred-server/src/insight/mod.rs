@@ -19,8 +19,8 @@ use maitred_http::{FieldSet, RequestHead, Status, target};
 use maitred_stats::server_timing;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames};
 
-use crate::outcome::Outcome;
 use crate::route::Routes;
+use maitred_log::Outcome;
 use maitred_match::Shape;
 
 pub(crate) use metrics::{write_cache, write_exchanges, write_process};

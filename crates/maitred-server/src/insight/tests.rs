@@ -4,9 +4,9 @@ use maitred_http::Method;
 use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
 
 use super::*;
-use crate::ids::RequestId;
-use crate::outcome::End;
 use crate::static_files::{StaticFiles, StaticSettings};
+use maitred_log::End;
+use maitred_log::RequestId;
 
 fn head(method: &Method, path: &str) -> RequestHead {
     let mut head = RequestHead { method: method.clone(), ..RequestHead::default() };

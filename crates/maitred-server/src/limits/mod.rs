@@ -25,11 +25,11 @@ use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_stats::LockSnapshot;
 
-use crate::log::Log;
 pub(crate) use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
 pub use clients::ClientLimits;
 use clients::{Client, Clients};
+use maitred_log::Log;
 use minimum::Minimum;
 use resources::{Budget, Resources};
 use rule::Applied;

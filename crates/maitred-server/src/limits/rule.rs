@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use maitred_stats::Counters;
 
-use crate::log::Log;
+use maitred_log::Log;
 
 /// A rule, called as its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use maitred_io::machine;
 use super::Credentials;
 use super::cache::{Found, Tag};
 use super::users::Users;
-use crate::log::Log;
 use crate::work_queue::WorkQueue;
+use maitred_log::Log;
 
 /// Each hash takes a processor: with more threads, or more than half of the processors, others would wait for those.
 const MAX_THREADS: usize = 2;

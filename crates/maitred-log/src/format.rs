@@ -6,8 +6,8 @@ use std::fmt;
 
 use maitred_stats::Span;
 
-use super::text::Short;
 use crate::outcome::Outcome;
+use crate::text::Short;
 
 /// Formats with a name.
 const NAMED: &[(&str, &str)] = &[
@@ -87,7 +87,7 @@ enum Known {
 
 /// Something of a request and its answer that is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(crate) enum Field {
     RemoteAddress,
     RemotePort,
     LocalTime,
@@ -106,7 +106,7 @@ pub(super) enum Field {
 
 /// A text of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Method,
     Target,
     Path,
@@ -121,7 +121,7 @@ pub(super) enum Source {
 impl Source {
     /// The text of an exchange; empty if it has none.
     #[inline]
-    pub(super) fn text<'a>(&self, outcome: &'a Outcome<'_>) -> &'a [u8] {
+    pub(crate) fn text<'a>(&self, outcome: &'a Outcome<'_>) -> &'a [u8] {
         let head = outcome.head;
         match self {
             Self::Method => head.method.as_str().as_bytes(),
@@ -138,7 +138,7 @@ impl Source {
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// A part of the format's own text.
     Text(Short),
     Field(Field),
@@ -155,7 +155,7 @@ pub(super) enum Piece {
 
 /// How what a client sent is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(crate) enum Escape {
     Text,
     Json,
 }
@@ -164,10 +164,10 @@ pub(super) enum Escape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     text: String,
-    pub(super) pieces: Vec<Piece>,
-    pub(super) escape: Escape,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) escape: Escape,
     /// There is a [`Field::Span`] in it.
-    pub(super) has_spans: bool,
+    pub(crate) has_spans: bool,
 }
 
 /// Why a text is no format.

@@ -11,14 +11,14 @@ const MOST: usize = 1000;
 
 /// What has been told.
 #[derive(Default)]
-pub(super) struct Once {
+pub(crate) struct Once {
     state: RandomState,
     told: Mutex<HashSet<u64>>,
 }
 
 impl Once {
     /// Whether `text` is to be told of this route now.
-    pub(super) fn is_new(&self, route: Shape<'_>, text: &str) -> bool {
+    pub(crate) fn is_new(&self, route: Shape<'_>, text: &str) -> bool {
         let mut hasher = self.state.build_hasher();
         hasher.write_u64(route.hash(&self.state));
         hasher.write(text.as_bytes());

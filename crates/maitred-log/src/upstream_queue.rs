@@ -11,7 +11,7 @@ const MOST: u64 = 24 * 3600 * SECOND;
 
 /// The time from there until `arrived`, both of the monotonic clock and in nanoseconds. None without the field, without a
 /// time in it, and if it is not in the day before. It is what the sender says: any client may.
-pub(crate) fn outer_queue(fields: &FieldSet, arrived: u64) -> Option<u64> {
+pub fn upstream_queue(fields: &FieldSet, arrived: u64) -> Option<u64> {
     let start = parse(fields.first("x-request-start")?)?;
     let outer = (arrived + clock::real_ahead()).checked_sub(start)?;
     (outer <= MOST).then_some(outer)
@@ -84,12 +84,12 @@ mod tests {
         let of = |at: u64| {
             let mut fields = FieldSet::default();
             fields.push("X-Request-Start", format!("t={at}"));
-            outer_queue(&fields, arrived)
+            upstream_queue(&fields, arrived)
         };
         let waited = of(real - SECOND).expect("a second");
         assert!(waited.abs_diff(SECOND) < SECOND / 10, "{waited}");
         assert_eq!(of(real + SECOND), None);
         assert_eq!(of(real - MOST - SECOND), None);
-        assert_eq!(outer_queue(&FieldSet::default(), arrived), None);
+        assert_eq!(upstream_queue(&FieldSet::default(), arrived), None);
     }
 }

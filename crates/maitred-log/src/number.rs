@@ -4,17 +4,17 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 
-use super::text::Text;
+use crate::text::Text;
 
 /// In decimal.
 #[inline]
-pub(super) fn push_decimal(out: &mut Text, number: u64) {
+pub(crate) fn push_decimal(out: &mut Text, number: u64) {
     out.push(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Microseconds as seconds with six places.
 #[inline]
-pub(super) fn push_seconds(out: &mut Text, micros: u64) {
+pub(crate) fn push_seconds(out: &mut Text, micros: u64) {
     if micros < 1_000_000 {
         let [point, places @ ..] = fraction(micros);
         let [a, b, c, d, e, f] = places;
@@ -25,7 +25,7 @@ pub(super) fn push_seconds(out: &mut Text, micros: u64) {
 }
 
 /// The microseconds of a second, as its decimal places: `.000123`.
-pub(super) fn push_fraction(out: &mut Text, micros: u64) {
+pub(crate) fn push_fraction(out: &mut Text, micros: u64) {
     out.push(&fraction(micros % 1_000_000));
 }
 
@@ -38,7 +38,7 @@ fn fraction(micros: u64) -> [u8; 7] {
 }
 
 /// As the standard library writes it.
-pub(super) fn push_address(out: &mut Text, address: IpAddr) {
+pub(crate) fn push_address(out: &mut Text, address: IpAddr) {
     // Writing to memory does not fail.
     let _ = write!(out, "{address}");
 }

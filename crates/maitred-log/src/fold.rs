@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Level;
 
 /// From an entry on, the same is counted for so long.
-pub(super) const WINDOW: Duration = Duration::from_secs(5);
+pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
 /// So many different entries are remembered; the oldest makes room for a new one. A fault as a rule repeats one or two.
 const MOST: usize = 16;
@@ -18,7 +18,7 @@ const MAX_SAID: usize = 200;
 
 /// The entries of the last seconds.
 #[derive(Default)]
-pub(super) struct Folds {
+pub(crate) struct Folds {
     recent: Mutex<Vec<Recent>>,
 }
 
@@ -32,7 +32,7 @@ struct Recent {
 
 /// What becomes of an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fold {
+pub(crate) enum Fold {
     /// It is written.
     Write,
     /// It is one of several; told of at that time.
@@ -41,7 +41,7 @@ pub(super) enum Fold {
 
 impl Folds {
     /// Looks at an entry that came at `now`; `say` gets what is to be written before it.
-    pub(super) fn note(
+    pub(crate) fn note(
         &self,
         level: Level,
         text: &str,
@@ -70,14 +70,14 @@ impl Folds {
     }
 
     /// Says what is due at `now`, and when the next is.
-    pub(super) fn due(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) -> Option<Instant> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         tell(&mut recent, now, say);
         recent.iter().filter(|found| found.times > 0).map(|found| found.since + WINDOW).min()
     }
 
     /// Says everything, at the end.
-    pub(super) fn all(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) {
+    pub(crate) fn all(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.drain(..).for_each(|found| found.say(now, say));
     }

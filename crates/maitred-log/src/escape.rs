@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use super::format::Escape;
-use super::text::{Text, is_plain};
+use crate::format::Escape;
+use crate::text::{Text, is_plain};
 
 /// Appends what a client sent.
 #[inline]
-pub(super) fn push_escaped(out: &mut Text, bytes: &[u8], escape: Escape) {
+pub(crate) fn push_escaped(out: &mut Text, bytes: &[u8], escape: Escape) {
     match escape {
         _ if is_plain(bytes) => out.push(bytes),
         Escape::Text => push_printable(out, bytes),

@@ -3,10 +3,21 @@
 
 mod access;
 mod entries;
+mod escape;
 mod fold;
+mod format;
+mod line;
+mod lines;
+mod mask;
+mod number;
 mod once;
+mod outcome;
 mod printable;
+mod request_id;
+mod text;
 mod trouble;
+mod upstream_queue;
+mod wall_time;
 
 use std::fmt;
 use std::io;
@@ -17,14 +28,18 @@ use std::time::Duration;
 use maitred_io::line_writer::{Severity, Target};
 use maitred_stats::Span;
 
-use crate::access_log::{Format, Mask, Names};
-use crate::outcome::Outcome;
 use access::Access;
 use entries::Entries;
-use maitred_dispatch::Trace;
+pub use format::{BadFormat, Format};
+pub use lines::Names;
 use maitred_match::Shape;
+pub use mask::Mask;
 use once::Once;
+pub use outcome::{End, Outcome};
 pub use printable::printable;
+pub use request_id::{RequestId, next_number};
+pub use upstream_queue::upstream_queue;
+pub use wall_time::{strftime, write_iso_time};
 
 /// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
 const CAPACITY: usize = 1024 * 1024;
@@ -129,7 +144,7 @@ impl Log {
     }
 
     /// Says what the indexes of outcomes mean; once, before the first of them.
-    pub(crate) fn set_names(&self, names: Names) {
+    pub fn set_names(&self, names: Names) {
         let _ = self.names.set(names);
     }
 
@@ -155,7 +170,7 @@ impl Log {
     }
 
     /// Writes `text` at [`Level::Warn`], once for each route, as what the request `on` of it has shown.
-    pub(crate) fn warn_once(&self, route: Shape<'_>, on: impl fmt::Display, text: &str) {
+    pub fn warn_once(&self, route: Shape<'_>, on: impl fmt::Display, text: &str) {
         if Level::Warn <= self.level() && self.once.is_new(route, text) {
             self.warn(format_args!("{on}: {text} (said once for this route)"));
         }
@@ -203,22 +218,18 @@ impl Log {
         self.traces.load(Ordering::Relaxed)
     }
 
-    /// Writes the entry of the dispatch trace of an exchange.
-    pub(crate) fn trace(&self, outcome: &Outcome<'_>, trace: &Trace) {
-        let Trace { waiting, threads, idle, budget, queued } = *trace;
+    /// Writes the entry of the dispatch trace of an exchange; `how` it got its thread.
+    pub fn trace(&self, outcome: &Outcome<'_>, how: impl fmt::Display) {
         let (spans, head) = (outcome.times.spans(), outcome.head);
         let pools = self.names.get().map_or(&[][..], |names| &names.pools);
         let pool = outcome.pool.and_then(|pool| pools.get(usize::from(pool))).map_or("-", |name| name);
-        let budget = budget.map_or("-".to_owned(), |budget| budget.to_string());
         // To the microsecond that the access log has.
         let seconds = |nanos: u64| Duration::from_micros(nanos / 1_000).as_secs_f64();
         let text = format!(
-            "{} {} {}: pool {pool}, {waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {}; queue {:.6}, \
-             run {:.6}, total {:.6}",
+            "{} {} {}: pool {pool}, {how}; queue {:.6}, run {:.6}, total {:.6}",
             outcome.id,
             head.method,
             head.path().escape_ascii(),
-            if queued { "from the queue" } else { "direct" },
             seconds(spans.get(Span::Queue)),
             seconds(spans.get(Span::Run)),
             seconds(spans.total())
@@ -227,7 +238,7 @@ impl Log {
     }
 
     /// Writes the access-log line of an exchange, if there is an access log.
-    pub(crate) fn access(&self, outcome: &Outcome<'_>) {
+    pub fn access(&self, outcome: &Outcome<'_>) {
         if self.pauses.load(Ordering::Relaxed) {
             return;
         }

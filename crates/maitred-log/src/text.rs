@@ -10,7 +10,7 @@ const SPARE: usize = 2 * TOGETHER;
 
 /// See the module text.
 #[derive(Default)]
-pub(super) struct Text {
+pub(crate) struct Text {
     /// The text, and behind it what there was before.
     bytes: Vec<u8>,
     length: usize,
@@ -18,14 +18,14 @@ pub(super) struct Text {
 
 /// A text that is known long before it is needed, and is copied whole, whatever its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Short {
+pub(crate) struct Short {
     register: [u8; TOGETHER],
     length: u8,
 }
 
 impl Short {
     /// A text as several of them.
-    pub(super) fn all(text: &[u8]) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(text: &[u8]) -> impl Iterator<Item = Self> {
         text.chunks(TOGETHER).map(|part| {
             let mut register = [0; TOGETHER];
             register[..part.len()].copy_from_slice(part);
@@ -35,16 +35,16 @@ impl Short {
 }
 
 impl Text {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.length = 0;
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
     #[inline]
-    pub(super) fn push_short(&mut self, text: Short) {
+    pub(crate) fn push_short(&mut self, text: Short) {
         if let Some(to) = self.room(TOGETHER).first_chunk_mut() {
             *to = text.register;
         }
@@ -52,19 +52,19 @@ impl Text {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, text: &[u8]) {
+    pub(crate) fn push(&mut self, text: &[u8]) {
         copy(self.room(text.len()), text);
         self.length += text.len();
     }
 
     /// Takes what is behind `length` away.
-    pub(super) fn split_off(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) fn split_off(&mut self, length: usize) -> Vec<u8> {
         let behind = self.as_bytes().get(length..).unwrap_or_default().to_vec();
         self.length = self.length.min(length);
         behind
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
@@ -124,7 +124,7 @@ fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
 /// Whether a text can stand in a line as it is: printable ASCII without quotation mark and backslash. Without a branch for each
 /// byte, as these are nearly all there is.
 #[inline]
-pub(super) fn is_plain(text: &[u8]) -> bool {
+pub(crate) fn is_plain(text: &[u8]) -> bool {
     match text.len() {
         0 => true,
         1 => are_plain::<1>(text),

@@ -6,21 +6,23 @@ use std::net::IpAddr;
 use maitred_io::clock;
 use maitred_stats::Spans;
 
-use super::escape::push_escaped;
-use super::format::{Escape, Field, Piece};
-use super::number::{push_address, push_decimal, push_fraction, push_seconds};
-use super::text::Text;
-use super::{Lines, Mask, Names, strftime, timestamp, wall_micros};
-use crate::ids::RequestId;
+use crate::escape::push_escaped;
+use crate::format::{Escape, Field, Piece};
+use crate::lines::{Lines, Names};
+use crate::mask::Mask;
+use crate::number::{push_address, push_decimal, push_fraction, push_seconds};
 use crate::outcome::{End, Outcome};
-use crate::outer::outer_queue;
+use crate::request_id::RequestId;
+use crate::text::Text;
+use crate::upstream_queue::upstream_queue;
+use crate::wall_time::{strftime, timestamp, wall_micros};
 use maitred_match::Shape;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The last line, and what lines have in common with those before them.
 #[derive(Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     text: Text,
     local: Local,
     /// The second of the last start in UTC, and its text.
@@ -51,7 +53,7 @@ impl Local {
 
 impl Line {
     /// The line of an exchange.
-    pub(super) fn make(&mut self, lines: &Lines, outcome: &Outcome<'_>) -> &[u8] {
+    pub(crate) fn make(&mut self, lines: &Lines, outcome: &Outcome<'_>) -> &[u8] {
         self.text.clear();
         let spans = if lines.format.has_spans { outcome.times.spans() } else { Spans::default() };
         for piece in &lines.format.pieces {
@@ -141,7 +143,7 @@ impl Line {
             Field::Span(span) => push_seconds(out, spans.get(span) / 1_000),
             Field::Total => push_seconds(out, outcome.times.total() / 1_000),
             Field::Outer => {
-                let outer = outer_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
+                let outer = upstream_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
                 push_seconds(out, outer / 1_000);
             }
         }

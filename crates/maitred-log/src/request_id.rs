@@ -24,7 +24,7 @@ thread_local! {
 }
 
 /// A number that no other request of this process has.
-pub(crate) fn next_number() -> u64 {
+pub fn next_number() -> u64 {
     NEXT.with(|next| {
         next.set(next.get() + 1);
         next.get()
@@ -33,7 +33,7 @@ pub(crate) fn next_number() -> u64 {
 
 /// The id of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestId<'a> {
+pub enum RequestId<'a> {
     /// It brought `X-Request-ID`, or the id of its trace (W3C Trace Context §3.2, `traceparent`).
     Given(&'a [u8]),
     /// This is its number.
@@ -42,7 +42,7 @@ pub(crate) enum RequestId<'a> {
 
 impl<'a> RequestId<'a> {
     /// Of the request with these fields and this number.
-    pub(crate) fn of(fields: &'a FieldSet, number: u64) -> Self {
+    pub fn of(fields: &'a FieldSet, number: u64) -> Self {
         let given = fields.first("x-request-id").filter(|id| is_id(id));
         let given = given.or_else(|| fields.first("traceparent").and_then(trace_id));
         given.map_or(Self::Made(number), Self::Given)

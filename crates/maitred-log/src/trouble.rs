@@ -11,7 +11,7 @@ use super::Level;
 use super::entries::Entries;
 
 /// Tells the error log of the access log.
-pub(super) fn told_in(entries: Weak<Entries>) -> Tell {
+pub(crate) fn told_in(entries: Weak<Entries>) -> Tell {
     Box::new(move |trouble| {
         let Some(entries) = entries.upgrade() else { return };
         let level = match trouble {
@@ -23,12 +23,12 @@ pub(super) fn told_in(entries: Weak<Entries>) -> Tell {
 }
 
 /// Tells standard error of the error log.
-pub(super) fn told_on_standard_error() -> Tell {
+pub(crate) fn told_on_standard_error() -> Tell {
     Box::new(|trouble| say_on_standard_error(&text("error", &trouble)))
 }
 
 /// Never waits for its reader.
-pub(super) fn say_on_standard_error(text: &str) {
+pub(crate) fn say_on_standard_error(text: &str) {
     let mut error = std::io::stderr().lock();
     if takes_a_line(error.as_fd()) {
         // There is nobody left to tell.
@@ -37,7 +37,7 @@ pub(super) fn say_on_standard_error(text: &str) {
 }
 
 /// What a log says at the end that could not be written to its end.
-pub(super) fn unfinished(log: &str, writer: &LineWriter) -> String {
+pub(crate) fn unfinished(log: &str, writer: &LineWriter) -> String {
     let mut text = format!("the {log} log could not be written to its end");
     if let Some(failure) = writer.failure() {
         // Writing to a String does not fail.

@@ -9,13 +9,13 @@ use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Tell, Trouble};
 
 use super::entries::Entries;
 use super::{AccessLogSettings, CAPACITY, Level, trouble};
-use crate::access_log::{Lines, Names};
+use crate::lines::{Lines, Names};
 use crate::outcome::Outcome;
 
 /// How long lines wait for others: nobody who watches them sees it.
 const LINGER: Duration = Duration::from_millis(5);
 
-pub(super) struct Access {
+pub(crate) struct Access {
     lines: Lines,
     writer: Writer,
     errors: Arc<Entries>,
@@ -34,7 +34,7 @@ struct Direct {
 }
 
 impl Access {
-    pub(super) fn open(
+    pub(crate) fn open(
         settings: AccessLogSettings,
         names: Arc<OnceLock<Names>>,
         errors: &Arc<Entries>,
@@ -58,34 +58,34 @@ impl Access {
         Ok(Self { lines, writer, errors: Arc::clone(errors) })
     }
 
-    pub(super) fn write(&self, outcome: &Outcome<'_>) {
+    pub(crate) fn write(&self, outcome: &Outcome<'_>) {
         self.lines.with_line(outcome, |line| match &self.writer {
             Writer::Thread(writer) => _ = writer.write(line),
             Writer::Direct(direct) => direct.write(line),
         });
     }
 
-    pub(super) fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         match &self.writer {
             Writer::Thread(writer) => writer.reopen(),
             Writer::Direct(direct) => direct.writer.reopen(),
         }
     }
 
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         match &self.writer {
             Writer::Thread(writer) => writer.dropped(),
             Writer::Direct(direct) => direct.writer.dropped(),
         }
     }
 
-    pub(super) fn flush(&self, limit: Duration) {
+    pub(crate) fn flush(&self, limit: Duration) {
         if let Writer::Thread(writer) = &self.writer {
             writer.flush(limit);
         }
     }
 
-    pub(super) fn finish(&self, limit: Duration) {
+    pub(crate) fn finish(&self, limit: Duration) {
         if let Writer::Thread(writer) = &self.writer
             && !writer.flush(limit)
         {

@@ -14,7 +14,7 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-pub(super) fn push(out: &mut String, text: &str) {
+pub(crate) fn push(out: &mut String, text: &str) {
     for (number, line) in text.lines().enumerate() {
         if number > 0 {
             out.push('\n');

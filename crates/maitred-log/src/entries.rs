@@ -11,9 +11,9 @@ use maitred_io::line_writer::{LineWriter, Options, Reminder, Severity, Target};
 
 use super::fold::{Fold, Folds};
 use super::{CAPACITY, Level, printable, trouble};
-use crate::access_log;
+use crate::wall_time::write_iso_time;
 
-pub(super) struct Entries {
+pub(crate) struct Entries {
     level: AtomicU8,
     writer: LineWriter,
     folds: Arc<Folds>,
@@ -22,7 +22,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    pub(super) fn open(level: Level, target: Target) -> io::Result<Self> {
+    pub(crate) fn open(level: Level, target: Target) -> io::Result<Self> {
         let folds = Arc::<Folds>::default();
         let elsewhere = !matches!(target, Target::Stderr);
         let reminder = Some(reminder(&folds));
@@ -31,16 +31,16 @@ impl Entries {
         Ok(Self { level: AtomicU8::new(level as u8), writer, folds, elsewhere })
     }
 
-    pub(super) fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> Level {
         let level = self.level.load(Ordering::Relaxed);
         Level::ALL.into_iter().find(|known| *known as u8 == level).unwrap_or(Level::Info)
     }
 
-    pub(super) fn set_level(&self, level: Level) {
+    pub(crate) fn set_level(&self, level: Level) {
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn write(&self, level: Level, text: fmt::Arguments<'_>) {
+    pub(crate) fn write(&self, level: Level, text: fmt::Arguments<'_>) {
         // What was asked for twice is told twice.
         if level > Level::Warn {
             return self.write_each(level, text);
@@ -55,41 +55,41 @@ impl Entries {
         }
     }
 
-    pub(super) fn write_each(&self, level: Level, text: fmt::Arguments<'_>) {
+    pub(crate) fn write_each(&self, level: Level, text: fmt::Arguments<'_>) {
         if level as u8 <= self.level.load(Ordering::Relaxed) {
             self.put(level, &text.to_string());
         }
     }
 
     /// Whatever the level is.
-    pub(super) fn put(&self, level: Level, text: &str) {
+    pub(crate) fn put(&self, level: Level, text: &str) {
         self.write_marked(level.severity(), level.name(), text);
     }
 
     /// The same with a word of its own in the place of the level.
-    pub(super) fn write_marked(&self, severity: Severity, mark: &str, text: &str) {
+    pub(crate) fn write_marked(&self, severity: Severity, mark: &str, text: &str) {
         self.writer.write_as(severity, entry(mark, text).as_bytes());
     }
 
     /// Without time and level.
-    pub(super) fn plain(&self, text: &str) {
+    pub(crate) fn plain(&self, text: &str) {
         self.writer.write(printable(text.trim_end()).as_bytes());
     }
 
-    pub(super) fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         self.writer.reopen();
     }
 
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.writer.dropped()
     }
 
-    pub(super) fn flush(&self, limit: Duration) -> bool {
+    pub(crate) fn flush(&self, limit: Duration) -> bool {
         self.folds.all(Instant::now(), &mut |level, text| self.put(level, text));
         self.writer.flush(limit)
     }
 
-    pub(super) fn finish(&self, limit: Duration) {
+    pub(crate) fn finish(&self, limit: Duration) {
         if !self.flush(limit) && self.elsewhere {
             trouble::say_on_standard_error(&trouble::unfinished("error", &self.writer));
         }
@@ -108,7 +108,7 @@ fn reminder(folds: &Arc<Folds>) -> Reminder {
 
 fn entry(mark: &str, text: &str) -> String {
     let mut line = String::with_capacity(text.len() + 64);
-    access_log::write_iso_time(&mut line, clock::unix_micros());
+    write_iso_time(&mut line, clock::unix_micros());
     line.push(' ');
     line.push_str(mark);
     line.push(' ');

@@ -3,41 +3,30 @@
 //! What a client sent is made printable, so that a line is always one line and a terminal is not
 //! told what to do. The thread that has answered makes the line, the log's own thread writes it.
 
-mod escape;
-mod format;
-mod line;
-mod mask;
-mod number;
-mod text;
-
 use std::cell::RefCell;
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use maitred_io::clock;
 use maitred_io::line_writer::Notice;
 
+use crate::format::{Escape, Format};
+use crate::line::Line;
+use crate::mask::Mask;
 use crate::outcome::Outcome;
-use format::Escape;
-pub use format::{BadFormat, Format};
-use line::Line;
-pub use mask::Mask;
 
 /// What the indexes of an outcome mean, for the log.
 #[derive(Default)]
-pub(crate) struct Names {
-    pub(crate) pools: Vec<String>,
-    pub(crate) listeners: Vec<String>,
+pub struct Names {
+    /// The pools, the default one first.
+    pub pools: Vec<String>,
+    /// The listeners.
+    pub listeners: Vec<String>,
 }
 
 /// How the lines of a log are made.
 pub(crate) struct Lines {
-    format: Format,
-    mask: Option<Mask>,
-    names: Arc<OnceLock<Names>>,
+    pub(crate) format: Format,
+    pub(crate) mask: Option<Mask>,
+    pub(crate) names: Arc<OnceLock<Names>>,
 }
 
 thread_local! {
@@ -67,50 +56,14 @@ impl Lines {
     }
 }
 
-/// Nanoseconds from the monotonic clock to the real one, and the second in which that was found out.
-static OFFSET: AtomicI64 = AtomicI64::new(0);
-static OFFSET_OF: AtomicU64 = AtomicU64::new(0);
-
-/// A monotonic time in microseconds since 1970. All lines of a second use the same distance between the clocks: their
-/// order is that of the monotonic clock.
-fn wall_micros(monotonic: u64) -> u64 {
-    let second = clock::unix_seconds();
-    let is_old = OFFSET_OF.load(Ordering::Relaxed) != second;
-    // Who finds none at all does not wait for the one who is about to store it.
-    if (is_old && OFFSET_OF.swap(second, Ordering::AcqRel) != second) || OFFSET.load(Ordering::Acquire) == 0 {
-        let now = i64::try_from(clock::monotonic()).unwrap_or(0);
-        let real = i64::try_from(clock::unix_micros()).unwrap_or(0).saturating_mul(1_000);
-        OFFSET.store(real - now, Ordering::Release);
-    }
-    let offset = OFFSET.load(Ordering::Acquire);
-    u64::try_from(i64::try_from(monotonic).unwrap_or(0).saturating_add(offset)).unwrap_or(0) / 1_000
-}
-
-/// strftime(3) of seconds since 1970 in local time; a pattern it does not know is itself.
-#[must_use]
-pub fn strftime(pattern: &str, unix_seconds: u64) -> String {
-    let time = timestamp(unix_seconds.saturating_mul(1_000_000)).to_zoned(TimeZone::system());
-    jiff::fmt::strtime::format(pattern, &time).unwrap_or_else(|_| pattern.to_owned())
-}
-
-fn timestamp(unix_micros: u64) -> Timestamp {
-    let time = i64::try_from(unix_micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
-    time.unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
-/// Appends `2026-11-20T12:00:00.123456Z`.
-pub(crate) fn write_iso_time(out: &mut String, unix_micros: u64) {
-    let _ = write!(out, "{:.6}", timestamp(unix_micros));
-}
-
 #[cfg(test)]
 mod tests {
     use maitred_http::{RequestHead, Status};
     use maitred_stats::Times;
 
     use super::*;
-    use crate::ids::RequestId;
     use crate::outcome::End;
+    use crate::request_id::RequestId;
 
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
         let mut head = RequestHead::default();
@@ -203,12 +156,5 @@ mod tests {
         assert!(parts[0].parse::<f64>().unwrap() > 0.0);
         assert!(parts[1].ends_with('Z'));
         assert_eq!(parts[2..], ["0.001500", "0.001500"]);
-    }
-
-    #[test]
-    fn the_error_log_s_time_is_utc_with_microseconds() {
-        let mut out = String::new();
-        write_iso_time(&mut out, 1_000_000_000_000_001);
-        assert_eq!(out, "2001-09-09T01:46:40.000001Z");
     }
 }

@@ -1,0 +1,55 @@
+//! What became of an exchange: one value, made once, at its end. The access log, the counters and the statistics
+//! read it and nothing else.
+
+use std::net::SocketAddr;
+
+use maitred_http::{RequestHead, Status};
+use maitred_stats::Times;
+
+use crate::request_id::RequestId;
+
+/// How an exchange ended.
+pub struct Outcome<'a> {
+    /// The request.
+    pub head: &'a RequestHead,
+    /// What it is called in logs.
+    pub id: RequestId<'a>,
+    /// Who has asked.
+    pub peer: SocketAddr,
+    /// The number of the listener.
+    pub listener: u32,
+    /// The number of the pool, 0 for the default one; none where the engine has answered.
+    pub pool: Option<u16>,
+    /// The route of what the engine has answered, `/static/*`, if there is one and somebody wants to know.
+    pub engine_route: Option<&'a str>,
+    /// Of the response.
+    pub status: Status,
+    /// Body bytes handed to the connection.
+    pub body_bytes: u64,
+    /// When it passed its stations.
+    pub times: Times,
+    /// How it ended.
+    pub end: End,
+}
+
+/// Who ended it, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The response was complete.
+    Complete,
+    /// The peer was gone before the response was complete.
+    PeerGone,
+    /// The application ended it in the middle, or sent less than it declared.
+    Cut,
+}
+
+impl End {
+    /// As in the access log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::PeerGone => "peer-gone",
+            Self::Cut => "cut",
+        }
+    }
+}
