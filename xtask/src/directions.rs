@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-io",
             "maitred-runtime",
             "maitred-match",
+            "maitred-log",
             "maitred-dispatch",
         ],
     ),
