@@ -1,8 +1,8 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  match  log  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log → io, stats, match; io → stats; nothing else sideways,
+//! python, cli  →  server  →  { h1  match  log  compress  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log, compress → io, stats, match; io → stats; nothing else sideways,
 //!                              nothing back
 //! ```
 
@@ -20,9 +20,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-match", &["maitred-http"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
+    ("maitred-compress", &["maitred-http", "maitred-io", "maitred-match", "maitred-stats"]),
     (
         "maitred-server",
         &[
+            "maitred-compress",
             "maitred-http",
             "maitred-h1",
             "maitred-stats",
@@ -33,7 +35,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-dispatch",
         ],
     ),
-    ("maitred-cli", &["maitred-http", "maitred-runtime", "maitred-match", "maitred-log", "maitred-server"]),
+    (
+        "maitred-cli",
+        &[
+            "maitred-http",
+            "maitred-runtime",
+            "maitred-match",
+            "maitred-log",
+            "maitred-compress",
+            "maitred-server",
+        ],
+    ),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];

@@ -27,7 +27,6 @@
 //! maitred-dispatch decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
-pub mod compress;
 mod connection;
 pub mod control;
 mod counters;
@@ -55,9 +54,9 @@ mod traced;
 mod work_queue;
 mod writer;
 
-pub use compress::CompressionSettings;
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use limits::Limits;
+pub use maitred_compress::CompressionSettings;
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};
 pub use pool_map::PoolMap;

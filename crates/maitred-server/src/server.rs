@@ -11,7 +11,6 @@ use maitred_io::machine;
 use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
-use crate::compress::Compression;
 use crate::control::roster::Role;
 use crate::counters::Counters;
 use crate::filters::{FilterRule, Filters};
@@ -28,6 +27,7 @@ use crate::site::{Measures, Site};
 use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
 use crate::traced::Traced;
+use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
 use maitred_log::Log;
 

@@ -6,7 +6,6 @@ use maitred_h1::Limits;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use crate::compress::Compression;
 use crate::counters::Counters;
 use crate::filters::Filters;
 use crate::insight::Insight as Figures;
@@ -18,6 +17,7 @@ use crate::spill::Spilling;
 use crate::spool::Spooler;
 use crate::submit::Submissions;
 use crate::traced::Traced;
+use maitred_compress::Compression;
 use maitred_log::End;
 use maitred_log::Log;
 

@@ -89,6 +89,14 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    /// A gauge of what is never negative.
+    #[must_use]
+    pub fn gauge(value: u64) -> Self {
+        Self::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl Value<'_> {
     fn kind(&self) -> &'static str {
         match self {
             Self::Counter(_) | Self::SecondsTotal(_) => "counter",

@@ -1,6 +1,6 @@
 //! What is compressed.
 
-use maitred_server::compress::{CODINGS, TYPES};
+use maitred_compress::{CODINGS, TYPES};
 
 use super::{Definition, Kind, Reach};
 

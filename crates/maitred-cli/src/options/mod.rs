@@ -17,10 +17,10 @@ mod threads;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use maitred_compress::{CodingLevel, TypePattern};
 use maitred_log::{Format, Mask};
 use maitred_match::Network;
 use maitred_match::PathPattern;
-use maitred_server::compress::{CodingLevel, TypePattern};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Overflow, Period, Strategy};
 

@@ -21,7 +21,7 @@ impl Group {
         let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
         let mut metrics = vec![
             count("maitred_connections_accepted_total", "Connections accepted.", &counters.connections),
-            plain("maitred_connections", "Connections open now.", gauge(self.groups.open() as u64)),
+            plain("maitred_connections", "Connections open now.", Value::gauge(self.groups.open() as u64)),
             count("maitred_requests_total", "Requests answered.", &counters.requests),
             count(
                 "maitred_refused_total",
@@ -40,7 +40,7 @@ impl Group {
                 &counters.cut,
             ),
             count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
-            plain("maitred_poll_groups", "Poll groups.", gauge(self.groups.count() as u64)),
+            plain("maitred_poll_groups", "Poll groups.", Value::gauge(self.groups.count() as u64)),
             plain(
                 "maitred_migrations_total",
                 "Requests run by a thread of another poll group because all threads of their own were busy.",
@@ -50,12 +50,16 @@ impl Group {
         let guard = &self.site.guard;
         let (held, budget) = guard.budget.figures();
         metrics.extend([
-            plain("maitred_buffer_bytes", "Bytes that connections hold in buffers.", gauge(held)),
-            plain("maitred_buffer_budget_bytes", "How many they may hold; 0 for any number.", gauge(budget)),
+            plain("maitred_buffer_bytes", "Bytes that connections hold in buffers.", Value::gauge(held)),
+            plain(
+                "maitred_buffer_budget_bytes",
+                "How many they may hold; 0 for any number.",
+                Value::gauge(budget),
+            ),
             plain(
                 "maitred_low_resources",
                 "Whether there is little of something, so that idle connections are closed.",
-                gauge(guard.resources.low().is_some().into()),
+                Value::gauge(guard.resources.low().is_some().into()),
             ),
         ]);
         let rules: Vec<_> =
@@ -114,7 +118,7 @@ impl Group {
                 name,
                 help,
                 labels,
-                value: gauge(of(queue).into()),
+                value: Value::gauge(of(queue).into()),
             };
             metrics.extend(queues.iter().zip(labels.iter().map(<[_; 1]>::as_slice)).map(of_one));
         }
@@ -170,16 +174,18 @@ fn add(locks: &mut Vec<LockSnapshot>, lock: LockSnapshot) {
 type Figure = (&'static str, &'static str, fn(&PoolFigures) -> Value<'static>);
 
 const OF_POOLS: &[Figure] = &[
-    ("maitred_pool_threads", "Threads that exist or have been asked for.", |pool| gauge(pool.threads as u64)),
+    ("maitred_pool_threads", "Threads that exist or have been asked for.", |pool| {
+        Value::gauge(pool.threads as u64)
+    }),
     (
         "maitred_pool_threads_lost",
         "Threads whose request has timed out and that have not returned.",
-        |pool| gauge(pool.lost as u64),
+        |pool| Value::gauge(pool.lost as u64),
     ),
-    ("maitred_pool_threads_max", "The most threads.", |pool| gauge(pool.max as u64)),
-    ("maitred_pool_threads_idle", "Threads that are parked.", |pool| gauge(pool.parked as u64)),
+    ("maitred_pool_threads_max", "The most threads.", |pool| Value::gauge(pool.max as u64)),
+    ("maitred_pool_threads_idle", "Threads that are parked.", |pool| Value::gauge(pool.parked as u64)),
     ("maitred_pool_threads_made_total", "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
-    ("maitred_pool_queued", "Requests that wait for a thread.", |pool| gauge(pool.queued as u64)),
+    ("maitred_pool_queued", "Requests that wait for a thread.", |pool| Value::gauge(pool.queued as u64)),
     ("maitred_pool_waited_total", "Requests that have waited for a thread.", |pool| {
         Value::Counter(pool.waited)
     }),
@@ -195,7 +201,7 @@ const OF_POOLS: &[Figure] = &[
         Value::SecondsTotal(pool.idleness.total_ns)
     }),
     ("maitred_pool_idle_while_waiting_longest_microseconds", "The longest of these waits.", |pool| {
-        gauge(pool.idleness.longest_ns / 1000)
+        Value::gauge(pool.idleness.longest_ns / 1000)
     }),
 ];
 
@@ -221,7 +227,7 @@ const OF_LOCKS: &[LockFigure] = &[
         Value::SecondsTotal(nanos(lock.wait_total))
     }),
     ("maitred_lock_wait_longest_microseconds", "The longest wait for it.", |lock| {
-        gauge(nanos(lock.wait_max) / 1000)
+        Value::gauge(nanos(lock.wait_max) / 1000)
     }),
 ];
 
@@ -243,13 +249,9 @@ fn write_roles(roles: &BTreeMap<&str, OfRole>, format: Format, out: &mut String)
         name: "maitred_role_threads",
         help: "Threads with a role.",
         labels: &labels[..1],
-        value: gauge(of.threads),
+        value: Value::gauge(of.threads),
     });
     exposition::write(&times.chain(counts).collect::<Vec<_>>(), format, out);
-}
-
-pub(crate) fn gauge(value: u64) -> Value<'static> {
-    Value::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {

@@ -33,7 +33,6 @@ pub(crate) use jobs::Job;
 use maitred_dispatch::Signals;
 use maitred_dispatch::{Scheduler, panic_text};
 use maitred_log::End;
-pub(crate) use metrics::gauge;
 use slots::{Slot, Slots, Token};
 pub(crate) use slowness::Watched;
 

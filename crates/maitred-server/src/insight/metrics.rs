@@ -5,7 +5,6 @@ use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Distribution, Leaf, Span};
 
 use super::{LeafCount, Statistics};
-use crate::group::gauge;
 use crate::static_files::CacheStatistics;
 
 /// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
@@ -17,9 +16,17 @@ pub(crate) fn write_exchanges(statistics: &Statistics, format: Format, out: &mut
             "Whether requests are counted by route (1 or 0).",
             Value::Gauge(statistics.on.into()),
         ),
-        plain("maitred_statistics_bytes", "What these figures take.", gauge(statistics.bytes as u64)),
-        plain("maitred_statistics_max_bytes", "What they may take.", gauge(statistics.max_bytes as u64)),
-        plain("maitred_statistics_routes", "Routes that are known.", gauge(statistics.routes.len() as u64)),
+        plain("maitred_statistics_bytes", "What these figures take.", Value::gauge(statistics.bytes as u64)),
+        plain(
+            "maitred_statistics_max_bytes",
+            "What they may take.",
+            Value::gauge(statistics.max_bytes as u64),
+        ),
+        plain(
+            "maitred_statistics_routes",
+            "Routes that are known.",
+            Value::gauge(statistics.routes.len() as u64),
+        ),
         plain(
             "maitred_application_timings_lost_total",
             "Entries of the application's Server-Timing that were not counted, for want of memory.",
@@ -117,7 +124,7 @@ fn write_application(statistics: &Statistics, format: Format, out: &mut String) 
 /// What the caches of static files have done and hold, all mounts together.
 pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut String) {
     let count = |name, help, value| Metric { name, help, labels: &[], value: Value::Counter(value) };
-    let level = |name, help, value| Metric { name, help, labels: &[], value: gauge(value) };
+    let level = |name, help, value| Metric { name, help, labels: &[], value: Value::gauge(value) };
     let load_ns = u64::try_from(cache.load_time.as_nanos()).unwrap_or(u64::MAX);
     let metrics = [
         level("maitred_static_cache_entries", "Static files that are cached.", cache.entries),
@@ -171,9 +178,9 @@ pub(crate) fn write_process(process: &process::Figures, format: Format, out: &mu
             memory.tcp,
         ),
     ];
-    let levels = levels
-        .into_iter()
-        .filter_map(|(name, help, value)| Some(Metric { name, help, labels: &[], value: gauge(value?) }));
+    let levels = levels.into_iter().filter_map(|(name, help, value)| {
+        Some(Metric { name, help, labels: &[], value: Value::gauge(value?) })
+    });
     let (user, system) = process.processor_ns;
     let time = |mode, value| Metric {
         name: "maitred_process_cpu_seconds_total",

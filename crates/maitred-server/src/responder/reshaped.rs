@@ -15,11 +15,11 @@ use maitred_http::coding::Coding;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
 use super::{Responder, cut};
-use crate::compress::{self, Compressing, Compression, Opinion};
 use crate::partial;
 use crate::scratch::with_date;
 use crate::site::Site;
 use crate::writer::{bytes_of, last_bytes};
+use maitred_compress::{self as compress, Compressing, Compression, Opinion};
 use maitred_log::End;
 
 /// A file that is part of a compressed stream is read in pieces of this size.

@@ -7,7 +7,7 @@ use maitred_http::coding::Coding;
 
 use super::StaticSettings;
 use super::resource::{Resource, Variant};
-use crate::compress::{self, CompressionSettings, is_excepted};
+use maitred_compress::{self as compress, CompressionSettings, is_excepted};
 
 /// The longest file that is compressed here, in bytes: a thread that also polls is busy with it for about 20 ms, once. For longer
 /// ones there are siblings.

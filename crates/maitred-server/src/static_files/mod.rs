@@ -46,7 +46,7 @@ use folders::Folders;
 use resource::{Plan, Resource};
 use root::{CurrentRoot, Found, Root};
 
-use crate::compress::{self, CompressionSettings};
+use maitred_compress::{self as compress, CompressionSettings};
 
 /// The part of the process's descriptor limit that cached files of one root may take: one eighth,
 /// the rest is for connections.

@@ -6,11 +6,11 @@
 use maitred_http::coding::Coding;
 use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
-use super::CompressionSettings;
+use crate::CompressionSettings;
 
 /// What the application's head says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     /// Compression has nothing to do with it.
     Apart,
     /// The application asks that it is not compressed, by `Content-Encoding: identity`.
@@ -20,7 +20,7 @@ pub(super) enum Finding {
 }
 
 /// Looks at a head. `length` is that of the body where it is known otherwise than by `Content-Length`.
-pub(super) fn look_at(settings: &CompressionSettings, head: &ResponseHead, length: Option<u64>) -> Finding {
+pub(crate) fn look_at(settings: &CompressionSettings, head: &ResponseHead, length: Option<u64>) -> Finding {
     let forbids = head.status.forbids_body() || head.status == Status::PARTIAL_CONTENT;
     if forbids || head.status.code() < 200 {
         return Finding::Apart;
@@ -55,7 +55,7 @@ pub(super) fn look_at(settings: &CompressionSettings, head: &ResponseHead, lengt
 }
 
 /// The length that a `Content-Length` says.
-pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
+pub fn decimal(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value.trim_ascii()).ok()?;
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -66,21 +66,21 @@ fn has_token(list: &[u8], token: &[u8]) -> bool {
 }
 
 /// The head without the application's wish, which is no coding and not to be sent (RFC 9110 §8.4.1).
-pub(super) fn without_wish(head: &ResponseHead) -> ResponseHead {
+pub(crate) fn without_wish(head: &ResponseHead) -> ResponseHead {
     let mut head = head.clone();
     head.fields.remove("Content-Encoding");
     head
 }
 
 /// The head of a response that could have been compressed.
-pub(super) fn varying(head: &ResponseHead) -> ResponseHead {
+pub(crate) fn varying(head: &ResponseHead) -> ResponseHead {
     let mut head = head.clone();
     vary(&mut head.fields);
     head
 }
 
 /// The head of a response that is compressed. `None`: it is too long for that.
-pub(super) fn compressed(head: &ResponseHead, coding: Coding) -> Option<ResponseHead> {
+pub(crate) fn compressed(head: &ResponseHead, coding: Coding) -> Option<ResponseHead> {
     let mut head = varying(head);
     let token = coding.token()?;
     head.fields.remove("Content-Length");
@@ -112,7 +112,7 @@ fn weaken(fields: &mut FieldSet) {
 
 /// The head of a 304 for a client that has a compressed form: the application says the strong tag that it knows, and the
 /// client's cache finds by it no response, because it was told the weak one (RFC 9111 §4.3.4). `None`: leave it as it is.
-pub(super) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
+pub(crate) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
     let tag = head.fields.first("etag").filter(|tag| tag.starts_with(b"\""))?;
     let named = |wanted: &[u8]| {
         request.fields.all("if-none-match").any(|list| {
@@ -131,7 +131,7 @@ pub(super) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     fn head(fields: &[(&str, &str)]) -> ResponseHead {
         fields.iter().fold(ResponseHead::new(Status::OK), |head, (name, value)| head.with(name, value))

@@ -57,17 +57,17 @@ impl Default for CompressionSettings {
 
 impl CompressionSettings {
     /// The level of a coding that is in use.
-    pub(crate) fn level(&self, coding: Coding) -> Option<u8> {
+    pub fn level(&self, coding: Coding) -> Option<u8> {
         self.codings.iter().find(|known| known.coding == coding).map(|known| known.level)
     }
 
     /// The codings in the order of preference.
-    pub(crate) fn order(&self) -> impl Iterator<Item = Coding> {
+    pub fn order(&self) -> impl Iterator<Item = Coding> {
         self.codings.iter().map(|known| known.coding)
     }
 
     /// Whether a response with this `Content-Type` is compressed.
-    pub(crate) fn has_type(&self, content_type: &[u8]) -> bool {
+    pub fn has_type(&self, content_type: &[u8]) -> bool {
         let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         self.types.iter().any(|pattern| pattern.matches(media_type))
     }
@@ -186,7 +186,7 @@ impl fmt::Display for TypePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn the_defaults_are_all_there() {

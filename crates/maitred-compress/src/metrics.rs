@@ -3,8 +3,7 @@
 use maitred_http::coding::Coding;
 use maitred_stats::exposition::{self, Format, Metric, Value};
 
-use super::{Compression, Figures, Ordering};
-use crate::group::metrics::gauge;
+use crate::{Compression, Figures, Ordering};
 
 /// A figure of a coding: name, sentence, value.
 type Figure = (&'static str, &'static str, fn(&Figures) -> u64);
@@ -18,7 +17,8 @@ const OF_CODINGS: &[Figure] = &[
 ];
 
 impl Compression {
-    pub(crate) fn write_metrics(&self, format: Format, out: &mut String) {
+    /// Appends the figures.
+    pub fn write_metrics(&self, format: Format, out: &mut String) {
         let names = [Coding::Gzip, Coding::Zstd, Coding::Brotli].map(|coding| [("coding", coding.name())]);
         let mut metrics = Vec::new();
         for (name, help, value) in OF_CODINGS {
@@ -30,7 +30,7 @@ impl Compression {
             name: "maitred_compressing_bytes",
             help: "Memory of the compressors of unfinished responses.",
             labels: &[],
-            value: gauge(self.used.load(Ordering::Relaxed)),
+            value: Value::gauge(self.used.load(Ordering::Relaxed)),
         });
         exposition::write(&metrics, format, out);
     }

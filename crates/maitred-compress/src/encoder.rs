@@ -33,10 +33,10 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 
 /// A compressor could not go on: the memory for it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed;
+pub struct Failed;
 
 /// One response that is being compressed.
-pub(crate) struct Encoder {
+pub struct Encoder {
     /// Always there but while it is dropped.
     state: Option<State>,
     level: u8,
@@ -73,7 +73,7 @@ pub(crate) fn memory(coding: Coding, level: u8) -> u64 {
 ///
 /// # Errors
 /// There is no memory for it.
-pub(crate) fn whole(coding: Coding, level: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+pub fn whole(coding: Coding, level: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
     Encoder::new(coding, level, Some(body.len() as u64))?.last(body, out)
 }
 
@@ -82,7 +82,7 @@ impl Encoder {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub(crate) fn new(coding: Coding, level: u8, length: Option<u64>) -> Result<Self, Failed> {
+    pub fn new(coding: Coding, level: u8, length: Option<u64>) -> Result<Self, Failed> {
         let spare = SPARE.with_borrow_mut(|spare| spare.get_mut(place(coding)?)?.take());
         let spare = spare.filter(|(_, known)| *known == level).map(|(state, _)| state);
         let state = match (coding, spare) {
@@ -106,7 +106,7 @@ impl Encoder {
     ///
     /// # Errors
     /// Nothing can be appended any more.
-    pub(crate) fn block(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub fn block(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
         if input.is_empty() {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Encoder {
     ///
     /// # Errors
     /// The end is missing.
-    pub(crate) fn last(mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub fn last(mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
         match self.state.as_mut().ok_or(Failed)? {
             State::Gzip(deflate) => run_deflate(deflate, input, out, FlushCompress::Finish),
             State::Zstd(context) => run_zstd(context, input, out, ZSTD_EndDirective::ZSTD_e_end),

@@ -4,7 +4,7 @@
 //! stream can be decoded as soon as it is there; what is not compressed says that it varies if it could have been; the
 //! compressors of unfinished responses take no more memory than they may together, and a thread keeps two.
 //!
-//! Leaves out: when a response begins and ends (`responder/reshaped.rs`), files (`static_files/compressed.rs`).
+//! Leaves out: when a response begins and ends (`responder/reshaped.rs` of maitred-server), files (`static_files/compressed.rs`).
 
 mod encoder;
 mod head;
@@ -18,17 +18,17 @@ use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_stats::Counter;
 
-pub(crate) use encoder::{Encoder, whole};
+pub use encoder::{Encoder, whole};
 use head::Finding;
-pub(crate) use head::decimal;
+pub use head::decimal;
 pub use settings::{CODINGS, CodingLevel, CompressionSettings, TYPES, TypePattern};
 
 /// A body from this length on is compressed with the interpreter released: at 7 to 25 ns a byte that is 0.2 to 0.8 ms, while
 /// getting the interpreter back costs microseconds, or 5 ms where another thread has taken it.
-pub(crate) const RELEASED_FROM: usize = 32 * 1024;
+pub const RELEASED_FROM: usize = 32 * 1024;
 
 /// Compression as it is in use.
-pub(crate) struct Compression {
+pub struct Compression {
     settings: CompressionSettings,
     /// Bytes that compressors of unfinished responses take.
     used: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ struct Figures {
 }
 
 /// What compression has to say about a response.
-pub(crate) enum Opinion {
+pub enum Opinion {
     /// Nothing.
     None,
     /// It is not compressed, and has another head.
@@ -54,21 +54,23 @@ pub(crate) enum Opinion {
     /// It answers HEAD with what GET would say, and does not know the length.
     Unmade(ResponseHead),
     /// It is compressed, if its body turns out to be worth it; without that its head is `plain`.
-    Coded { plain: ResponseHead, coding: Coding },
+    Coded {
+        /// The head without it.
+        plain: ResponseHead,
+        /// How.
+        coding: Coding,
+    },
 }
 
 impl Compression {
-    pub(crate) fn new(settings: CompressionSettings) -> Self {
+    /// Of a server with these settings.
+    #[must_use]
+    pub fn new(settings: CompressionSettings) -> Self {
         Self { settings, used: Arc::default(), figures: Default::default() }
     }
 
     /// What becomes of a response with this head. `length` is that of its body where it is known.
-    pub(crate) fn consider(
-        &self,
-        request: &RequestHead,
-        head: &ResponseHead,
-        length: Option<u64>,
-    ) -> Opinion {
+    pub fn consider(&self, request: &RequestHead, head: &ResponseHead, length: Option<u64>) -> Opinion {
         if head.status == Status::NOT_MODIFIED {
             return head::not_modified(request, head).map_or(Opinion::None, Opinion::Plain);
         }
@@ -96,22 +98,22 @@ impl Compression {
     }
 
     /// The head of a compressed response that has `plain` otherwise.
-    pub(crate) fn head(&self, plain: &ResponseHead, coding: Coding) -> Option<ResponseHead> {
+    pub fn head(&self, plain: &ResponseHead, coding: Coding) -> Option<ResponseHead> {
         head::compressed(plain, coding)
     }
 
     /// The shortest body that is compressed, in bytes.
-    pub(crate) fn min_length(&self) -> u64 {
+    pub fn min_length(&self) -> u64 {
         self.settings.min_length.max(1)
     }
 
     /// How hard it tries with this coding, if it has it at all.
-    pub(crate) fn level(&self, coding: Coding) -> Option<u8> {
+    pub fn level(&self, coding: Coding) -> Option<u8> {
         self.settings.level(coding)
     }
 
     /// A compressor for a body that comes in parts, if there is memory for one more.
-    pub(crate) fn for_stream(&self, coding: Coding) -> Option<Compressing> {
+    pub fn for_stream(&self, coding: Coding) -> Option<Compressing> {
         let level = self.settings.level(coding)?;
         let reserved = Reserved::new(&self.used, encoder::memory(coding, level), self.settings.memory)?;
         let encoder = Encoder::new(coding, level, None).ok()?;
@@ -119,7 +121,7 @@ impl Compression {
     }
 
     /// Counts what was compressed.
-    pub(crate) fn note(&self, coding: Coding, responses: u64, taken: u64, made: u64) {
+    pub fn note(&self, coding: Coding, responses: u64, taken: u64, made: u64) {
         if let Some(figures) = self.figures.get((coding as usize).wrapping_sub(1)) {
             figures.responses.add(responses);
             figures.taken.add(taken);
@@ -129,13 +131,13 @@ impl Compression {
 }
 
 /// The coding for a request, or [`Coding::Identity`].
-pub(crate) fn chosen(settings: &CompressionSettings, request: &RequestHead) -> Coding {
+pub fn chosen(settings: &CompressionSettings, request: &RequestHead) -> Coding {
     let accepted = Accepted::of(request.fields.all("accept-encoding"));
     accepted.choose(settings.order(), |_| true)
 }
 
 /// Whether responses at the path of this request are not to be compressed.
-pub(crate) fn is_excepted(settings: &CompressionSettings, request: &RequestHead) -> bool {
+pub fn is_excepted(settings: &CompressionSettings, request: &RequestHead) -> bool {
     if settings.except.is_empty() {
         return false;
     }
@@ -148,9 +150,11 @@ pub(crate) fn is_excepted(settings: &CompressionSettings, request: &RequestHead)
 }
 
 /// A response that is compressed while it comes.
-pub(crate) struct Compressing {
-    pub(crate) encoder: Encoder,
-    pub(crate) coding: Coding,
+pub struct Compressing {
+    /// What makes it.
+    pub encoder: Encoder,
+    /// Of what kind that is.
+    pub coding: Coding,
     _reserved: Reserved,
 }
 
@@ -177,7 +181,7 @@ impl Drop for Reserved {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     fn request(method: Method, path: &str, accept: &str) -> RequestHead {
         let mut head = RequestHead { method, ..RequestHead::default() };
