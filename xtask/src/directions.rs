@@ -1,8 +1,8 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  match  log  compress  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log, compress → io, stats, match; io → stats; nothing else sideways,
+//! python, cli  →  server  →  { h1  match  log  compress  files  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log, compress, files → io, stats, match; io → stats; nothing else sideways,
 //!                              nothing back
 //! ```
 
@@ -22,8 +22,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
     ("maitred-compress", &["maitred-http", "maitred-io", "maitred-match", "maitred-stats"]),
     (
+        "maitred-files",
+        &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-compress"],
+    ),
+    (
         "maitred-server",
         &[
+            "maitred-files",
             "maitred-compress",
             "maitred-http",
             "maitred-h1",
@@ -43,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-match",
             "maitred-log",
             "maitred-compress",
+            "maitred-files",
             "maitred-server",
         ],
     ),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_server::static_files::{Now, StaticFiles, StaticSettings};
+use maitred_files::{Now, StaticFiles, StaticSettings};
 use maitred_server::{
     Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Submissions, Timeouts,
     WriterSettings,

@@ -131,7 +131,7 @@ pub(crate) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     fn head(fields: &[(&str, &str)]) -> ResponseHead {
         fields.iter().fold(ResponseHead::new(Status::OK), |head, (name, value)| head.with(name, value))

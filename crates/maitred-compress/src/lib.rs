@@ -4,7 +4,7 @@
 //! stream can be decoded as soon as it is there; what is not compressed says that it varies if it could have been; the
 //! compressors of unfinished responses take no more memory than they may together, and a thread keeps two.
 //!
-//! Leaves out: when a response begins and ends (`responder/reshaped.rs` of maitred-server), files (`static_files/compressed.rs`).
+//! Leaves out: when a response begins and ends (`responder/reshaped.rs` of maitred-server), files (`compressed.rs` of maitred-files).
 
 mod encoder;
 mod head;
@@ -181,7 +181,7 @@ impl Drop for Reserved {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     fn request(method: Method, path: &str, accept: &str) -> RequestHead {
         let mut head = RequestHead { method, ..RequestHead::default() };

@@ -186,7 +186,7 @@ impl fmt::Display for TypePattern {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn the_defaults_are_all_there() {

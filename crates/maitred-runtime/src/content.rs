@@ -65,6 +65,17 @@ impl Content {
         }
     }
 
+    /// The bytes of what is in memory; `None` for a file.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Static(bytes) => Some(bytes),
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Shared(bytes) => Some(bytes),
+            Self::Owned(owner) => Some(owner.bytes()),
+            Self::File(_) => None,
+        }
+    }
+
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

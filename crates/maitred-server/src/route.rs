@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maitred_runtime::Handler;
 
-use crate::static_files::{CacheStatistics, Now, StaticFiles};
+use maitred_files::{CacheStatistics, Now, StaticFiles};
 
 /// The handlers of a server: static mounts first, by longest prefix, then the application.
 #[derive(Default)]

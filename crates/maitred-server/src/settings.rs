@@ -61,7 +61,7 @@ pub struct Settings {
     /// What is measured of each request.
     pub insight: Insight,
     /// Which responses of the application are compressed, if any. Files have settings of their own
-    /// ([`StaticSettings`](crate::static_files::StaticSettings)).
+    /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
     /// Error log and access log.
     pub log: Arc<Log>,

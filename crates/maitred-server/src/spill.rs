@@ -32,7 +32,6 @@ use crate::group::Group;
 use crate::group::slots::Token;
 use crate::settings::WriterSettings;
 use crate::spool::Spooler;
-use crate::writer::bytes_of;
 use maitred_log::Log;
 
 /// A file that has become this long is not written to any more: the response goes on in another one.
@@ -105,7 +104,7 @@ impl Spilling {
         if matches!(content, Content::Static(_) | Content::File(_)) || content.len() <= MIN_COUNTED {
             return None;
         }
-        let bytes = bytes_of(content)?;
+        let bytes = content.bytes()?;
         Some(Counted::new(&self.referenced, bytes))
     }
 
@@ -276,7 +275,7 @@ impl Lot {
     fn write_at(&self, file: &File, mut at: u64) -> io::Result<(Vec<Place>, u64)> {
         let mut places = Vec::with_capacity(self.parts.len());
         for Part { ticket, content, done } in &self.parts {
-            let rest = bytes_of(content).and_then(|bytes| bytes.get(*done as usize..)).unwrap_or_default();
+            let rest = content.bytes().and_then(|bytes| bytes.get(*done as usize..)).unwrap_or_default();
             file.write_all_at(rest, at)?;
             places.push((*ticket, at, *done));
             at += rest.len() as u64;

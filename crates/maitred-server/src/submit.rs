@@ -13,7 +13,7 @@ use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::clock;
 use maitred_runtime::Content;
 
-use crate::static_files::{Answer, Body, Now, StaticFiles};
+use maitred_files::{Answer, Body, Now, StaticFiles};
 
 /// A path of the file system.
 const PATH: &str = "x-sendfile";

@@ -405,26 +405,15 @@ impl Segment {
 
     /// The bytes that have not left; `None` for a file.
     fn rest(&self) -> Option<&[u8]> {
-        bytes_of(&self.content).map(|bytes| &bytes[self.done as usize..])
+        self.content.bytes().map(|bytes| &bytes[self.done as usize..])
     }
 }
 
 /// The bytes of what is in memory; `None` for a file.
 pub(crate) fn last_bytes<'a>(last: &'a Last<'_>) -> Option<&'a [u8]> {
     match last {
-        Last::Given(content) => bytes_of(content),
+        Last::Given(content) => content.bytes(),
         Last::Lent(lender) => Some(lender.bytes()),
-    }
-}
-
-/// The bytes of content in memory; `None` for a file.
-pub(crate) fn bytes_of(content: &Content) -> Option<&[u8]> {
-    match content {
-        Content::Static(bytes) => Some(bytes),
-        Content::Bytes(bytes) => Some(bytes),
-        Content::Shared(bytes) => Some(bytes),
-        Content::Owned(owner) => Some(owner.bytes()),
-        Content::File(_) => None,
     }
 }
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harness::{PATIENCE, connect, get, read_response, settings, start, text, wait_until};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
 use maitred_server::limits::RouteBandwidth;
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Limits, PoolLimits, Routes, Settings};
 use tempfile::TempDir;
 

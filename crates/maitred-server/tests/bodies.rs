@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use harness::{PATIENCE, Running, connect, exchange, get_last, read_response, settings, start, text};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_runtime::Exchange;
 use maitred_server::Routes;
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 
 const MEMORY: usize = 10_000;
 

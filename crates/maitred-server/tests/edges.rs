@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
 };
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, SendError};
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Routes, Settings};
 
 /// More than the socket buffers of both ends take.

@@ -12,12 +12,12 @@ use std::time::Duration;
 use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
 };
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Events, Interest, Poller, Waker};
 use maitred_runtime::{
     EventLoop, Exchange, Flow, Handler, Last, Observe, SendError, ThreadBody, ThreadHost, Turned, Turns,
 };
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{PoolLimits, Routes};
 
 type Task = Box<dyn FnOnce() + Send>;

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_log::Format;
 use maitred_runtime::{Exchange, Handler};
@@ -16,7 +17,6 @@ use maitred_server::filters::{
     Access, Authentication, BasicAuth, Condition, Filter, FilterRequest, FilterRule, Place, Redirect,
     Rewrite, Side, Step, Traced, Users, user_line,
 };
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{
     AccessLogSettings, Level, ListenerSettings, Log, LogTarget, PoolRule, PoolSettings, Routes, Settings,
 };

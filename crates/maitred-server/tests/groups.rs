@@ -12,7 +12,7 @@ use harness::pools::{all_answered, block, body, queue, with_reports};
 use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, wait_until,
 };
-use maitred_server::static_files::{StaticFiles, StaticSettings};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, Routes, Settings, Strategy};
 
 /// A server of `count` groups with a thread each, and a pool `reports`; `/wait...` waits at the door.

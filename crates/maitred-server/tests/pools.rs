@@ -10,7 +10,7 @@ use std::time::Duration;
 use harness::door::{Door, Opened, guarded};
 use harness::pools::{ALL, MANY, all_answered, block, body, path, pool, queue, rule, serve, with_reports};
 use harness::{ask, connect, exchange, figure_in, get, get_last, read_all, read_response, settings, start};
-use maitred_server::static_files::{StaticFiles, StaticSettings};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Routes, Strategy};
 
 #[test]

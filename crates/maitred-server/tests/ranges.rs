@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::{Running, connect, settings, start};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status, date};
 use maitred_runtime::{Content, Exchange, FileRange};
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{CompressionSettings, Routes};
 use serde_json::Value;
 

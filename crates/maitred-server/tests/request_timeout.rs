@@ -12,9 +12,9 @@ use harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
     wait_until,
 };
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler, NativeThreads, Observe, SendError, ThreadBody, ThreadHost};
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Snapshot};
 use maitred_stats::Span;
 

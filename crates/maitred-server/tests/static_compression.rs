@@ -5,10 +5,10 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use maitred_files::{Answer, Body, Now, StaticFiles, StaticSettings};
 use maitred_http::{Method, RequestHead, target};
 use maitred_runtime::Content;
 use maitred_server::CompressionSettings;
-use maitred_server::static_files::{Answer, Body, Now, StaticFiles, StaticSettings};
 use tempfile::TempDir;
 
 /// A folder with compression, a minute after its files were written.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use maitred_files::{Answer, Body, Now, StaticFiles, StaticSettings};
 use maitred_http::{FieldSet, Method, RequestHead, date, target};
 use maitred_runtime::Content;
-use maitred_server::static_files::{Answer, Body, Now, StaticFiles, StaticSettings};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 

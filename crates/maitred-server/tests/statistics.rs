@@ -5,9 +5,9 @@ mod harness;
 use std::time::Duration;
 
 use harness::{Running, exchange, get_last, settings, start, text, wait_until};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Insight, PoolRule, PoolSettings, Routes, Statistics};
 use maitred_stats::Span;
 

@@ -15,9 +15,9 @@ use harness::{
     PATIENCE, Running, ask, connect, exchange, get, get_last, read_response, settings, start, text,
     wait_until,
 };
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler};
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{DEFAULT_POOL, Routes, Settings, Strategy};
 
 /// Clients that stay connected, rounds of each of them, and requests of the mixture that are sent together.

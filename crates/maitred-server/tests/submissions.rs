@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::{Running, connect, exchange, get_last, read_response, settings, start};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 use maitred_server::{Routes, Submissions};
 
 const FILE: &str = "0123456789";

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use harness::{
     PATIENCE, connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text,
 };
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler, InvocationType, SendError};
 use maitred_server::Routes;
-use maitred_server::static_files::{StaticFiles, StaticSettings};
 
 /// A door that handlers wait at.
 #[derive(Default)]

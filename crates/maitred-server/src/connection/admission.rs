@@ -7,7 +7,7 @@ use super::answer::is_of_engine;
 use super::{Connection, Context, Turn};
 use crate::limits::Rule;
 use crate::scratch::Incoming;
-use crate::static_files::Body;
+use maitred_files::Body;
 
 /// Why a request is not let in, and after how many seconds another one may be.
 pub(super) struct NotNow {

@@ -18,9 +18,8 @@ use crate::responder::{Origin, Responder};
 use crate::route::Route;
 use crate::scratch::{self, Incoming, spare};
 use crate::site::Site;
-use crate::static_files::{Body, Now};
-use crate::writer::bytes_of;
 use maitred_dispatch::Target;
+use maitred_files::{Body, Now};
 use maitred_log::End;
 use maitred_log::RequestId;
 
@@ -205,7 +204,7 @@ impl Connection {
         if sender.send_data(content.len(), out).allowed == 0 {
             return;
         }
-        match bytes_of(&content) {
+        match content.bytes() {
             Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
             _ => {
                 let writer = self.writer.get_or_insert_with(scratch::writer);

@@ -19,7 +19,7 @@ use super::live::MAX_DROPPED;
 use super::{Connection, Context, Turn};
 use crate::filters::{Answer, At, Decision, Passed, decoded_path};
 use crate::scratch::Incoming;
-use crate::static_files::Body;
+use maitred_files::Body;
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {

@@ -14,7 +14,7 @@ use super::status::shown_rule;
 use super::table::Given;
 use crate::connection::answer::asks_for;
 use crate::route::Route;
-use crate::static_files::Now;
+use maitred_files::Now;
 
 /// Whose address a request is explained for unless one is given.
 const LOCAL: &str = "127.0.0.1";

@@ -5,7 +5,7 @@ use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Distribution, Leaf, Span};
 
 use super::{LeafCount, Statistics};
-use crate::static_files::CacheStatistics;
+use maitred_files::CacheStatistics;
 
 /// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
 pub(crate) fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {

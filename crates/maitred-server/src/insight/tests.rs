@@ -4,7 +4,7 @@ use maitred_http::Method;
 use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
 
 use super::*;
-use crate::static_files::{StaticFiles, StaticSettings};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_log::End;
 use maitred_log::RequestId;
 

@@ -15,11 +15,11 @@ use maitred_http::coding::Coding;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
 use super::{Responder, cut};
-use crate::partial;
 use crate::scratch::with_date;
 use crate::site::Site;
-use crate::writer::{bytes_of, last_bytes};
+use crate::writer::last_bytes;
 use maitred_compress::{self as compress, Compressing, Compression, Opinion};
+use maitred_files::partial;
 use maitred_log::End;
 
 /// A file that is part of a compressed stream is read in pieces of this size.
@@ -170,7 +170,7 @@ impl Responder {
         content: &Content,
     ) -> Result<Flow, SendError> {
         let Content::File(range) = content else {
-            return self.send_block(request, parts, bytes_of(content).unwrap_or_default());
+            return self.send_block(request, parts, content.bytes().unwrap_or_default());
         };
         let (mut flow, mut done) = (Flow::Ready, 0);
         let mut piece = vec![0; PIECE];
@@ -308,7 +308,7 @@ impl Responder {
         let (content, surplus) = parts.admit(last.keep());
         let short_by = parts.left.unwrap_or(0);
         // Together with its end, unless there is none or it has to be read first.
-        let block = if short_by > 0 { None } else { bytes_of(&content) };
+        let block = if short_by > 0 { None } else { content.bytes() };
         if block.is_none()
             && let Err(error) = self.send_part(&request, &mut parts, &content)
         {

@@ -39,7 +39,7 @@ fn content(writer: &Writer) -> Vec<u8> {
                 range.file.read_exact_at(&mut part, range.offset + done).expect("in the file");
                 all.append(&mut part);
             }
-            memory => all.extend_from_slice(&bytes_of(memory).expect("memory")[done as usize..]),
+            memory => all.extend_from_slice(&memory.bytes().expect("memory")[done as usize..]),
         }
     }
     all

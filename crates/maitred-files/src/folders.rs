@@ -13,10 +13,10 @@ use maitred_stats::LockSnapshot;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::Now;
-use super::resource::suffix;
-use super::root::Root;
-use super::stamp::Stamp;
+use crate::Now;
+use crate::resource::suffix;
+use crate::root::Root;
+use crate::stamp::Stamp;
 
 /// The most names that are read of a folder: about a millisecond. Of a larger one nothing is known.
 const MAX_NAMES: usize = 4096;
@@ -29,7 +29,7 @@ const MAX_FOLDERS: usize = 1024;
 const READ_AGAIN_AFTER_NS: u64 = 60_000_000_000;
 
 /// What is known of folders, by their paths.
-pub(super) struct Folders {
+pub(crate) struct Folders {
     validate_after_ns: u64,
     known: NamedLock<HashMap<Box<[u8]>, Folder>>,
 }
@@ -50,16 +50,16 @@ impl fmt::Debug for Folders {
 }
 
 impl Folders {
-    pub(super) fn new(validate_after_ns: u64) -> Self {
+    pub(crate) fn new(validate_after_ns: u64) -> Self {
         Self { validate_after_ns, known: NamedLock::with_name("static.folders".into(), HashMap::new()) }
     }
 
-    pub(super) fn lock_snapshot(&self) -> LockSnapshot {
+    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
         self.known.snapshot()
     }
 
     /// Whether the file at `path` may have siblings.
-    pub(super) fn may_have_siblings(&self, root: &Root, path: &[u8], now: Now) -> bool {
+    pub(crate) fn may_have_siblings(&self, root: &Root, path: &[u8], now: Now) -> bool {
         let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let folder = &path[..end];
         let known = self.known.lock().get(folder).copied();

@@ -9,12 +9,12 @@ use maitred_http::range::{self, ByteRange, Ranges};
 use maitred_http::{FieldSet, Method, RequestHead, ResponseHead, Status};
 use maitred_runtime::Content;
 
-use super::resource::{Resource, Variant};
-use super::{Answer, Body, refusal};
 use crate::partial;
+use crate::resource::{Resource, Variant};
+use crate::{Answer, Body, refusal};
 
 /// The answer to a GET or HEAD.
-pub(super) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
+pub(crate) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
     let asked = Asked::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
         let accepted = Accepted::of(request.fields.all("accept-encoding"));
@@ -26,7 +26,7 @@ pub(super) fn answer(resource: &Resource, request: &RequestHead) -> Answer {
 }
 
 /// The same where it is known in which form.
-pub(super) fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
+pub(crate) fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
     answer_with(resource.variant(coding), &Asked::of(&request.fields), request)
 }
 

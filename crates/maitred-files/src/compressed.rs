@@ -5,8 +5,8 @@
 use maitred_http::RequestHead;
 use maitred_http::coding::Coding;
 
-use super::StaticSettings;
-use super::resource::{Resource, Variant};
+use crate::StaticSettings;
+use crate::resource::{Resource, Variant};
 use maitred_compress::{self as compress, CompressionSettings, is_excepted};
 
 /// The longest file that is compressed here, in bytes: a thread that also polls is busy with it for about 20 ms, once. For longer
@@ -14,7 +14,7 @@ use maitred_compress::{self as compress, CompressionSettings, is_excepted};
 const MAX_LENGTH: u64 = 1024 * 1024;
 
 /// Whether a file of this type and length, at the path of this request, may be compressed.
-pub(super) fn may_be(
+pub(crate) fn may_be(
     settings: &StaticSettings,
     request: &RequestHead,
     media_type: &str,
@@ -31,7 +31,7 @@ pub(super) fn may_be(
 }
 
 /// The file in this coding; `None` if that takes no fewer bytes, or the file is not any more what it was.
-pub(super) fn make(
+pub(crate) fn make(
     settings: &CompressionSettings,
     resource: &Resource,
     coding: Coding,

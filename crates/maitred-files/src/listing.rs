@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use super::path;
-use super::root::{Found, Root};
+use crate::path;
+use crate::root::{Found, Root};
 
 /// The most entries a page shows; the page says when there are more.
 ///
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 /// The page for the folder at `path`, which ends with a slash. `title` is the path the peer sees.
-pub(super) fn page(root: &Root, path: &[u8], title: &[u8]) -> Result<Vec<u8>, Errno> {
+pub(crate) fn page(root: &Root, path: &[u8], title: &[u8]) -> Result<Vec<u8>, Errno> {
     let (entries, complete) = read(root, path, root.open_folder(path)?)?;
     let mut title_text = String::new();
     path::escape_html(&String::from_utf8_lossy(title), &mut title_text);

@@ -15,27 +15,27 @@ use maitred_runtime::{Content, FileRange};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::root::{Found, Root};
-use super::stamp::Stamp;
-use super::{Now, StaticSettings, compressed};
+use crate::root::{Found, Root};
+use crate::stamp::Stamp;
+use crate::{Now, StaticSettings, compressed};
 
 /// The media type of a file whose name says nothing (RFC 9110 §8.3).
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The stamps of a file and its siblings, by coding.
-pub(super) type Stamps = [Option<Stamp>; 4];
+pub(crate) type Stamps = [Option<Stamp>; 4];
 
 /// A file that was found, before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The path below the root, the name of an index file included.
-    pub(super) name: Vec<u8>,
-    pub(super) stamps: Stamps,
+    pub(crate) name: Vec<u8>,
+    pub(crate) stamps: Stamps,
 }
 
 impl Plan {
     /// The plan for the regular file `name`, with the siblings that are regular and not older, if there may be any.
-    pub(super) fn of(root: &Root, name: Vec<u8>, original: Stamp, may_have_siblings: bool) -> Self {
+    pub(crate) fn of(root: &Root, name: Vec<u8>, original: Stamp, may_have_siblings: bool) -> Self {
         let mut stamps: Stamps = [None; 4];
         stamps[Coding::Identity as usize] = Some(original);
         if may_have_siblings {
@@ -56,7 +56,7 @@ fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
 }
 
 /// What the names of forms in this coding end in.
-pub(super) fn suffix(coding: Coding) -> &'static str {
+pub(crate) fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Identity => "",
         Coding::Gzip => ".gz",
@@ -67,38 +67,38 @@ pub(super) fn suffix(coding: Coding) -> &'static str {
 
 /// A file with its siblings, ready to be sent.
 #[derive(Debug)]
-pub(super) struct Resource {
+pub(crate) struct Resource {
     plan: Plan,
     original: Variant,
     siblings: Vec<(Coding, Variant)>,
     /// Whether further siblings may be made by compressing it.
-    pub(super) is_compressible: bool,
+    pub(crate) is_compressible: bool,
     /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
     checked_at: AtomicU64,
     /// What loading it took, in nanoseconds.
-    pub(super) load_ns: AtomicU64,
+    pub(crate) load_ns: AtomicU64,
     /// Whether the file may change without a new stamp; then the resource must not be kept.
-    pub(super) is_unsettled: bool,
+    pub(crate) is_unsettled: bool,
     /// Bytes of content in memory.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Descriptors held open.
-    pub(super) descriptors: u64,
+    pub(crate) descriptors: u64,
 }
 
 /// One form of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Variant {
+pub(crate) struct Variant {
     /// The prepared 200 answer.
-    pub(super) full: Arc<ResponseHead>,
+    pub(crate) full: Arc<ResponseHead>,
     /// The prepared 304 answer.
-    pub(super) not_modified: Arc<ResponseHead>,
-    pub(super) entity_tag: Box<str>,
-    pub(super) last_modified: Option<u64>,
-    pub(super) media_type: &'static str,
+    pub(crate) not_modified: Arc<ResponseHead>,
+    pub(crate) entity_tag: Box<str>,
+    pub(crate) last_modified: Option<u64>,
+    pub(crate) media_type: &'static str,
     /// The size in bytes of this form.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// Whether parts of it are sent.
-    pub(super) has_ranges: bool,
+    pub(crate) has_ranges: bool,
     payload: Payload,
 }
 
@@ -120,7 +120,7 @@ struct Opened {
 impl Resource {
     /// Opens what `plan` found and prepares the answers. The plan is brought up to date with what
     /// was opened; a sibling that has gone or is too old by then is left out.
-    pub(super) fn load(
+    pub(crate) fn load(
         root: &Root,
         mut plan: Plan,
         settings: &StaticSettings,
@@ -189,17 +189,17 @@ impl Resource {
     }
 
     /// Whether there is more than one form to choose from.
-    pub(super) fn varies(&self) -> bool {
+    pub(crate) fn varies(&self) -> bool {
         self.is_compressible || !self.siblings.is_empty()
     }
 
     /// The file itself.
-    pub(super) fn original(&self) -> &Variant {
+    pub(crate) fn original(&self) -> &Variant {
         &self.original
     }
 
     /// The same file with one form more; without one it is not tried again to make any.
-    pub(super) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
+    pub(crate) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
         let mut siblings = self.siblings.clone();
         let is_compressible = made.is_some();
         let bytes = self.bytes + made.as_ref().map_or(0, |(_, variant)| variant.length);
@@ -216,7 +216,7 @@ impl Resource {
     }
 
     /// The content of the file itself, if it is still what it was when it was opened.
-    pub(super) fn content(&self) -> Option<Arc<[u8]>> {
+    pub(crate) fn content(&self) -> Option<Arc<[u8]>> {
         match &self.original.payload {
             Payload::Memory(bytes) => Some(Arc::clone(bytes)),
             Payload::File(file) => {
@@ -228,33 +228,33 @@ impl Resource {
     }
 
     /// Whether there is a form in this coding.
-    pub(super) fn has(&self, coding: Coding) -> bool {
+    pub(crate) fn has(&self, coding: Coding) -> bool {
         coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
     }
 
     /// The form in this coding, or the file itself.
-    pub(super) fn variant(&self, coding: Coding) -> &Variant {
+    pub(crate) fn variant(&self, coding: Coding) -> &Variant {
         self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
     }
 
     /// The bytes of names it holds, for its weight in the cache.
-    pub(super) fn name_length(&self) -> usize {
+    pub(crate) fn name_length(&self) -> usize {
         self.plan.name.len()
     }
 
     /// Whether `plan` finds what this resource was loaded from.
-    pub(super) fn matches(&self, plan: &Plan) -> bool {
+    pub(crate) fn matches(&self, plan: &Plan) -> bool {
         self.plan == *plan
     }
 
     /// Whether it was checked less than `validate_after` ago.
-    pub(super) fn is_fresh(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+    pub(crate) fn is_fresh(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
         monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)) < validate_after_ns
     }
 
     /// Takes the duty of the next check, for one thread of those that find it due; the others go on
     /// with what is there. A check that fails removes the resource, so the duty is never lost.
-    pub(super) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+    pub(crate) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
         let seen = self.checked_at.load(Ordering::Relaxed);
         monotonic_ns.saturating_sub(seen) >= validate_after_ns
             && self
@@ -264,7 +264,7 @@ impl Resource {
     }
 
     /// How long ago it was last checked, which is also how long it has not been asked for.
-    pub(super) fn idle_for(&self, monotonic_ns: u64) -> Duration {
+    pub(crate) fn idle_for(&self, monotonic_ns: u64) -> Duration {
         Duration::from_nanos(monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)))
     }
 }
@@ -321,7 +321,7 @@ impl Variant {
 
     /// The form that compressing this one has given. Another version of the compressor would give other bytes, so its
     /// entity tag is weak and no parts of it are sent.
-    pub(super) fn compressed(&self, coding: Coding, bytes: Vec<u8>) -> Self {
+    pub(crate) fn compressed(&self, coding: Coding, bytes: Vec<u8>) -> Self {
         let opaque = self.entity_tag.trim_start_matches("W/").trim_matches('"');
         let entity_tag: Box<str> = format!("W/\"{opaque}-{}\"", coding.name()).into();
         let with_tag = |head: &ResponseHead| {
@@ -344,7 +344,7 @@ impl Variant {
     }
 
     /// All of it.
-    pub(super) fn whole(&self) -> Content {
+    pub(crate) fn whole(&self) -> Content {
         match &self.payload {
             Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),
             Payload::File(file) => {
@@ -354,7 +354,7 @@ impl Variant {
     }
 
     /// `length` bytes from `offset`, which lie inside.
-    pub(super) fn part(&self, offset: u64, length: u64) -> Content {
+    pub(crate) fn part(&self, offset: u64, length: u64) -> Content {
         match &self.payload {
             Payload::Memory(bytes) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);

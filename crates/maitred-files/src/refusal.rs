@@ -6,7 +6,7 @@ use maitred_http::{Method, ResponseHead, Status};
 use maitred_runtime::Content;
 use rustix::io::Errno;
 
-use super::{Answer, Body};
+use crate::{Answer, Body};
 
 /// What clients are told to wait when descriptors are exhausted, in seconds: they are held by
 /// transfers, some of which end within a second on any loaded server.
@@ -32,26 +32,26 @@ static REFUSALS: LazyLock<Refusals> = LazyLock::new(|| Refusals {
 });
 
 /// A head for a line of plain text.
-pub(super) fn text_head(status: Status) -> ResponseHead {
+pub(crate) fn text_head(status: Status) -> ResponseHead {
     ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8")
 }
 
-pub(super) fn not_found(method: &Method) -> Answer {
+pub(crate) fn not_found(method: &Method) -> Answer {
     text(method, &REFUSALS.not_found, "404 Not Found\n")
 }
 
-pub(super) fn method_not_allowed(method: &Method) -> Answer {
+pub(crate) fn method_not_allowed(method: &Method) -> Answer {
     text(method, &REFUSALS.method_not_allowed, "405 Method Not Allowed\n")
 }
 
-pub(super) fn precondition_failed(method: &Method) -> Answer {
+pub(crate) fn precondition_failed(method: &Method) -> Answer {
     text(method, &REFUSALS.precondition_failed, "412 Precondition Failed\n")
 }
 
 /// The answer to a failed system call on `path`. What only says that nothing is there for the peer
 /// is 404 (a link that leads out of the root included: EXDEV); what the operator must know of
 /// carries a note.
-pub(super) fn fault(method: &Method, path: &[u8], errno: Errno) -> Answer {
+pub(crate) fn fault(method: &Method, path: &[u8], errno: Errno) -> Answer {
     let mut answer = match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NAMETOOLONG => {
             return not_found(method);
@@ -70,7 +70,7 @@ pub(super) fn fault(method: &Method, path: &[u8], errno: Errno) -> Answer {
 }
 
 /// An answer of one line of text, or its head alone for HEAD.
-pub(super) fn text(method: &Method, head: &Arc<ResponseHead>, line: &'static str) -> Answer {
+pub(crate) fn text(method: &Method, head: &Arc<ResponseHead>, line: &'static str) -> Answer {
     let content = Content::from(line);
     Answer {
         head: Arc::clone(head),

@@ -18,7 +18,7 @@ use maitred_runtime::{Content, FileRange, Owner};
 const MAX_COPIED: u64 = 16 * 1024;
 
 /// Whether the parts that the client asks for may be taken out of the response with this head.
-pub(crate) fn is_wanted(request: &RequestHead, head: &ResponseHead) -> bool {
+pub fn is_wanted(request: &RequestHead, head: &ResponseHead) -> bool {
     head.status == Status::OK
         && head.fields.first("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes"))
         && request.method == Method::Get
@@ -33,18 +33,20 @@ fn validators(head: &ResponseHead) -> Validators<'_> {
 }
 
 /// What is sent in the place of a body.
-pub(crate) struct Partial {
-    pub(crate) head: ResponseHead,
-    pub(crate) length: u64,
+pub struct Partial {
+    /// Of the response.
+    pub head: ResponseHead,
+    /// Of its body, in bytes.
+    pub length: u64,
     /// In this order, at least one.
-    pub(crate) parts: Vec<Content>,
+    pub parts: Vec<Content>,
 }
 
 /// The parts of `body` that the client asks for.
 ///
 /// # Errors
 /// It gets all of it, which comes back.
-pub(crate) fn parts(request: &RequestHead, head: &ResponseHead, body: Content) -> Result<Partial, Content> {
+pub fn parts(request: &RequestHead, head: &ResponseHead, body: Content) -> Result<Partial, Content> {
     let total = body.len();
     match range::parse(request.fields.first("range").unwrap_or_default(), total) {
         Ranges::Ignored => Err(body),
@@ -140,14 +142,14 @@ struct Slice {
 
 impl AsRef<[u8]> for Slice {
     fn as_ref(&self) -> &[u8] {
-        let bytes = crate::writer::bytes_of(&self.whole).unwrap_or_default();
+        let bytes = self.whole.bytes().unwrap_or_default();
         bytes.get(self.first..self.end).unwrap_or_default()
     }
 }
 
 /// 128 bits that cannot be foretold: SipHash of nothing under keys that the standard library takes
 /// from the system's random source once per thread and changes for every state.
-pub(crate) fn boundary() -> u128 {
+pub fn boundary() -> u128 {
     let word = || u128::from(RandomState::new().build_hasher().finish());
     word() << 64 | word()
 }

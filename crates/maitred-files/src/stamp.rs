@@ -10,7 +10,7 @@ use rustix::fs::Stat;
 ///
 /// Linux takes file times from the clock tick (1 to 10 ms), and some file systems keep whole seconds
 /// (ext3, HFS+) or two (FAT). Two seconds cover all of them; nginx and Apache assume one.
-pub(super) const YOUTH_SECONDS: i64 = 2;
+pub(crate) const YOUTH_SECONDS: i64 = 2;
 
 /// The last modification time that says nothing about the content: 1980-01-02T00:00:00Z.
 ///
@@ -20,20 +20,20 @@ const NORMALISED_UNTIL: i64 = 315_619_200;
 
 /// The identity and the times of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     device: u64,
     inode: u64,
     /// The size in bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Seconds and nanoseconds of the last modification of the content. Programs may set it.
-    pub(super) modified: (i64, u32),
+    pub(crate) modified: (i64, u32),
     /// Seconds and nanoseconds of the last change of anything. Only the kernel sets it.
     changed: (i64, u32),
 }
 
 impl Stamp {
     #[expect(clippy::unnecessary_cast, reason = "the fields of Stat differ in width between architectures")]
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
@@ -46,7 +46,7 @@ impl Stamp {
     /// Whether the file changed so recently that another change could leave the stamp as it is.
     /// The change time decides, because a program can set the modification time to anything. A
     /// change time in the future (a clock that was set back) counts as recent.
-    pub(super) fn is_young(&self, unix_seconds: u64) -> bool {
+    pub(crate) fn is_young(&self, unix_seconds: u64) -> bool {
         let now = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
         now.saturating_sub(self.changed.0) < YOUTH_SECONDS
     }
@@ -57,7 +57,7 @@ impl Stamp {
     /// machines agree; where the modification time is a normalised one, the change time joins. A
     /// young file gets a weak tag that differs from its later strong one: what is stored under it
     /// is fetched once more after the file has settled.
-    pub(super) fn entity_tag(&self, coding: Coding, young: bool) -> Box<str> {
+    pub(crate) fn entity_tag(&self, coding: Coding, young: bool) -> Box<str> {
         let mut tag = String::with_capacity(48);
         tag.push_str(if young { "W/\"" } else { "\"" });
         tag.push_str(&format!("{:x}.{:x}-{:x}", self.modified.0, self.modified.1, self.size));
@@ -75,7 +75,7 @@ impl Stamp {
     /// The modification time for `Last-Modified`, in seconds since 1970; none where a comparison by
     /// whole seconds would confuse two contents: for a young file, a normalised time, and a time
     /// that is not in the past (RFC 9110 §8.8.2.1 forbids one later than `Date`).
-    pub(super) fn last_modified(&self, young: bool, unix_seconds: u64) -> Option<u64> {
+    pub(crate) fn last_modified(&self, young: bool, unix_seconds: u64) -> Option<u64> {
         let seconds = u64::try_from(self.modified.0).ok()?;
         (!young && !self.is_normalised() && seconds < unix_seconds).then_some(seconds)
     }
@@ -86,7 +86,7 @@ impl Stamp {
 
     /// Whether this compressed sibling is not older than `original`. Compressors copy the time of
     /// the original, some of them cut to microseconds or seconds; that still counts as equal.
-    pub(super) fn is_as_new_as(&self, original: &Stamp) -> bool {
+    pub(crate) fn is_as_new_as(&self, original: &Stamp) -> bool {
         let (seconds, nanoseconds) = original.modified;
         let cut = match self.modified.1 {
             0 => 0,

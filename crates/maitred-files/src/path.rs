@@ -7,7 +7,7 @@ const WELL_KNOWN: &[u8] = b".well-known";
 
 /// Whether a normalised path may name a file here: it starts with a slash (or is empty, for the
 /// root), holds no NUL, and no segment is hidden or, except for the last one, empty.
-pub(super) fn is_servable(path: &[u8]) -> bool {
+pub(crate) fn is_servable(path: &[u8]) -> bool {
     let Some(below) = path.strip_prefix(b"/") else { return path.is_empty() };
     let mut segments = below.split(|byte| *byte == b'/');
     let last = segments.next_back().unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn is_servable(path: &[u8]) -> bool {
 }
 
 /// Whether a name is not shown and not served: `.git`, `.env`, and with them `.` and `..`.
-pub(super) fn is_hidden(name: &[u8]) -> bool {
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != WELL_KNOWN
 }
 
@@ -25,7 +25,7 @@ pub(super) fn is_hidden(name: &[u8]) -> bool {
 /// host, whatever the request said. Two leading slashes would make a host name of the first segment
 /// (RFC 3986 §4.2); normalising leaves one, and the encoding leaves no backslash that a browser
 /// could read as a slash. `None` when the path of the request cannot be normalised.
-pub(super) fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<String> {
+pub(crate) fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<String> {
     let mut path = Vec::new();
     target::normalise(raw_path, &mut path).ok()?;
     let mut location = String::with_capacity(path.len() + 1 + query.map_or(0, <[u8]>::len));
@@ -47,7 +47,7 @@ pub(super) fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<S
 
 /// Whether a request named the folder itself without the slash behind it, for a path that is the
 /// root of the mount (`/static` for a mount at `/static`).
-pub(super) fn lacks_slash(raw_path: &[u8]) -> bool {
+pub(crate) fn lacks_slash(raw_path: &[u8]) -> bool {
     if raw_path.ends_with(b"/") {
         return false;
     }
@@ -57,7 +57,7 @@ pub(super) fn lacks_slash(raw_path: &[u8]) -> bool {
 
 /// Appends a decoded path percent-encoded: only unreserved characters (RFC 3986 §2.3) and the slash
 /// stay, so that the result is safe in a field, in an attribute and as a reference.
-pub(super) fn encode(path: &[u8], out: &mut String) {
+pub(crate) fn encode(path: &[u8], out: &mut String) {
     for byte in path {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
@@ -75,7 +75,7 @@ fn push_escape(byte: u8, out: &mut String) {
 
 /// Appends text with the characters that mean something in HTML escaped, for content and for
 /// quoted attributes.
-pub(super) fn escape_html(text: &str, out: &mut String) {
+pub(crate) fn escape_html(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {
             '&' => out.push_str("&amp;"),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 
-use super::resource::Resource;
-use super::{Now, StaticSettings};
+use crate::resource::Resource;
+use crate::{Now, StaticSettings};
 
 /// What an entry costs besides its content and names, in bytes: two prepared heads of about 400
 /// bytes with their allocations, the resource, and the cache's own entry.
@@ -59,7 +59,7 @@ pub struct CacheStatistics {
 
 impl CacheStatistics {
     /// Adds those of another cache.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         let Self {
             entries,
             bytes,
@@ -92,7 +92,7 @@ impl CacheStatistics {
 }
 
 /// What a look-up found.
-pub(super) enum LookUp {
+pub(crate) enum LookUp {
     /// Answer with this.
     Fresh(Arc<Resource>),
     /// The caller must check this first.
@@ -104,7 +104,7 @@ type Key = Box<[u8]>;
 
 /// The resources by the path that was asked for.
 #[derive(Debug)]
-pub(super) struct ResourceCache {
+pub(crate) struct ResourceCache {
     /// None when the budget is zero.
     entries: Option<Cache<Key, Arc<Resource>, Charge, DefaultHashBuilder, Evictions>>,
     max_descriptors: u64,
@@ -121,7 +121,7 @@ pub(super) struct ResourceCache {
 impl ResourceCache {
     /// A cache within the limits of `settings`; `max_descriptors` is given apart because the
     /// process limit may lower it.
-    pub(super) fn new(settings: &StaticSettings, max_descriptors: u64) -> Self {
+    pub(crate) fn new(settings: &StaticSettings, max_descriptors: u64) -> Self {
         let evictions = Arc::new(AtomicU64::new(0));
         let charge = Charge {
             per_entry: settings.max_cache_bytes / (settings.max_cache_entries as u64).max(1),
@@ -156,7 +156,7 @@ impl ResourceCache {
 
     /// The resource for `path`. At most one thread per `validate_after` is told that a check is due;
     /// to the others the entry is fresh until it has finished.
-    pub(super) fn look_up(&self, path: &[u8], now: Now) -> LookUp {
+    pub(crate) fn look_up(&self, path: &[u8], now: Now) -> LookUp {
         let Some(resource) = self.entries.as_ref().and_then(|entries| entries.get(path)) else {
             return LookUp::Absent;
         };
@@ -170,13 +170,13 @@ impl ResourceCache {
     }
 
     /// A due check found the entry unchanged, or could not be made for want of descriptors.
-    pub(super) fn note_revalidated(&self) {
+    pub(crate) fn note_revalidated(&self) {
         self.revalidations.fetch_add(1, Ordering::Relaxed);
         self.hits.add(0);
     }
 
     /// A due check found the entry changed or gone.
-    pub(super) fn invalidate(&self, path: &[u8], stale: &Arc<Resource>) {
+    pub(crate) fn invalidate(&self, path: &[u8], stale: &Arc<Resource>) {
         self.invalidations.fetch_add(1, Ordering::Relaxed);
         if let Some(entries) = &self.entries {
             entries.remove_if(path, |found| Arc::ptr_eq(found, stale));
@@ -185,7 +185,7 @@ impl ResourceCache {
 
     /// Counts a load and keeps what it brought, unless the file is unsettled or descriptors are not
     /// to be kept.
-    pub(super) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
+    pub(crate) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
         self.load_ns.fetch_add(cost, Ordering::Relaxed);
@@ -199,19 +199,19 @@ impl ResourceCache {
     }
 
     /// Puts a resource with a further form into the place of the one it was made of, if that is still there.
-    pub(super) fn replace(&self, path: &[u8], resource: &Arc<Resource>) {
+    pub(crate) fn replace(&self, path: &[u8], resource: &Arc<Resource>) {
         if let Some(entries) = self.entries.as_ref().filter(|entries| entries.contains_key(path)) {
             entries.insert(path.into(), Arc::clone(resource));
         }
     }
 
     /// Closes every descriptor that only the cache holds. Returns whether there were any.
-    pub(super) fn release_descriptors(&self) -> bool {
+    pub(crate) fn release_descriptors(&self) -> bool {
         self.retain(|resource| resource.descriptors == 0)
     }
 
     /// Closes descriptors that have not been asked for, at most once per interval.
-    pub(super) fn sweep(&self, now: Now) {
+    pub(crate) fn sweep(&self, now: Now) {
         let last = self.swept_at.load(Ordering::Relaxed);
         let due = now.monotonic_ns.saturating_sub(last) >= SWEEP_INTERVAL_NS;
         let taken = || {
@@ -233,7 +233,7 @@ impl ResourceCache {
         entries.len() < before
     }
 
-    pub(super) fn statistics(&self) -> CacheStatistics {
+    pub(crate) fn statistics(&self) -> CacheStatistics {
         let (hits, saved) = self.hits.sums();
         let mut statistics = CacheStatistics {
             hits,

@@ -19,6 +19,7 @@ mod cache;
 mod compressed;
 mod folders;
 mod listing;
+pub mod partial;
 mod path;
 mod refusal;
 mod reply;
@@ -201,7 +202,7 @@ impl StaticFiles {
     }
 
     /// The counts of the lock around what is known of folders.
-    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
+    pub fn lock_snapshot(&self) -> LockSnapshot {
         self.folders.lock_snapshot()
     }
 

@@ -17,15 +17,15 @@ use arc_swap::ArcSwap;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, stat};
 use rustix::io::Errno;
 
-use super::Now;
-use super::stamp::Stamp;
+use crate::Now;
+use crate::stamp::Stamp;
 
 /// How often an opening that met a concurrent rename is tried (openat2(2): EAGAIN).
 const MAX_RENAME_RETRIES: u32 = 8;
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// A regular file.
     File(Stamp),
     /// A folder.
@@ -45,7 +45,7 @@ enum Resolution {
 
 /// An open root folder.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     folder: OwnedFd,
     resolution: Resolution,
     identity: (u64, u64),
@@ -53,7 +53,7 @@ pub(super) struct Root {
 
 impl Root {
     /// Opens the folder at `path`, following links in `path` itself.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = open(path, flags, Mode::empty())?;
         let identity = identity(&fstat(&folder)?);
@@ -66,19 +66,19 @@ impl Root {
     }
 
     /// What stands at `path`, found out without opening it for reading.
-    pub(super) fn inspect(&self, path: &[u8]) -> Result<Found, Errno> {
+    pub(crate) fn inspect(&self, path: &[u8]) -> Result<Found, Errno> {
         let found = fstat(self.resolve(path, OFlags::PATH)?)?;
         Ok(kind(&found))
     }
 
     /// The stamp of the folder at `path`.
-    pub(super) fn folder_stamp(&self, path: &[u8]) -> Result<Stamp, Errno> {
+    pub(crate) fn folder_stamp(&self, path: &[u8]) -> Result<Stamp, Errno> {
         Ok(Stamp::of(&fstat(self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?)?))
     }
 
     /// Opens the regular file at `path` for reading. The caller has inspected it; what took its
     /// place since then is opened without waiting (`O_NONBLOCK`) and refused as not found.
-    pub(super) fn open_file(&self, path: &[u8]) -> Result<(File, Stamp), Errno> {
+    pub(crate) fn open_file(&self, path: &[u8]) -> Result<(File, Stamp), Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.resolve(path, flags)?;
         match kind(&fstat(&file)?) {
@@ -88,7 +88,7 @@ impl Root {
     }
 
     /// Opens the folder at `path` to list it.
-    pub(super) fn open_folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
     }
 
@@ -166,7 +166,7 @@ fn identity(stat: &rustix::fs::Stat) -> (u64, u64) {
 /// The root as it is now. A root that is a symbolic link to a release folder changes when the link
 /// does, so the path is looked at again at most once per `validate_after`.
 #[derive(Debug)]
-pub(super) struct CurrentRoot {
+pub(crate) struct CurrentRoot {
     path: PathBuf,
     validate_after_ns: u64,
     current: ArcSwap<Root>,
@@ -174,19 +174,19 @@ pub(super) struct CurrentRoot {
 }
 
 impl CurrentRoot {
-    pub(super) fn open(path: &Path, validate_after_ns: u64) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, validate_after_ns: u64) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let root = Arc::new(Root::open(&path)?);
         Ok(Self { path, validate_after_ns, current: ArcSwap::new(root), checked_at: AtomicU64::new(0) })
     }
 
     /// The path it was opened by, made absolute.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The root to resolve against. While the path leads nowhere the last root stays in use.
-    pub(super) fn at(&self, now: Now) -> Arc<Root> {
+    pub(crate) fn at(&self, now: Now) -> Arc<Root> {
         let checked = self.checked_at.load(Ordering::Relaxed);
         // Whoever exchanges the time looks; the others take the root that is known.
         if now.monotonic_ns.saturating_sub(checked) >= self.validate_after_ns
