@@ -83,9 +83,8 @@ pub enum Change {
     Forgotten,
 }
 
-impl LearntRoutes {
-    /// A table without entries.
-    pub fn new() -> Self {
+impl Default for LearntRoutes {
+    fn default() -> Self {
         Self {
             words: (0..BUCKETS * WAYS).map(|_| AtomicU64::new(0)).collect(),
             hasher: RandomState::new(),
@@ -93,7 +92,9 @@ impl LearntRoutes {
             learnt: AtomicUsize::new(0),
         }
     }
+}
 
+impl LearntRoutes {
     /// Whether any route is learnt. One load.
     pub fn any(&self) -> bool {
         self.learnt.load(Ordering::Relaxed) > 0

@@ -48,7 +48,7 @@ fn three_slow_of_eight_are_learnt_and_one_of_eight_is_forgotten() {
         ("sssfffffffsss", &[Learnt, Forgotten, Learnt], true),
         ("ssfffffff", &[], false),
     ] {
-        let routes = LearntRoutes::new();
+        let routes = LearntRoutes::default();
         let key = routes.key_of("/report");
         assert_eq!(note_all(&routes, key, results, 9), changes, "{results}");
         assert_eq!((routes.is_learnt(key), routes.any()), (learnt, learnt), "{results}");
@@ -58,7 +58,7 @@ fn three_slow_of_eight_are_learnt_and_one_of_eight_is_forgotten() {
 
 #[test]
 fn while_nothing_is_slow_nothing_is_watched() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/");
     note_all(&routes, key, "ffff", 0);
     assert!(!routes.is_watching() && !routes.any());
@@ -75,7 +75,7 @@ fn while_nothing_is_slow_nothing_is_watched() {
 #[test]
 fn what_is_not_slow_for_an_hour_is_forgotten() {
     let begin = SECONDS - 5; // The kept seconds wrap meanwhile.
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/report");
     note_all(&routes, key, "sss", begin);
     assert_eq!(routes.note(key, FAST, begin + LEARNT_DECAY - 1), None);
@@ -99,7 +99,7 @@ fn what_is_not_slow_for_an_hour_is_forgotten() {
 
 #[test]
 fn slow_ones_that_are_far_apart_are_not_learnt() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/nightly");
     for step in 0..10 {
         assert_eq!(routes.note(key, SLOW, step * DECAY), None);
@@ -109,7 +109,7 @@ fn slow_ones_that_are_far_apart_are_not_learnt() {
 
 #[test]
 fn a_second_that_comes_late_is_no_decay() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/report");
     note_all(&routes, key, "sss", 100);
     assert_eq!(routes.note(key, FAST, 98), None);
@@ -119,7 +119,7 @@ fn a_second_that_comes_late_is_no_decay() {
 
 #[test]
 fn a_sweep_takes_what_has_decayed() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let (old, single, young) = (routes.key_of("/old"), routes.key_of("/single"), routes.key_of("/young"));
     note_all(&routes, old, "sss", 0);
     note_all(&routes, single, "s", 0);
@@ -136,7 +136,7 @@ fn a_sweep_takes_what_has_decayed() {
 /// Eight of one burst are enough, and the next burst, however many minutes later, is known from its first request on.
 #[test]
 fn bursts_that_are_far_apart_are_learnt() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/burst");
     assert_eq!(note_all(&routes, key, "ssssssss", 0), [Change::Learnt]);
     routes.sweep(62);
@@ -146,7 +146,7 @@ fn bursts_that_are_far_apart_are_learnt() {
 
 #[test]
 fn a_learnt_route_is_known_to_wait_or_to_compute() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let key = routes.key_of("/report");
     assert_eq!(routes.learnt(key), None);
     note_all(&routes, key, "ss", 0);
@@ -160,7 +160,7 @@ fn a_learnt_route_is_known_to_wait_or_to_compute() {
 
 #[test]
 fn a_newcomer_displaces_only_what_has_decayed() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let keys = neighbours(WAYS as u64 + 1);
     let (newcomer, residents) = keys.split_last().unwrap();
     for (second, key) in (0..).zip(residents) {
@@ -179,7 +179,7 @@ fn a_newcomer_displaces_only_what_has_decayed() {
 
 #[test]
 fn invented_paths_do_not_displace_a_learnt_route() {
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let known: Vec<Key> = ["/report", "/export", "/search"].iter().map(|path| routes.key_of(path)).collect();
     for key in &known {
         note_all(&routes, *key, "sss", 0);
@@ -199,13 +199,13 @@ fn invented_paths_do_not_displace_a_learnt_route() {
 
 #[test]
 fn nobody_knows_the_key_of_a_route() {
-    assert_ne!(LearntRoutes::new().key_of("/"), LearntRoutes::new().key_of("/"));
+    assert_ne!(LearntRoutes::default().key_of("/"), LearntRoutes::default().key_of("/"));
 }
 
 #[test]
 fn threads_that_note_at_once_agree_in_the_end() {
     const THREADS: usize = 4;
-    let routes = LearntRoutes::new();
+    let routes = LearntRoutes::default();
     let keys = neighbours(WAYS as u64);
     let begin = Barrier::new(THREADS);
     std::thread::scope(|scope| {

@@ -88,7 +88,7 @@ pub(crate) struct Slowness {
 impl Slowness {
     pub(crate) fn new() -> Self {
         Self {
-            routes: LearntRoutes::new(),
+            routes: LearntRoutes::default(),
             until: AtomicU64::new(0),
             usual: AtomicU64::new(0),
             change: Mutex::new(None),
