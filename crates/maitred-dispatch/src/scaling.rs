@@ -23,7 +23,7 @@ pub(crate) const BUDGET_ENDS_APART: u64 = 1_000_000_000;
 
 /// Time is not simulated.
 #[cfg(shuttle)]
-pub const BUDGET_ENDS_APART: u64 = 0;
+pub(crate) const BUDGET_ENDS_APART: u64 = 0;
 
 /// How far apart threads of a pool end because they are idle, in nanoseconds. Threads that were last called in one burst have
 /// been idle equally long.

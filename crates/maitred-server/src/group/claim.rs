@@ -92,7 +92,7 @@ mod shuttle_tests {
                 }
                 assert_eq!(owners.fetch_add(1, Ordering::SeqCst), 0, "one turn at a time");
                 loop {
-                    seen.fetch_or(claim.take().0, Ordering::SeqCst);
+                    seen.fetch_or(claim.take().bits(), Ordering::SeqCst);
                     owners.fetch_sub(1, Ordering::SeqCst);
                     if release(&claim) {
                         return;
@@ -105,7 +105,7 @@ mod shuttle_tests {
             thread.join().expect("no thread fails");
         }
         let all = BITS.iter().fold(Signals::NONE, |all, bit| all.with(*bit));
-        assert_eq!(seen.load(Ordering::SeqCst), all.0, "every signal is seen");
+        assert_eq!(seen.load(Ordering::SeqCst), all.bits(), "every signal is seen");
     }
 
     #[test]
