@@ -1,8 +1,8 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  match  log  compress  files  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log, compress, files → io, stats, match; io → stats; nothing else sideways,
+//! python, cli  →  server  →  { h1  match  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats; nothing else sideways,
 //!                              nothing back
 //! ```
 
@@ -26,8 +26,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-compress"],
     ),
     (
+        "maitred-filters",
+        &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-match", "maitred-log"],
+    ),
+    (
         "maitred-server",
         &[
+            "maitred-filters",
             "maitred-files",
             "maitred-compress",
             "maitred-http",
@@ -49,6 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-log",
             "maitred-compress",
             "maitred-files",
+            "maitred-filters",
             "maitred-server",
         ],
     ),

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maitred_match::BadPattern;
-use maitred_server::PoolRule;
-use maitred_server::filters::{
+use maitred_filters::{
     Access, Authentication, BadUsers, BasicAuth, Condition, FieldChanges, FilterRule, Redirect, Rewrite,
     Side, Users,
 };
+use maitred_match::BadPattern;
+use maitred_server::PoolRule;
 
 use crate::config::Config;
 use crate::options::quoted;

@@ -4,7 +4,7 @@
 //! readers. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
-use maitred_server::filters::FilterRule;
+use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
 

@@ -22,6 +22,7 @@
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
+//! | [`work_queue`] | work for threads of its own, bounded |
 
 pub mod activity;
 pub mod background;
@@ -38,3 +39,4 @@ pub mod sync;
 pub mod tasks;
 pub mod timers;
 pub mod usage;
+pub mod work_queue;

@@ -30,7 +30,6 @@
 mod connection;
 pub mod control;
 mod counters;
-pub mod filters;
 mod group;
 mod groups;
 mod insight;
@@ -49,7 +48,6 @@ mod spill;
 mod spool;
 mod submit;
 mod traced;
-mod work_queue;
 mod writer;
 
 pub use insight::{ApplicationTiming, LeafCount, Statistics};

@@ -15,13 +15,13 @@ use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Reques
 use maitred_stats::{Span, Spans, Times};
 
 use crate::connection::{Connection, Timed};
-use crate::filters::Passed;
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::record::{Kept, Record};
 use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
 use maitred_dispatch::Trace;
+use maitred_filters::Passed;
 use maitred_log::End;
 use maitred_log::RequestId;
 use maitred_log::upstream_queue;

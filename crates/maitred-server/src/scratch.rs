@@ -10,11 +10,11 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
-use crate::filters::Passed;
 use crate::limits::minimum::Patience;
 use crate::record::Record;
 use crate::site::Site;
 use crate::writer::Writer;
+use maitred_filters::Passed;
 use maitred_log::next_number;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request

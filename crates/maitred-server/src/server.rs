@@ -13,7 +13,6 @@ use maitred_stats::exposition::Format;
 
 use crate::control::roster::Role;
 use crate::counters::Counters;
-use crate::filters::{FilterRule, Filters};
 use crate::group::Group;
 use crate::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
@@ -29,6 +28,7 @@ use crate::spool::{self, Medium, Open, Spooler};
 use crate::traced::Traced;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
+use maitred_filters::{FilterRule, Filters};
 use maitred_log::Log;
 
 /// A running server. Dropping it ends it at once.
@@ -324,6 +324,11 @@ impl Server {
     /// The rules in the order in which they are asked.
     pub fn rules(&self) -> Vec<PoolRule> {
         self.first().pool_map().rules().cloned().collect()
+    }
+
+    /// The filters with their counts, as `maitred ctl filters --json` shows them.
+    pub fn filters(&self) -> String {
+        self.first().site.filters.list().to_string()
     }
 
     /// Has requests meet these filters from now on, besides those of the program's own. What is counted of them begins anew.

@@ -7,7 +7,6 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use crate::counters::Counters;
-use crate::filters::Filters;
 use crate::insight::Insight as Figures;
 use crate::limits::Guard;
 use crate::record::Record;
@@ -18,6 +17,7 @@ use crate::spool::Spooler;
 use crate::submit::Submissions;
 use crate::traced::Traced;
 use maitred_compress::Compression;
+use maitred_filters::Filters;
 use maitred_log::End;
 use maitred_log::Log;
 

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use maitred_files::{StaticFiles, StaticSettings};
-use maitred_http::{RequestHead, ResponseHead, Status};
-use maitred_log::Format;
-use maitred_runtime::{Exchange, Handler};
-use maitred_server::filters::{
+use maitred_filters::{
     Access, Authentication, BasicAuth, Condition, Filter, FilterRequest, FilterRule, Place, Redirect,
     Rewrite, Side, Step, Traced, Users, user_line,
 };
+use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_log::Format;
+use maitred_runtime::{Exchange, Handler};
 use maitred_server::{
     AccessLogSettings, Level, ListenerSettings, Log, LogTarget, PoolRule, PoolSettings, Routes, Settings,
 };

@@ -17,9 +17,9 @@ use maitred_runtime::Content;
 use super::body::Keeping;
 use super::live::MAX_DROPPED;
 use super::{Connection, Context, Turn};
-use crate::filters::{Answer, At, Decision, Passed, decoded_path};
 use crate::scratch::Incoming;
 use maitred_files::Body;
+use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_runtime::{Body, CloseFile};
 
-use crate::work_queue::WorkQueue;
+use maitred_io::work_queue::WorkQueue;
 
 pub(crate) use file::{Medium, open, probe};
 

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_stats::Counters;
 
-use super::basic::hasher::{Hasher, Ticket};
-use super::basic::{Asked, Authentication};
-use super::native::{Filter, FilterRequest, Place, Step};
-use super::rule::FilterRule;
+use crate::basic::hasher::{Hasher, Ticket};
+use crate::basic::{Asked, Authentication};
+use crate::native::{Filter, FilterRequest, Place, Step};
+use crate::rule::FilterRule;
 
 /// What a filter does. In the order in which a request comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Access,
     Redirect,
     MaxBody,
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Access,
         Self::Redirect,
         Self::MaxBody,
@@ -43,7 +43,7 @@ impl Kind {
         Self::Response,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Access => "access",
             Self::Redirect => "redirect",
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    pub(super) fn place(self) -> Place {
+    pub(crate) fn place(self) -> Place {
         match self {
             Self::Access | Self::Redirect | Self::MaxBody => Place::BeforeAuthentication,
             Self::Authentication => Place::Authentication,
@@ -65,7 +65,7 @@ impl Kind {
     }
 
     /// What a rule does of this kind, if it does something.
-    pub(super) fn of(self, rule: &FilterRule) -> Option<String> {
+    pub(crate) fn of(self, rule: &FilterRule) -> Option<String> {
         match self {
             Self::Access => rule.access.as_ref().map(ToString::to_string),
             Self::Redirect => rule.redirect.as_ref().map(ToString::to_string),
@@ -83,7 +83,7 @@ impl Kind {
     }
 
     /// Whether of several rules only the most specific one counts.
-    pub(super) fn is_exclusive(self) -> bool {
+    pub(crate) fn is_exclusive(self) -> bool {
         !matches!(self, Self::Request | Self::Response)
     }
 }
@@ -94,15 +94,15 @@ const ANSWERED: usize = 1;
 
 /// The rules. Immutable: whoever holds it exchanges it for another one.
 #[derive(Default)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     /// The most specific one first.
-    pub(super) rules: Box<[Entry]>,
+    pub(crate) rules: Box<[Entry]>,
     /// Some rule looks at the path.
-    pub(super) has_paths: bool,
+    pub(crate) has_paths: bool,
 }
 
-pub(super) struct Entry {
-    pub(super) rule: FilterRule,
+pub(crate) struct Entry {
+    pub(crate) rule: FilterRule,
     /// By kind, where it does something of that.
     counts: [Option<Box<Counters<2>>>; Kind::ALL.len()],
 }
@@ -123,13 +123,13 @@ impl Entry {
     }
 
     /// Requests on which it has decided, and those of them that it has answered.
-    pub(super) fn counts(&self, kind: Kind) -> [u64; 2] {
+    pub(crate) fn counts(&self, kind: Kind) -> [u64; 2] {
         self.counts[kind as usize].as_ref().map_or([0; 2], |counts| counts.snapshot())
     }
 }
 
 impl Chain {
-    pub(super) fn new(rules: Vec<FilterRule>) -> Self {
+    pub(crate) fn new(rules: Vec<FilterRule>) -> Self {
         let has_paths = rules.iter().any(|rule| rule.when.path.is_some());
         let mut entries: Vec<Entry> = rules.into_iter().map(Entry::new).collect();
         // The sort is stable: the later one of two equal rules has to stand first before it.
@@ -139,13 +139,13 @@ impl Chain {
     }
 
     /// The positions of the rules that a request meets.
-    pub(super) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u32> {
+    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u32> {
         let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, client));
         met.map(|(position, _)| position).collect()
     }
 
     /// The first of the rules at these positions that does something of this kind.
-    pub(super) fn first(&self, met: &[u32], kind: Kind) -> Option<&Entry> {
+    pub(crate) fn first(&self, met: &[u32], kind: Kind) -> Option<&Entry> {
         let mut entries = met.iter().filter_map(|position| self.rules.get(*position as usize));
         entries.find(|entry| entry.counts[kind as usize].is_some())
     }
@@ -153,16 +153,16 @@ impl Chain {
 
 /// The filters of the program itself, by place.
 #[derive(Default)]
-pub(super) struct Own {
-    pub(super) all: Vec<Arc<dyn Filter>>,
-    pub(super) before: Vec<Arc<dyn Filter>>,
-    pub(super) after: Vec<Arc<dyn Filter>>,
-    pub(super) response: Vec<Arc<dyn Filter>>,
-    pub(super) trace: Vec<Arc<dyn Filter>>,
+pub(crate) struct Own {
+    pub(crate) all: Vec<Arc<dyn Filter>>,
+    pub(crate) before: Vec<Arc<dyn Filter>>,
+    pub(crate) after: Vec<Arc<dyn Filter>>,
+    pub(crate) response: Vec<Arc<dyn Filter>>,
+    pub(crate) trace: Vec<Arc<dyn Filter>>,
 }
 
 impl Own {
-    pub(super) fn new(all: Vec<Arc<dyn Filter>>) -> Self {
+    pub(crate) fn new(all: Vec<Arc<dyn Filter>>) -> Self {
         let at = |place| all.iter().filter(|filter| filter.places().contains(&place)).cloned().collect();
         Self {
             before: at(Place::BeforeAuthentication),
@@ -174,13 +174,13 @@ impl Own {
     }
 
     /// Whether requests have to come here.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         !(self.before.is_empty() && self.after.is_empty() && self.response.is_empty())
     }
 }
 
 /// A request in the filters, and behind them.
-pub(crate) struct Passed {
+pub struct Passed {
     chain: Arc<Chain>,
     own: Arc<Own>,
     /// The positions of the rules that it meets, the most specific one first.
@@ -197,7 +197,7 @@ enum Stage {
 }
 
 /// What becomes of a request.
-pub(crate) enum Decision {
+pub enum Decision {
     /// It goes on.
     Pass,
     /// A password is being checked.
@@ -207,9 +207,11 @@ pub(crate) enum Decision {
 }
 
 /// An answer of a filter.
-pub(crate) struct Answer {
-    pub(crate) head: ResponseHead,
-    pub(crate) body: Cow<'static, [u8]>,
+pub struct Answer {
+    /// Of the response.
+    pub head: ResponseHead,
+    /// Of the response.
+    pub body: Cow<'static, [u8]>,
 }
 
 impl Answer {
@@ -222,19 +224,21 @@ impl Answer {
 }
 
 /// What a decision needs besides the request.
-pub(crate) struct At<'a> {
+pub struct At<'a> {
     /// The decoded path of the request as it was sent.
-    pub(crate) path: &'a [u8],
-    pub(crate) peer: SocketAddr,
+    pub path: &'a [u8],
+    /// Who asks.
+    pub peer: SocketAddr,
     /// In monotonic nanoseconds.
-    pub(crate) now: u64,
-    pub(crate) hasher: Option<&'a Hasher>,
+    pub now: u64,
+    /// Who checks passwords, if anybody does.
+    pub hasher: Option<&'a Hasher>,
     /// Makes what is called when a password has been checked.
-    pub(crate) wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,
+    pub wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,
 }
 
 impl Passed {
-    pub(super) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u32>) -> Self {
+    pub(crate) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u32>) -> Self {
         let this = Self { chain, own, met, stage: Stage::Before };
         if let Some(entry) = this.chain.first(&this.met, Kind::MaxBody) {
             entry.count(Kind::MaxBody, false);
@@ -243,22 +247,22 @@ impl Passed {
     }
 
     /// Whether a password is being checked, or has been and nobody has looked.
-    pub(crate) fn is_checking(&self) -> bool {
+    pub fn is_checking(&self) -> bool {
         matches!(self.stage, Stage::Checking(_))
     }
 
     /// Whether there is nothing to do yet.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         matches!(&self.stage, Stage::Checking(ticket) if !ticket.is_ready())
     }
 
     /// The longest body, where a filter says so.
-    pub(crate) fn max_body(&self) -> Option<u64> {
+    pub fn max_body(&self) -> Option<u64> {
         self.chain.first(&self.met, Kind::MaxBody)?.rule.max_body
     }
 
     /// Leads a request on. After [`Decision::Wait`], call again when it is not [waiting](Self::is_waiting).
-    pub(crate) fn decide(&mut self, head: &mut RequestHead, at: &At<'_>) -> Decision {
+    pub fn decide(&mut self, head: &mut RequestHead, at: &At<'_>) -> Decision {
         loop {
             let found = match std::mem::replace(&mut self.stage, Stage::Done) {
                 Stage::Before => {
@@ -369,7 +373,7 @@ impl Passed {
     }
 
     /// The head of a response with what filters change in it; none if that is nothing.
-    pub(crate) fn response_head(&self, request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
+    pub fn response_head(&self, request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
         let mut changed: Option<ResponseHead> = None;
         for entry in self.all(Kind::Response) {
             entry.count(Kind::Response, false);
@@ -382,7 +386,7 @@ impl Passed {
     }
 
     /// The body was longer than [`max_body`](Self::max_body).
-    pub(crate) fn note_too_long(&self) {
+    pub fn note_too_long(&self) {
         if let Some(counts) = self
             .chain
             .first(&self.met, Kind::MaxBody)

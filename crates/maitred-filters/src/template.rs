@@ -58,7 +58,7 @@ impl Redirect {
     }
 
     /// The `Location` for a decoded path that `pattern` matches.
-    pub(super) fn location(
+    pub(crate) fn location(
         &self,
         pattern: Option<&PathPattern>,
         path: &[u8],
@@ -83,7 +83,7 @@ impl Rewrite {
     }
 
     /// Path and query for a decoded path that `pattern` matches.
-    pub(super) fn target(
+    pub(crate) fn target(
         &self,
         pattern: Option<&PathPattern>,
         path: &[u8],

@@ -5,23 +5,23 @@ use std::net::IpAddr;
 use maitred_http::RequestHead;
 use serde_json::{Value, json};
 
-use super::chain::{Chain, Entry, Kind};
-use super::native::Place;
-use super::{Authentication, Filters, decoded_path};
+use crate::chain::{Chain, Entry, Kind};
+use crate::native::Place;
+use crate::{Authentication, Filters, decoded_path};
 
 /// What filters would do with a request.
-pub(crate) struct Explained {
+pub struct Explained {
     /// Those it meets, in order.
-    pub(crate) met: Vec<Value>,
+    pub met: Vec<Value>,
     /// What is worth a sentence.
-    pub(crate) why: Vec<String>,
+    pub why: Vec<String>,
     /// The status that one of them answers with, and where it leads.
-    pub(crate) answer: Option<(u16, Option<String>)>,
+    pub answer: Option<(u16, Option<String>)>,
 }
 
 impl Filters {
     /// The chain in the order in which a request comes to it, with what has been counted.
-    pub(crate) fn list(&self) -> Value {
+    pub fn list(&self) -> Value {
         let chain = self.chain();
         let mut rows = Vec::new();
         for place in Place::ALL {
@@ -54,13 +54,13 @@ impl Filters {
     }
 
     /// The names of the program's own filters that are shown exchanges which have ended.
-    pub(crate) fn tracing(&self) -> impl Iterator<Item = &str> {
+    pub fn tracing(&self) -> impl Iterator<Item = &str> {
         self.own.trace.iter().map(|filter| filter.name())
     }
 
     /// What they would do with a request, whose head is changed as they would. No password is checked, and no filter of the
     /// program's own is called.
-    pub(crate) fn explain(&self, head: &mut RequestHead, client: IpAddr) -> Explained {
+    pub fn explain(&self, head: &mut RequestHead, client: IpAddr) -> Explained {
         let chain = self.chain();
         let client = client.to_canonical();
         let mut path = Vec::new();

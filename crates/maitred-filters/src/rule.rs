@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use maitred_http::{Method, RequestHead};
 
-use super::access::Access;
-use super::basic::Authentication;
-use super::fields::FieldChanges;
-use super::template::{Redirect, Rewrite};
+use crate::access::Access;
+use crate::basic::Authentication;
+use crate::fields::FieldChanges;
+use crate::template::{Redirect, Rewrite};
 use maitred_match::{HeaderPattern, Network, PathPattern};
 
 /// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
@@ -51,7 +51,7 @@ impl Condition {
     }
 
     /// The path is normalised, or decoded where it has no normal form; the client canonical.
-    pub(super) fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
+    pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self.client.as_ref().is_none_or(|network| network.contains(client))
@@ -59,7 +59,7 @@ impl Condition {
     }
 
     /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
-    pub(super) fn specificity(&self) -> impl Ord + use<> {
+    pub(crate) fn specificity(&self) -> impl Ord + use<> {
         (
             self.path.as_ref().map(PathPattern::specificity),
             self.method.is_some(),

@@ -1,13 +1,13 @@
 //! Work for threads of its own: what may wait for a disk or a processor without any request waiting for it on a thread.
 //!
 //! Promises: at most so much waits as was said; what is refused, and what waits at the end, is dropped, without the lock. Leaves
-//! out: the threads ([`Spooler`](crate::spool::Spooler), [`Hasher`](crate::filters::basic::hasher::Hasher)).
+//! out: the threads.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What waits for its thread.
-pub(crate) struct WorkQueue<T> {
+pub struct WorkQueue<T> {
     state: Mutex<State<T>>,
     work: Condvar,
     most: usize,
@@ -20,18 +20,18 @@ struct State<T> {
 
 impl<T> WorkQueue<T> {
     /// At most `most` may wait.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         let state = Mutex::new(State { waiting: VecDeque::new(), ended: false });
         Self { state, work: Condvar::new(), most }
     }
 
     /// False when it cannot be done: too much waits, or the end has come.
-    pub(crate) fn push(&self, work: T) -> bool {
+    pub fn push(&self, work: T) -> bool {
         self.add(work, VecDeque::push_back)
     }
 
     /// The same, before all that waits.
-    pub(crate) fn push_first(&self, work: T) -> bool {
+    pub fn push_first(&self, work: T) -> bool {
         self.add(work, VecDeque::push_front)
     }
 
@@ -47,12 +47,12 @@ impl<T> WorkQueue<T> {
     }
 
     /// How much waits.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.lock().waiting.len()
     }
 
     /// Does all that comes, on the calling thread, until the end.
-    pub(crate) fn work(&self, mut each: impl FnMut(T)) {
+    pub fn work(&self, mut each: impl FnMut(T)) {
         while let Some(work) = self.next() {
             each(work);
         }
@@ -70,7 +70,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// Sends all threads home when they have done what they are doing.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
         let waiting = std::mem::take(&mut state.waiting);

@@ -10,10 +10,10 @@ use base64ct::{Base64, Encoding};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
 use maitred_stats::Span;
+use serde_json::Value;
 
-use super::basic::Verify;
-use super::*;
-use crate::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings};
+use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
+use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings};
 
 /// Longer than anything here takes; reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,16 +50,16 @@ fn gated() -> (tempfile::TempDir, Arc<Users>, Gate) {
     let (entered, told) = mpsc::channel();
     let (go, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
-    let verify: Verify = Box::new(move |_, password| {
+    let is_right = move |password: &[u8]| {
         // Nobody may listen any more, or hold it back.
         let _ = entered.send(());
         let _ = wait.lock().expect("not poisoned").recv();
         password == b"right"
-    });
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("users.txt");
     std::fs::write(&path, USERS).expect("room");
-    let users = Users::open_with(&path, verify).expect("valid");
+    let users = Users::open_judged(&path, is_right).expect("valid");
     (folder, users, Gate { entered: told, go })
 }
 
@@ -148,6 +148,12 @@ fn is_silent(stream: &TcpStream) -> bool {
     let silent = matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
     stream.set_nonblocking(false).expect("settable");
     silent
+}
+
+/// What those who check passwords have to do.
+fn checks(server: &Server) -> Value {
+    let filters: Value = serde_json::from_str(&server.filters()).expect("JSON");
+    filters["password_checks"].clone()
 }
 
 fn until(what: &str, done: impl Fn() -> bool) {
@@ -346,7 +352,7 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
 #[test]
 fn a_check_whose_peer_has_left_is_not_made() {
     let running = serve();
-    let checks = || running.server.first().site.filters.list()["password_checks"].clone();
+    let checks = || checks(&running.server);
     let threads = checks()["threads"].as_u64().expect("a number");
     let mut busy: Vec<_> = (0..threads).map(|_| connect(running.address)).collect();
     for (number, stream) in busy.iter_mut().enumerate() {
@@ -376,7 +382,7 @@ fn what_finds_the_queue_full_gets_503_and_cached_users_are_let_in() {
     running.gate.wait_for_one();
     running.gate.open_once();
     assert_eq!(body(&mut known), "[/in ann 0]");
-    let checks = || running.server.first().site.filters.list()["password_checks"].clone();
+    let checks = || checks(&running.server);
     let threads = checks()["threads"].as_u64().expect("a number");
     let ask = |number: u64| {
         let mut stream = connect(running.address);

@@ -87,7 +87,7 @@ impl FieldChanges {
         self.added.iter().map(text)
     }
 
-    pub(super) fn apply(&self, fields: &mut FieldSet) {
+    pub(crate) fn apply(&self, fields: &mut FieldSet) {
         for name in &self.removed {
             fields.remove(name);
         }

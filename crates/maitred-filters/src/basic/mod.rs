@@ -20,8 +20,6 @@ use cache::Found;
 use hasher::{Hasher, Ticket};
 use maitred_match::BadPattern;
 
-#[cfg(test)]
-pub(crate) use users::Verify;
 pub use users::{BadUsers, MAX_NAME, Users, check_name};
 
 /// A line of a file of users, without its end.

@@ -20,7 +20,7 @@ use maitred_io::machine;
 use super::Credentials;
 use super::cache::{Found, Tag};
 use super::users::Users;
-use crate::work_queue::WorkQueue;
+use maitred_io::work_queue::WorkQueue;
 use maitred_log::Log;
 
 /// Each hash takes a processor: with more threads, or more than half of the processors, others would wait for those.
@@ -30,7 +30,7 @@ const MAX_THREADS: usize = 2;
 const MAX_WAITING: usize = 128;
 
 /// The threads and their queue.
-pub(crate) struct Hasher(Arc<Own>);
+pub struct Hasher(Arc<Own>);
 
 struct Own {
     checks: WorkQueue<Arc<Check>>,
@@ -52,16 +52,16 @@ struct Check {
 
 /// What the threads have done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Figures {
-    pub(crate) threads: usize,
-    pub(crate) waiting: usize,
-    pub(crate) made: u64,
-    pub(crate) refused: u64,
+pub struct Figures {
+    pub threads: usize,
+    pub waiting: usize,
+    pub made: u64,
+    pub refused: u64,
 }
 
 impl Hasher {
     /// Starts the threads. They do not survive a fork(2).
-    pub(crate) fn start(log: Arc<Log>) -> io::Result<Self> {
+    pub fn start(log: Arc<Log>) -> io::Result<Self> {
         let threads = (machine::processors() / 2).clamp(1, MAX_THREADS);
         let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         // Those that run end with it if a later one cannot be made.
@@ -103,14 +103,14 @@ impl Hasher {
         None
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    pub fn figures(&self) -> Figures {
         let Own { threads, made, refused, .. } = &*self.0;
         let [made, refused] = [made, refused].map(|count| count.load(Ordering::Relaxed));
         Figures { threads: *threads, waiting: self.0.checks.len(), made, refused }
     }
 
     /// Ends the threads once they have made the hash they are making; what waits is dropped.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.0.checks.end();
     }
 }

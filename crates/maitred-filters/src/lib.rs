@@ -8,19 +8,17 @@
 //! Promises: they see the head of a request before its body is asked for, so that who is not let in costs no upload; nothing
 //! here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request costs one load.
 //!
-//! Leaves out: when a request comes here, and what its connection does meanwhile (`connection/filter.rs`); how filters are
+//! Leaves out: when a request comes here, and what its connection does meanwhile (`connection/filter.rs` of maitred-server); how filters are
 //! written (maitred-cli).
 
 mod access;
-pub(crate) mod basic;
+mod basic;
 mod chain;
 mod fields;
 mod list;
 mod native;
 mod rule;
 mod template;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::net::IpAddr;
@@ -38,14 +36,14 @@ use maitred_log::{End, Outcome};
 
 pub use access::Access;
 pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name, user_line};
-pub(crate) use chain::{Answer, At, Decision, Passed};
+pub use chain::{Answer, At, Decision, Passed};
 pub use fields::{FieldChanges, Side};
 pub use native::{Filter, FilterRequest, Place, Step, Traced};
 pub use rule::{Condition, FilterRule};
 pub use template::{Redirect, Rewrite};
 
 /// The filters of a server.
-pub(crate) struct Filters {
+pub struct Filters {
     /// Whether requests have to come here.
     on: AtomicBool,
     /// The configured ones. Exchanged at run time.
@@ -59,7 +57,7 @@ pub(crate) struct Filters {
 impl Filters {
     /// # Errors
     /// The system has no thread for those who check passwords.
-    pub(crate) fn new(rules: Vec<FilterRule>, own: Vec<Arc<dyn Filter>>, log: &Arc<Log>) -> io::Result<Self> {
+    pub fn new(rules: Vec<FilterRule>, own: Vec<Arc<dyn Filter>>, log: &Arc<Log>) -> io::Result<Self> {
         let filters = Self {
             on: false.into(),
             chain: ArcSwap::default(),
@@ -75,7 +73,7 @@ impl Filters {
     ///
     /// # Errors
     /// As [`new`](Self::new); nothing has changed.
-    pub(crate) fn set_rules(&self, rules: Vec<FilterRule>) -> io::Result<()> {
+    pub fn set_rules(&self, rules: Vec<FilterRule>) -> io::Result<()> {
         let asks = rules.iter().any(|rule| matches!(rule.authentication, Some(Authentication::Basic(_))));
         if asks && self.hasher.get().is_none() {
             let hasher = Hasher::start(Arc::clone(&self.log))?;
@@ -89,7 +87,7 @@ impl Filters {
     }
 
     /// Whether there is a filter that a request could meet. One load.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
@@ -98,7 +96,7 @@ impl Filters {
     }
 
     /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.
-    pub(crate) fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, client: IpAddr) -> Option<Box<Passed>> {
+    pub fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, client: IpAddr) -> Option<Box<Passed>> {
         let chain = self.chain();
         if chain.has_paths {
             decoded_path(head, path);
@@ -109,13 +107,13 @@ impl Filters {
     }
 
     /// Who checks passwords.
-    pub(crate) fn hasher(&self) -> Option<&Hasher> {
+    pub fn hasher(&self) -> Option<&Hasher> {
         self.hasher.get()
     }
 
     /// The head of an answer to a request that has met no filter, because it was refused before: with the fields that
     /// filters without a condition give it. None if there are none.
-    pub(crate) fn change_refused(&self, head: &ResponseHead) -> Option<ResponseHead> {
+    pub fn change_refused(&self, head: &ResponseHead) -> Option<ResponseHead> {
         if !self.is_on() {
             return None;
         }
@@ -130,7 +128,7 @@ impl Filters {
     }
 
     /// Shows an exchange that has ended to the program's own filters.
-    pub(crate) fn trace(&self, outcome: &Outcome<'_>) {
+    pub fn trace(&self, outcome: &Outcome<'_>) {
         if self.own.trace.is_empty() {
             return;
         }
@@ -150,7 +148,7 @@ impl Filters {
     }
 
     /// Looks at all files of users, and tells in the log which of them have changed.
-    pub(crate) fn look_at_users(&self) {
+    pub fn look_at_users(&self) {
         for entry in &self.chain().rules {
             if let Some(Authentication::Basic(basic)) = &entry.rule.authentication {
                 hasher::tell(basic.users(), &basic.users().look(), &self.log);
@@ -159,7 +157,7 @@ impl Filters {
     }
 
     /// Ends the threads that check passwords.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         if let Some(hasher) = self.hasher.get() {
             hasher.end();
         }
@@ -167,7 +165,7 @@ impl Filters {
 }
 
 /// The path of a request as filters compare it: normalised, or decoded where it has no normal form.
-pub(crate) fn decoded_path(head: &RequestHead, path: &mut Vec<u8>) {
+pub fn decoded_path(head: &RequestHead, path: &mut Vec<u8>) {
     if target::normalise(head.path(), path).is_err() {
         // As the application reads it: an escape more does not lead past a filter.
         target::percent_decode(head.path(), path);
