@@ -16,7 +16,7 @@ from benchlib import machine, rounds, servers
 from benchlib.report import Report
 
 TITLE = "Ranges and conditions (RFC 9110 §13, §14) beside nginx"
-TABLE = machine.REPOSITORY / "crates/maitred-server/tests/ranges"
+TABLE = machine.REPOSITORY / "crates/maitred-server/tests/suite/ranges"
 #: Long ago, so that the file has settled.
 MODIFIED = 1_600_000_000
 
@@ -33,7 +33,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         for server in running:
             settle(server)
         said = {server.name: [answered(server, case, first(server)) for case in cases] for server in running}
-    report.text(f"The {len(cases)} requests of `crates/maitred-server/tests/ranges/cases.json`, for a file of 100 bytes and an empty one. Each "
+    report.text(f"The {len(cases)} requests of `crates/maitred-server/tests/suite/ranges/cases.json`, for a file of 100 bytes and an empty one. Each "
                 "says what RFC 9110 asks for, or which of several answers it allows was chosen here; so an answer that differs need not be "
                 "wrong.", *skipped)
     rows = []

@@ -1,5 +1,6 @@
 //! `maitred ctl` against the built binary while it serves.
 
+#[path = "suite/harness/mod.rs"]
 mod harness;
 
 use std::fs;

@@ -47,7 +47,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// How much waits.
-    pub fn len(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
@@ -94,7 +94,7 @@ mod tests {
     fn no_more_waits_than_may() {
         let queue = WorkQueue::new(2);
         assert!(queue.push(1) && queue.push_first(0) && !queue.push(2));
-        assert_eq!((queue.len(), queue.next(), queue.next()), (2, Some(0), Some(1)));
+        assert_eq!((queue.waiting(), queue.next(), queue.next()), (2, Some(0), Some(1)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Bodies in memory and in files over real sockets: the same bytes, and nothing left behind.
 
+#[path = "suite/harness/mod.rs"]
 mod harness;
 
 use std::io::Write;

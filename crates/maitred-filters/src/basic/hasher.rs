@@ -106,7 +106,7 @@ impl Hasher {
     pub fn figures(&self) -> Figures {
         let Own { threads, made, refused, .. } = &*self.0;
         let [made, refused] = [made, refused].map(|count| count.load(Ordering::Relaxed));
-        Figures { threads: *threads, waiting: self.0.checks.len(), made, refused }
+        Figures { threads: *threads, waiting: self.0.checks.waiting(), made, refused }
     }
 
     /// Ends the threads once they have made the hash they are making; what waits is dropped.

@@ -1,0 +1,9 @@
+//! The command over real sockets and files. What looks at the process is a program of its own (ctl.rs).
+
+mod command;
+mod filters;
+mod harness;
+mod logs;
+mod pools;
+mod reload;
+mod serving;

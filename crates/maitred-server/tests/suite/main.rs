@@ -1,0 +1,32 @@
+//! The server over real sockets: one program, so that it is linked once. What looks at the process is a program of its own (bodies.rs, spilling.rs).
+
+mod bandwidth;
+mod claims;
+mod compression;
+mod control;
+mod control_pools;
+mod edges;
+mod ends;
+mod event_loop;
+mod filters;
+mod filters_waiting;
+mod groups;
+mod harness;
+mod interim;
+mod limits;
+mod live_bodies;
+mod logs;
+mod pool_changes;
+mod pool_map;
+mod pools;
+mod ranges;
+mod request_timeout;
+mod requests;
+mod scaling;
+mod spans;
+mod static_compression;
+mod static_files;
+mod statistics;
+mod strategies;
+mod submissions;
+mod threads;
