@@ -11,7 +11,7 @@ use maitred_io::sync::atomic::Ordering;
 use super::parking::ParkSlot;
 use super::pool::{Call, Parked};
 use super::scaling::After;
-use super::thread_loop::{Life, live};
+use super::thread_loop::{Round, run_rounds};
 use super::worker::{serve, serve_batch};
 use super::{Here, Serve};
 use crate::turn_clock::TurnContext;
@@ -28,7 +28,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         events: Events::with_capacity(1),
         served: 0,
     };
-    if live(server, || member.round()) {
+    if run_rounds(server, || member.round()) {
         scheduler.pool.ended();
     }
 }
@@ -43,7 +43,7 @@ struct Member<'a, S: Serve> {
 
 impl<S: Serve> Member<'_, S> {
     /// What waits, then production if nobody does that, else idleness.
-    fn round(&mut self) -> Life {
+    fn round(&mut self) -> Round {
         let scheduler = self.server.scheduler();
         if let Some(job) = scheduler.pool.pop() {
             return self.consume(job, clock::monotonic());
@@ -51,12 +51,12 @@ impl<S: Serve> Member<'_, S> {
         if !scheduler.producing.swap(true, Ordering::SeqCst) {
             scheduler.followed.store(false, Ordering::SeqCst);
             let produced = Seat { server: self.server }.hold(|| self.produce());
-            return produced.map_or(Life::Goes, |job| self.execute(job));
+            return produced.map_or(Round::GoOn, |job| self.execute(job));
         }
         let busy = || scheduler.producing.load(Ordering::SeqCst);
         match scheduler.pool.park(&self.spot, |waiting| !waiting && busy()) {
-            Parked::Called => Life::Goes,
-            Parked::Superfluous => Life::Ends,
+            Parked::Called => Round::GoOn,
+            Parked::Superfluous => Round::End,
             Parked::Given(job) => self.consume(job, clock::monotonic()),
         }
     }
@@ -80,10 +80,10 @@ impl<S: Serve> Member<'_, S> {
     }
 
     /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
-    fn execute(&mut self, job: S::Job) -> Life {
+    fn execute(&mut self, job: S::Job) -> Round {
         let scheduler = self.server.scheduler();
         let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else {
-            return Life::Goes;
+            return Round::GoOn;
         };
         if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
             let call = scheduler.pool.call_poller();
@@ -95,17 +95,17 @@ impl<S: Serve> Member<'_, S> {
         self.consume(job, self.context.clock().turn_began())
     }
 
-    fn consume(&mut self, job: S::Job, now: u64) -> Life {
+    fn consume(&mut self, job: S::Job, now: u64) -> Round {
         let scheduler = self.server.scheduler();
         scheduler.run(job, now, &**self.server);
         self.served += 1;
         let After::End { replace } = scheduler.pool.after_request(self.served) else {
-            return Life::Goes;
+            return Round::GoOn;
         };
         if replace {
             scheduler.answer_call(&Call::Spawn, self.server);
         }
-        Life::Ends
+        Round::End
     }
 }
 

@@ -1,4 +1,4 @@
-//! The pause of a thread that watches others, which those put off while they get on.
+//! A watchdog's timer: the threads it watches push it back with every request.
 //!
 //! To wake up for each look would cost two changes of the thread and a timer, in a virtual machine some 10 to 30 µs, and stop
 //! whoever is watched in the middle of a request. Setting the timer anew costs a fraction of that (4 µs there, 1 µs if the

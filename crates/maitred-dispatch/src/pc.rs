@@ -6,7 +6,7 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::thread_loop::{Life, live, poll};
+use super::thread_loop::{Round, poll, run_rounds};
 use super::worker::{serve, serve_batch};
 use super::{Here, Serve};
 use crate::turn_clock::TurnContext;
@@ -19,7 +19,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.started();
     let mut one = One { server, context: S::Context::default(), events: Events::with_capacity(BATCH) };
-    live(server, || one.round());
+    run_rounds(server, || one.round());
     scheduler.pool.ended();
 }
 
@@ -31,7 +31,7 @@ struct One<'a, S: Serve> {
 
 impl<S: Serve> One<'_, S> {
     /// What the driver has left, as much from the ready list as there is, then what the poller has.
-    fn round(&mut self) -> Life {
+    fn round(&mut self) -> Round {
         let scheduler = self.server.scheduler();
         self.context.clock_mut().set_now(None);
         while let Some(job) = scheduler.pool.pop() {
@@ -49,7 +49,7 @@ impl<S: Serve> One<'_, S> {
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.consume(job);
         }
-        Life::Goes
+        Round::GoOn
     }
 
     fn consume(&mut self, job: S::Job) {

@@ -7,7 +7,7 @@ use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
 use super::Serve;
-use super::thread_loop::{Life, live};
+use super::thread_loop::{Round, run_rounds};
 use super::worker::{serve, serve_batch};
 use crate::turn_clock::TurnContext;
 
@@ -21,7 +21,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         Producer { server, context: S::Context::default(), events: Events::with_capacity(BATCH) };
     // For ever: whoever makes something ready wakes it.
     scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-    live(server, || producer.round());
+    run_rounds(server, || producer.round());
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
 }
 
@@ -33,7 +33,7 @@ struct Producer<'a, S: Serve> {
 
 impl<S: Serve> Producer<'_, S> {
     /// As much from the ready list as there is, then what the poller has.
-    fn round(&mut self) -> Life {
+    fn round(&mut self) -> Round {
         let scheduler = self.server.scheduler();
         self.context.clock_mut().set_now(None);
         for _ in 0..scheduler.ready.len() {
@@ -50,7 +50,7 @@ impl<S: Serve> Producer<'_, S> {
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.hand_over(job);
         }
-        Life::Goes
+        Round::GoOn
     }
 
     fn hand_over(&self, job: S::Job) {

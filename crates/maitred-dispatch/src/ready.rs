@@ -1,4 +1,4 @@
-//! The ready list: what somebody has to look at without the kernel saying so.
+//! The ready list: connections with work to do that the poller will not report.
 //!
 //! Pipelined requests after the fairness budget, connections whose exchange has ended elsewhere,
 //! due deadlines, and events of a wait that fetched several. Every thread that polls looks here

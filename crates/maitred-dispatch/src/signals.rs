@@ -21,7 +21,7 @@ impl Signals {
     pub const TIMER: Self = Self(1 << 5);
     /// Go on: a budget was used up, or an exchange has ended.
     pub const RESUME: Self = Self(1 << 6);
-    /// Who is idle may be so for a moment only: the server drains, or has little of something.
+    /// Close idle connections soon: the server drains, or is short of something.
     pub const DRAIN: Self = Self(1 << 7);
 
     const ALL: u32 = 0xfe;

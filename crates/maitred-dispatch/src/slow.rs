@@ -1,8 +1,8 @@
 //! Requests of routes that are slow beside the others of their site, and how those get past them.
 //!
 //! A slow request that **waits** may have any thread of its pool, like every other. A thread that gets one gives it to an idle
-//! thread, has one made, or runs it itself after another thread has taken its place; nobody has to find out first that it
-//! stands still. When all threads are in such requests, the others are run by one further thread, the [`extra`](super::extra).
+//! thread, has one made, or runs it itself after another thread has taken its place; no stall
+//! has to be detected first. When all threads are in such requests, the others are run by one further thread, the [`extra`](super::extra).
 //!
 //! A slow request that **computes** where the language has one interpreter would keep that from all others: one at a time
 //! runs, beside those that have permits of the gate.

@@ -9,22 +9,23 @@ use maitred_io::sync::atomic::Ordering;
 
 use super::{Serve, panic_text};
 
-/// Whether a thread goes on.
-pub(super) enum Life {
-    Goes,
-    /// It is superfluous, and not counted any more.
-    Ends,
+/// What follows a round of a thread.
+pub(super) enum Round {
+    /// The next one.
+    GoOn,
+    /// The end: the thread is superfluous, and not counted any more.
+    End,
 }
 
-/// Takes round after round until the server stops, or the thread is superfluous. A panic of ours ends no thread. Whether
-/// the thread is counted still.
-pub(super) fn live<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Life) -> bool {
+/// Takes round after round until the server stops, or the thread is superfluous. Catches panics of the engine. Returns whether
+/// the caller must still take the thread off the count.
+pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
     server.scheduler().set_serving(true);
     let mut counted = true;
     while counted && !server.scheduler().is_stopping() {
         match catch_unwind(AssertUnwindSafe(&mut round)) {
-            Ok(Life::Goes) => {}
-            Ok(Life::Ends) => counted = false,
+            Ok(Round::GoOn) => {}
+            Ok(Round::End) => counted = false,
             Err(panic) => {
                 server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
             }

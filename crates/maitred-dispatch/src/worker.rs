@@ -13,7 +13,7 @@ use super::response_batch::{Age, set_defers};
 use super::scaling::After;
 use super::seat::Seat;
 use super::slow::Pace;
-use super::thread_loop::{Life, live, poll};
+use super::thread_loop::{Round, poll, run_rounds};
 use super::{Here, Scheduler, Serve, runner};
 use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
@@ -67,7 +67,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         done: false,
     };
     // One that is done may find the server stopping before it gets to its end.
-    if live(server, || worker.round()) && !worker.done {
+    if run_rounds(server, || worker.round()) && !worker.done {
         scheduler.pool.ended();
     }
     scheduler.pool.gate.unseat(&worker.seat);
@@ -84,11 +84,11 @@ impl<'a, S: Serve> Worker<'a, S> {
 
     /// One step. After as many turns from the ready list as a wait fetches, the poller is looked at:
     /// connections that always have more to do leave room for those that have something new.
-    fn round(&mut self) -> Life {
+    fn round(&mut self) -> Round {
         let scheduler = self.scheduler();
         if self.done {
             self.send_unsent();
-            return Life::Ends;
+            return Round::End;
         }
         self.context.clock_mut().set_now(None);
         if scheduler.gated {
@@ -105,21 +105,21 @@ impl<'a, S: Serve> Worker<'a, S> {
         }
         if let Some((job, _)) = scheduler.pool.next_slow() {
             self.run_slow(job);
-            return Life::Goes;
+            return Round::GoOn;
         }
         if scheduler.gated {
             if self.look() {
-                return Life::Goes;
+                return Round::GoOn;
             }
         } else if let Some(job) = scheduler.pool.pop() {
             self.run_plainly(job, clock::monotonic());
-            return Life::Goes;
+            return Round::GoOn;
         }
         if let Some((token, signals)) = self.next_ready() {
             if let Some(job) = self.serve(token, signals) {
                 self.take(job);
             }
-            return Life::Goes;
+            return Round::GoOn;
         }
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
@@ -132,7 +132,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             if let Some(job) = scheduler.visit() {
                 self.run_visiting(job);
-                return Life::Goes;
+                return Round::GoOn;
             }
             return self.park(|waiting| {
                 !waiting
@@ -151,7 +151,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         } else if idle && let Some(job) = scheduler.visit() {
             self.run_visiting(job);
         }
-        Life::Goes
+        Round::GoOn
     }
 
     /// Runs a request it has read, or hands it to whoever may.
@@ -239,9 +239,9 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.is_done();
     }
 
-    fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Life {
+    fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Round {
         match self.scheduler().pool.park(&self.spot, still_idle) {
-            Parked::Superfluous => return Life::Ends,
+            Parked::Superfluous => return Round::End,
             Parked::Called => {}
             Parked::Given(job) if self.server.target(&job).pace != Pace::Usual => self.run_slow(job),
             Parked::Given(job) => self.run_here(job),
@@ -249,7 +249,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         if self.spot.take_watch() {
             self.watch();
         }
-        Life::Goes
+        Round::GoOn
     }
 
     /// Something from the ready list, if it is its turn.

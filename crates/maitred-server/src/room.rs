@@ -1,4 +1,4 @@
-//! Where the thread of a handler waits until there is room for more of its response, and makes some.
+//! Blocks the thread of a handler that streams until its output drains, or moves it to a file.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -50,7 +50,7 @@ pub struct Settings {
     pub body_memory: u64,
     /// The folder of these files, and of those with what waits for slow readers.
     pub spool: PathBuf,
-    /// What of responses waits in memory for slow readers, and what in files.
+    /// Output buffers: how much of a response may wait for a slow reader in memory, and how much in files.
     pub writer: WriterSettings,
     /// The folders whose files an application may have the engine send, by `X-Sendfile` and `X-Accel-Redirect`.
     pub submissions: Submissions,

@@ -34,7 +34,7 @@ const MAX_KEPT_SEGMENTS: usize = 64;
 /// otherwise take many times their length in memory, and a segment of the call above for each.
 const MAX_JOINED: usize = 16 * 1024;
 
-/// A peer is fast that takes so much within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
+/// A reader is fast if it takes so many bytes within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
 /// peer has read when it is reached.
 const SWIFT: u64 = 2 * SEND_AHEAD as u64;
 

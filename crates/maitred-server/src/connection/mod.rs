@@ -97,7 +97,7 @@ pub(crate) struct Connection {
     unread: bool,
     /// The peer has ended its sending side.
     read_closed: bool,
-    /// Its peer has read fast when that was looked at last.
+    /// The last check of its reader's speed found it fast.
     swift: bool,
     /// Its handlers wait until the kernel has taken all that they send.
     direct: bool,

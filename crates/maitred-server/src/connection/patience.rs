@@ -14,7 +14,7 @@ use crate::limits::Rule;
 use crate::limits::minimum::{Late, Patience};
 
 impl Connection {
-    /// A part of a request body is awaited: when its peer has been silent, or too slow, for too long.
+    /// The deadline for the next bytes of a request body, from `body-timeout` and `min-rate-in`.
     pub(super) fn body_due(&mut self, context: &Context<'_>) -> u64 {
         let timeout = nanos(context.group.site.timeouts.body);
         let minimum = context.group.site.guard.inward();

@@ -19,8 +19,8 @@ use crate::scratch::Scratch;
 use maitred_dispatch::Signals;
 use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
 
-/// A handler that claims not to block has done so after this time, in nanoseconds: a thousand times what such a
-/// handler takes, and no time slice of the system's either.
+/// A handler that says it does not block and runs for longer than this, in nanoseconds, counts as one that does: a thousand
+/// times what such a handler takes, and no time slice of the system's either.
 const BLOCKED: u64 = 20_000_000;
 
 /// What the thread of an event loop is called here.
