@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::control::roster::Roster;
+use crate::control::thread_registry::ThreadRegistry;
 use crate::group::Group;
 use crate::group::slowness::Slowness;
 use crate::listener::Listening;
@@ -34,7 +34,7 @@ pub(crate) fn share(whole: usize, index: usize, count: usize) -> usize {
 pub(crate) struct Groups {
     pub(crate) listeners: Vec<Listening>,
     /// The threads.
-    pub(crate) roster: Arc<Roster>,
+    pub(crate) thread_registry: Arc<ThreadRegistry>,
     /// What is known of routes.
     pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
@@ -58,7 +58,7 @@ impl Groups {
     pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
         Self {
             listeners,
-            roster: Arc::default(),
+            thread_registry: Arc::default(),
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
             draining: AtomicBool::new(false),

@@ -27,6 +27,7 @@
 //! maitred-dispatch decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
+mod backpressure;
 mod connection;
 pub mod control;
 mod counters;
@@ -38,7 +39,6 @@ mod listener;
 pub mod pool_map;
 mod record;
 mod responder;
-mod room;
 pub mod route;
 mod scratch;
 mod server;

@@ -10,7 +10,7 @@ use maitred_http::{RequestHead, Status};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
-use crate::connection::shown::Asked;
+use crate::connection::snapshot::RequestSummary;
 use crate::scratch::{self, Incoming};
 use maitred_dispatch::Trace;
 use maitred_log::RequestId;
@@ -80,9 +80,9 @@ impl Record {
     }
 
     /// What was asked for, for whoever looks at its delivery, and the number of the pool.
-    pub(crate) fn asked(&self) -> (Asked, Option<usize>) {
+    pub(crate) fn asked(&self) -> (RequestSummary, Option<usize>) {
         let pool = self.pool.map(usize::from);
-        (*Asked::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
+        (*RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
     }
 
     /// Keeps its memory for the next request.

@@ -14,11 +14,11 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Request, Respond, SendError};
 use maitred_stats::{Span, Spans, Times};
 
+use crate::backpressure;
 use crate::connection::{Connection, Timed};
 use crate::group::Group;
 use crate::group::slots::{Slot, Token};
 use crate::record::{Kept, Record};
-use crate::room;
 use crate::scratch::{recycle_buffer, with_date};
 use maitred_dispatch::Trace;
 use maitred_filters::Passed;
@@ -187,7 +187,7 @@ impl Responder {
             };
             connection.note_sender(self.label.as_ref());
             let now = clock::monotonic();
-            // Asked here: what the peer does when it has everything is no part of the exchange.
+            // RequestSummary here: what the peer does when it has everything is no part of the exchange.
             let lost = connection.has_lost();
             connection.end_exchange(&self.group, self.token, reusable, now);
             connection.keep_record(&mut record);
@@ -454,7 +454,7 @@ impl Respond for Responder {
         if !self.buffer.is_empty() {
             self.deliver(Content::Static(b""), b"")?;
         }
-        room::wait(&self.group, self.token, limit)
+        backpressure::wait(&self.group, self.token, limit)
     }
 
     fn is_tight(&self, length: u64) -> bool {

@@ -10,7 +10,7 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use crate::connection::body::Keeping;
-use crate::limits::minimum::Patience;
+use crate::limits::minimum::RateWatch;
 use crate::record::Record;
 use crate::site::Site;
 use crate::writer::Writer;
@@ -147,7 +147,7 @@ pub(crate) struct Incoming {
     pub(crate) times: Times,
     /// Bytes received since then, and the time that the peer has left to send the body; none while it is not waited for.
     pub(crate) received: u64,
-    pub(crate) patience: Option<Patience>,
+    pub(crate) patience: Option<RateWatch>,
 }
 
 thread_local! {

@@ -11,7 +11,7 @@ use maitred_io::machine;
 use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
-use crate::control::roster::Role;
+use crate::control::thread_registry::Role;
 use crate::counters::Counters;
 use crate::group::Group;
 use crate::groups::{self, Groups};
@@ -188,7 +188,7 @@ impl Server {
             let own = Arc::clone(group);
             let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
             let body = move || {
-                own.groups.roster.join("maitred-driver".to_owned(), Role::Driver);
+                own.groups.thread_registry.join("maitred-driver".to_owned(), Role::Driver);
                 run_driver(&own);
             };
             server.drivers.push(driver.spawn(body)?);

@@ -13,8 +13,8 @@ use maitred_io::clock;
 use maitred_io::socket::{Moved, SEND_AHEAD, Socket};
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
-use crate::connection::shown::Delivery;
-use crate::limits::minimum::Patience;
+use crate::connection::snapshot::Delivery;
+use crate::limits::minimum::RateWatch;
 use crate::record::Record;
 use crate::scratch::recycle_buffer;
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
@@ -83,7 +83,7 @@ pub(crate) struct Writer {
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
     /// The time that the peer has left to take what waits; none while nothing waits for it.
-    pub(crate) patience: Option<Patience>,
+    pub(crate) patience: Option<RateWatch>,
     /// The exchanges whose last bytes are here.
     pub(crate) records: Vec<Record>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use maitred_http::Status;
 
 use super::answer::leads_to_application;
-use super::live::{Live, MAX_DROPPED};
+use super::streaming_body::{Live, MAX_DROPPED};
 use super::{Connection, Context, Turn};
 use crate::scratch::Incoming;
 use crate::spool::{Progress, Spool};

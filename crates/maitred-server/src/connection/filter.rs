@@ -15,7 +15,7 @@ use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Versio
 use maitred_runtime::Content;
 
 use super::body::Keeping;
-use super::live::MAX_DROPPED;
+use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context, Turn};
 use crate::scratch::Incoming;
 use maitred_files::Body;

@@ -12,18 +12,18 @@
 
 mod admission;
 pub(crate) mod answer;
-mod awaited;
 pub(crate) mod body;
+mod data_rate;
 mod deliver;
 mod filter;
 mod held;
 mod linger;
-mod live;
-mod patience;
 mod receive;
+mod request_timeout;
 mod shaped;
-pub(crate) mod shown;
+pub(crate) mod snapshot;
 mod spilling;
+mod streaming_body;
 
 use std::io;
 use std::net::SocketAddr;
@@ -41,12 +41,12 @@ use crate::group::{Group, Job};
 use crate::limits::Shaper;
 use crate::scratch::{self, Incoming, Scratch};
 use crate::writer::{Sent, Writer};
-use awaited::Awaited;
 use maitred_dispatch::Signals;
 use maitred_log::End;
+use request_timeout::Awaited;
 
-pub(crate) use awaited::Timed;
-use shown::Asked;
+pub(crate) use request_timeout::Timed;
+use snapshot::RequestSummary;
 use spilling::has_made_room;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     /// Who is told of changes while a handler answers.
     pub(crate) observer: Option<Arc<dyn Observe>>,
     /// The request that a handler has, for whoever asks.
-    asked: Option<Box<Asked>>,
+    asked: Option<Box<RequestSummary>>,
     /// The request whose response is awaited, if there is a time limit for that.
     awaited: Option<Box<Awaited>>,
     deadline: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Connection, Phase};
-use crate::control::roster::own_tid;
+use crate::control::thread_registry::own_tid;
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::site::Site;

@@ -3,14 +3,14 @@
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
 use super::table::Given;
-use super::{Asking, nearest};
+use super::{QueryContext, nearest};
 use maitred_log::Level;
 
 pub(super) const LEVELS: &str = "error, warn, info or debug";
 
 type Changed = Result<Done, Refusal>;
 
-pub(super) fn set(asking: &Asking<'_>, given: &Given) -> Changed {
+pub(super) fn set(asking: &QueryContext<'_>, given: &Given) -> Changed {
     let (name, value) = (given.needed("name"), given.needed("value"));
     match Wanted::of(asking, given)?.name {
         Some(pool) => asking.owner.set(asking.server, &format!("pool.{pool}.{name}"), value),
@@ -18,15 +18,15 @@ pub(super) fn set(asking: &Asking<'_>, given: &Given) -> Changed {
     }
 }
 
-pub(super) fn add_rule(asking: &Asking<'_>, given: &Given) -> Changed {
+pub(super) fn add_rule(asking: &QueryContext<'_>, given: &Given) -> Changed {
     asking.owner.add_rule(asking.server, given.needed("rule"))
 }
 
-pub(super) fn remove_rule(asking: &Asking<'_>, given: &Given) -> Changed {
+pub(super) fn remove_rule(asking: &QueryContext<'_>, given: &Given) -> Changed {
     asking.owner.remove_rule(asking.server, given.needed("number"))
 }
 
-pub(super) fn log_level(asking: &Asking<'_>, given: &Given) -> Changed {
+pub(super) fn log_level(asking: &QueryContext<'_>, given: &Given) -> Changed {
     let text = given.needed("level");
     let Some(level) = Level::ALL.into_iter().find(|level| level.name() == text) else {
         let meant = nearest(text, Level::ALL.map(Level::name));
@@ -39,12 +39,12 @@ pub(super) fn log_level(asking: &Asking<'_>, given: &Given) -> Changed {
     Ok(Done::line(format!("log-level {} -> {}", before.name(), level.name())))
 }
 
-pub(super) fn reopen(asking: &Asking<'_>, _: &Given) -> Changed {
+pub(super) fn reopen(asking: &QueryContext<'_>, _: &Given) -> Changed {
     asking.server.log().reopen();
     Ok(Done::line("the log files were opened anew"))
 }
 
-pub(super) fn drain(asking: &Asking<'_>, _: &Given) -> Changed {
+pub(super) fn drain(asking: &QueryContext<'_>, _: &Given) -> Changed {
     if asking.server.shared().is_draining() {
         return Err(Refusal::conflict("the server drains already"));
     }

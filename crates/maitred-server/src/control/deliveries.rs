@@ -4,20 +4,20 @@ use maitred_http::target;
 use maitred_io::clock;
 use serde_json::{Value, json};
 
-use super::Asking;
+use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
 use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
 use super::status::shown_peer;
 use super::table::Given;
-use crate::connection::shown::{Asked, Delivery};
+use crate::connection::snapshot::{Delivery, RequestSummary};
 use maitred_dispatch::Signals;
 use maitred_match::Shape;
 
 /// At most so many are listed.
 const MAX_LISTED: usize = 1000;
 
-pub(super) fn deliveries(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut found = Vec::new();
     each(asking.server, |id, shown| {
@@ -29,7 +29,7 @@ pub(super) fn deliveries(asking: &Asking<'_>, given: &Given) -> Result<Value, Re
     found.sort_by_key(|(delivery, ..)| delivery.since);
     let total = found.len();
     let now = clock::monotonic();
-    let members = asking.server.shared().roster.members();
+    let members = asking.server.shared().thread_registry.members();
     let names = pool_names(asking.server.first());
     let listed = found.into_iter().take(MAX_LISTED).map(|(delivery, id, peer)| {
         let (began, seconds) = moment(delivery.since.min(now));
@@ -40,7 +40,7 @@ pub(super) fn deliveries(asking: &Asking<'_>, given: &Given) -> Result<Value, Re
             "id": shown_id(id),
             "peer": shown_peer(peer),
             "method": asked.as_ref().map(|asked| asked.method.as_str()),
-            "path": asked.as_ref().map(Asked::path),
+            "path": asked.as_ref().map(RequestSummary::path),
             "route": asked.as_ref().map(|asked| route(asking, asked, pool.is_some())),
             "label": delivery.label.as_deref(),
             "pool": pool.and_then(|pool| names.get(pool)),
@@ -59,7 +59,7 @@ pub(super) fn deliveries(asking: &Asking<'_>, given: &Given) -> Result<Value, Re
 }
 
 /// The route as the statistics call it.
-fn route(asking: &Asking<'_>, asked: &Asked, in_application: bool) -> String {
+fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool) -> String {
     let site = &asking.server.first().site;
     let mut path = Vec::new();
     let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;
@@ -70,7 +70,7 @@ fn route(asking: &Asking<'_>, asked: &Asked, in_application: bool) -> String {
 }
 
 /// The connection is closed by whoever serves it next, as if its peer had gone.
-pub(super) fn end(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal> {
+pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refusal> {
     let text = given.needed("id");
     let Some(id) = parse_id(text) else {
         return Err(Refusal::wrong(format!(

@@ -7,7 +7,7 @@ use maitred_http::{RequestHead, target};
 use maitred_io::clock;
 use serde_json::Value;
 
-use super::Asking;
+use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
 use super::status::shown_rule;
@@ -19,7 +19,7 @@ use maitred_files::Now;
 /// Whose address a request is explained for unless one is given.
 const LOCAL: &str = "127.0.0.1";
 
-pub(super) fn explain(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut head = head(given)?;
     let from = given.value("from").unwrap_or(LOCAL);

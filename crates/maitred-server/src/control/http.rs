@@ -21,7 +21,7 @@ use super::access::{Caller, admit_local, admit_remote};
 use super::owner::Refusal;
 use super::table::{Given, commands, find};
 use super::watch::SpinWatch;
-use super::{Asking, Inner};
+use super::{Inner, QueryContext};
 use crate::scratch::with_date;
 
 /// What its threads are called.
@@ -72,9 +72,9 @@ pub(super) fn serve(inner: &Arc<Inner>) {
         }
         inner.bell.hear();
         let accepted = [
-            local.map(|listener| listener.accept().map(|stream| stream.map(Guest::Local))),
+            local.map(|listener| listener.accept().map(|stream| stream.map(Session::Local))),
             admin.map(|(listener, _)| match listener.accept() {
-                Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(Guest::Admin(stream))),
+                Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(Session::Admin(stream))),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
                 Err(error) => Err(error),
             }),
@@ -102,25 +102,25 @@ fn wait_for(guests: &Guests, inner: &Inner) {
     }
 }
 
-enum Guest {
+enum Session {
     Local(UnixStream),
     Admin(TcpStream),
 }
 
 /// Answers on a thread of its own.
-fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Guest) -> io::Result<()> {
+fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Session) -> io::Result<()> {
     let count = |guests: &Guests, local: bool, one: isize| {
         let count = if local { &guests.local } else { &guests.admin };
         count.fetch_add(one as usize, Ordering::AcqRel);
     };
-    let local = matches!(guest, Guest::Local(_));
+    let local = matches!(guest, Session::Local(_));
     count(guests, local, 1);
     let (inner, own) = (Arc::clone(inner), Arc::clone(guests));
     let spawned = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
         // Whoever goes away before the answer does not want it.
         let _ = match guest {
-            Guest::Local(mut stream) => answer_local(&inner, &mut stream),
-            Guest::Admin(mut stream) => answer_admin(&inner, &mut stream),
+            Session::Local(mut stream) => answer_local(&inner, &mut stream),
+            Session::Admin(mut stream) => answer_admin(&inner, &mut stream),
         };
         count(&own, local, -1);
         inner.bell.ring();
@@ -169,10 +169,13 @@ fn read_rest(stream: &mut impl Read) -> io::Result<()> {
 }
 
 /// A request that has come, or why it is refused.
-type Asked = Result<(RequestHead, Vec<u8>), Answer>;
+type RequestSummary = Result<(RequestHead, Vec<u8>), Answer>;
 
 /// Reads one request.
-fn ask<S: Read>(stream: &mut S, limit: impl Fn(&S, Duration) -> io::Result<()>) -> io::Result<Asked> {
+fn ask<S: Read>(
+    stream: &mut S,
+    limit: impl Fn(&S, Duration) -> io::Result<()>,
+) -> io::Result<RequestSummary> {
     let deadline = Instant::now() + LIMIT;
     let (mut receiver, mut head) = (Receiver::new(), RequestHead::default());
     let (limits, mut input, mut body, mut has_head) = (Limits::default(), Vec::new(), Vec::new(), false);
@@ -269,7 +272,7 @@ impl From<Refusal> for Answer {
     }
 }
 
-fn answer(inner: &Inner, asked: Asked, caller: Caller) -> Answer {
+fn answer(inner: &Inner, asked: RequestSummary, caller: Caller) -> Answer {
     let (head, body) = match asked {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -282,7 +285,7 @@ fn answer(inner: &Inner, asked: Asked, caller: Caller) -> Answer {
 }
 
 fn answer_question(
-    asking: &Asking<'_>,
+    asking: &QueryContext<'_>,
     head: &RequestHead,
     body: &[u8],
     caller: Caller,

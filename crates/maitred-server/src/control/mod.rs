@@ -5,7 +5,7 @@
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
 //! pool.rs      the pool that a question is about
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
-//! roster.rs    which threads there are, and what each is doing      watch.rs   threads that compute and get nowhere
+//! thread_registry.rs    which threads there are, and what each is doing      watch.rs   threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
 //! query takes the lock of a connection only to copy what it shows, and nothing waits for a query. A change that is
@@ -24,10 +24,10 @@ mod nearest;
 mod owner;
 mod pool;
 mod requests;
-pub(crate) mod roster;
 mod stats;
 mod status;
 mod table;
+pub(crate) mod thread_registry;
 pub(crate) mod threads;
 mod watch;
 
@@ -63,7 +63,7 @@ pub(crate) struct Inner {
 }
 
 /// Who asks, and what can be asked.
-pub(crate) struct Asking<'a> {
+pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
     pub(crate) doors: &'a Doors,
@@ -122,9 +122,11 @@ impl Drop for Control {
 
 impl Inner {
     /// Calls `ask` while the server stays; none after the end.
-    pub(crate) fn with_server<T>(&self, ask: impl FnOnce(&Asking<'_>) -> T) -> Option<T> {
+    pub(crate) fn with_server<T>(&self, ask: impl FnOnce(&QueryContext<'_>) -> T) -> Option<T> {
         let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
         let up = self.began.elapsed();
-        server.as_deref().map(|server| ask(&Asking { server, owner: &*self.owner, doors: &self.doors, up }))
+        server
+            .as_deref()
+            .map(|server| ask(&QueryContext { server, owner: &*self.owner, doors: &self.doors, up }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::owner::Refusal;
 use super::table::Given;
-use super::{Asking, nearest};
+use super::{QueryContext, nearest};
 
 /// The argument that names it.
 pub(super) const NAME: &str = "pool";
@@ -20,7 +20,7 @@ pub(super) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// # Errors
     /// There is no pool of that name.
-    pub(super) fn of(asking: &Asking<'_>, given: &'a Given) -> Result<Self, Refusal> {
+    pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
         let names = asking.server.first().scheduler.names();
         match names.iter().position(|known| *known == name) {

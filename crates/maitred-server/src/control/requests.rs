@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use maitred_io::clock;
 use serde_json::{Value, json};
 
-use super::Asking;
+use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
-use super::roster::Member;
 use super::status::shown_peer;
 use super::table::Given;
-use crate::connection::shown::{Shown, State};
+use super::thread_registry::Member;
+use crate::connection::snapshot::{ConnectionSnapshot, State};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::server::Server;
@@ -41,7 +41,7 @@ pub(super) fn parse_id(text: &str) -> Option<Id> {
 }
 
 /// What a connection shows, if it is still there.
-pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<Shown> {
+pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<ConnectionSnapshot> {
     let token = Token::from_u64(token);
     let group = server.groups().get(group)?;
     let slot = group.slots.find(token.slot)?;
@@ -50,7 +50,7 @@ pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<Shown> {
 }
 
 /// Calls `look` with every connection.
-pub(super) fn each(server: &Server, mut look: impl FnMut(Id, Shown)) {
+pub(super) fn each(server: &Server, mut look: impl FnMut(Id, ConnectionSnapshot)) {
     for group in server.groups() {
         for (number, slot) in group.connections() {
             let shown = {
@@ -86,13 +86,13 @@ fn waiting(server: &Server) -> Vec<(Id, usize, u64)> {
 
 /// Which threads run which requests.
 fn threads(server: &Server) -> HashMap<Id, std::sync::Arc<Member>> {
-    let members = server.shared().roster.members().into_iter();
+    let members = server.shared().thread_registry.members().into_iter();
     members
         .filter_map(|member| Some((member.inside().map(|inside| (inside.home, inside.token))?, member)))
         .collect()
 }
 
-pub(super) fn active(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
     let queued: HashSet<Id> = waiting(server).into_iter().map(|(id, _, _)| id).collect();
@@ -125,7 +125,7 @@ pub(super) fn active(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusa
     Ok(json!({ "total": total, "active": requests.collect::<Vec<_>>() }))
 }
 
-pub(super) fn queued(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
     let names = pool_names(server.first());
@@ -154,7 +154,7 @@ pub(super) fn queued(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusa
 }
 
 /// Both: those in the application, and those that wait.
-pub(super) fn all(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn all(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let (mut all, queued) = (active(asking, given)?, queued(asking, given)?);
     let sum = [&all, &queued].into_iter().filter_map(|list| list["total"].as_u64()).sum::<u64>();
     all["total"] = sum.into();
@@ -164,7 +164,7 @@ pub(super) fn all(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> 
 
 /// How requests have got their threads, the latest first: what the dispatch trace keeps while it is on; and the filters
 /// that are shown exchanges which have ended.
-pub(super) fn traces(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let (names, site) = (pool_names(asking.server.first()), &asking.server.first().site);
     let traced = site.traced.all().into_iter().filter(|entry| wanted.has(entry.pool));
@@ -197,7 +197,7 @@ pub(super) fn traces(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusa
 }
 
 /// With a pool: of those connections whose request it has.
-pub(super) fn connections(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();

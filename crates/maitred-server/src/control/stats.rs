@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
-use super::{Asking, nearest};
+use super::{QueryContext, nearest};
 use crate::insight::{ApplicationTiming, Statistics};
 use maitred_dispatch::PoolFigures;
 
@@ -18,7 +18,7 @@ type Answer = Result<Value, Refusal>;
 const MAX_LISTED: usize = 1000;
 
 /// Counters so far, and what has been measured of exchanges; of one route with `route`, of one pool with `pool`.
-pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let (wanted, statistics) = (Wanted::of(asking, given)?, asking.server.statistics());
     match (given.value("route"), wanted.name) {
         (Some(_), Some(_)) => {
@@ -57,7 +57,7 @@ pub(super) fn stats(asking: &Asking<'_>, given: &Given) -> Answer {
 }
 
 /// How often each rule was applied to a peer.
-fn rules_applied(asking: &Asking<'_>) -> Value {
+fn rules_applied(asking: &QueryContext<'_>) -> Value {
     let totals = asking.server.first().site.guard.applied.totals();
     totals
         .map(|(name, count)| (name.to_owned(), Value::from(count)))
@@ -83,7 +83,7 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
     }))
 }
 
-fn of_pool(asking: &Asking<'_>, statistics: &Statistics, pool: &str) -> Value {
+fn of_pool(asking: &QueryContext<'_>, statistics: &Statistics, pool: &str) -> Value {
     let none = Leaf::default();
     let leaf = statistics.pools.iter().find(|(name, _)| name == pool).map_or(&none, |(_, leaf)| leaf);
     let mut answer = counts(asking, pool, leaf);
@@ -106,7 +106,7 @@ fn of_pool(asking: &Asking<'_>, statistics: &Statistics, pool: &str) -> Value {
 }
 
 /// Every pool there is, also one that has run nothing, and what the engine has answered.
-fn pools(asking: &Asking<'_>, statistics: &Statistics) -> Vec<Value> {
+fn pools(asking: &QueryContext<'_>, statistics: &Statistics) -> Vec<Value> {
     let none = Leaf::default();
     let counted = |name: &str| statistics.pools.iter().find(|(known, _)| known == name).map(|(_, leaf)| leaf);
     let mut names = asking.server.first().scheduler.names();
@@ -127,7 +127,7 @@ fn pools(asking: &Asking<'_>, statistics: &Statistics) -> Vec<Value> {
 }
 
 /// What has become of the requests of a pool; the engine has no queue, and reads no body.
-fn counts(asking: &Asking<'_>, pool: &str, leaf: &Leaf) -> Value {
+fn counts(asking: &QueryContext<'_>, pool: &str, leaf: &Leaf) -> Value {
     let first = asking.server.first();
     let figures = first.pool_figures().into_iter().zip(first.site.figures.spooled());
     let own = figures.into_iter().find(|(figures, _)| figures.name == pool);

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::table::Given;
-use super::{Asking, threads};
+use super::{QueryContext, threads};
 use crate::settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
 
-pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
+pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     let server = asking.server;
     let shared = server.shared();
     let listeners: Vec<Value> = shared
@@ -48,7 +48,7 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in threads::all(&shared.roster) {
+    for thread in threads::all(&shared.thread_registry) {
         *roles.entry(thread.role).or_default() += 1;
     }
     let roles: Vec<Value> =
@@ -64,7 +64,7 @@ pub(super) fn status(asking: &Asking<'_>, _: &Given) -> Answer {
     Ok(status.into())
 }
 
-pub(super) fn pools(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let first = asking.server.first();
     let mut limits = first.scheduler.limits();
@@ -112,7 +112,7 @@ pub(super) fn pools(asking: &Asking<'_>, given: &Given) -> Answer {
     Ok(json!({ "pools": pools.collect::<Vec<_>>() }))
 }
 
-pub(super) fn map(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn map(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let map = asking.server.first().pool_map();
     let rules = (1..).zip(map.rules()).filter(|(_, rule)| wanted.has_name(&rule.pool));
@@ -132,12 +132,12 @@ pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
     })
 }
 
-pub(super) fn filters(asking: &Asking<'_>, _: &Given) -> Answer {
+pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(asking.server.first().site.filters.list())
 }
 
 /// With a pool: only what its threads run, and the rules that lead there.
-pub(super) fn handlers(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let site = &asking.server.first().site;
     let engine = [(&site.health_path, "health of the server"), (&site.metrics_path, "figures of the server")];
@@ -170,7 +170,7 @@ pub(super) fn handlers(asking: &Asking<'_>, given: &Given) -> Answer {
 }
 
 /// Locks of a pool begin with its name.
-pub(super) fn locks(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let of_pool = |lock: &LockSnapshot| {
         wanted.name.is_none_or(|pool| lock.name.strip_prefix(pool).is_some_and(|rest| rest.starts_with('.')))
@@ -188,7 +188,7 @@ pub(super) fn locks(asking: &Asking<'_>, given: &Given) -> Answer {
     Ok(json!({ "locks": locks.collect::<Vec<_>>() }))
 }
 
-pub(super) fn caches(asking: &Asking<'_>, _: &Given) -> Answer {
+pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
     let caches = asking.server.first().site.routes.mounts().map(|(prefix, files)| {
         let found = files.statistics();
         json!({
@@ -209,7 +209,7 @@ pub(super) fn caches(asking: &Asking<'_>, _: &Given) -> Answer {
 }
 
 /// With a pool: those of its threads and queue.
-pub(super) fn settings(asking: &Asking<'_>, given: &Given) -> Answer {
+pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let settings = asking.owner.settings();
     let of_pool = wanted.name.map(|pool| format!("pool.{pool}."));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
-use super::{Asking, change, deliveries, explain, nearest, requests, stats, status, threads};
+use super::{QueryContext, change, deliveries, explain, nearest, requests, stats, status, threads};
 
 /// A query or a change.
 pub struct Command {
@@ -20,8 +20,8 @@ pub struct Command {
 }
 
 enum Run {
-    Query(fn(&Asking<'_>, &Given) -> Result<Value, Refusal>),
-    Change(fn(&Asking<'_>, &Given) -> Result<Done, Refusal>),
+    Query(fn(&QueryContext<'_>, &Given) -> Result<Value, Refusal>),
+    Change(fn(&QueryContext<'_>, &Given) -> Result<Done, Refusal>),
 }
 
 /// What a command takes.
@@ -53,7 +53,7 @@ const fn query(
     name: &'static str,
     arguments: &'static [Argument],
     help: &'static str,
-    run: fn(&Asking<'_>, &Given) -> Result<Value, Refusal>,
+    run: fn(&QueryContext<'_>, &Given) -> Result<Value, Refusal>,
 ) -> Command {
     Command { name, arguments, change: false, help, run: Run::Query(run) }
 }
@@ -62,7 +62,7 @@ const fn change(
     name: &'static str,
     arguments: &'static [Argument],
     help: &'static str,
-    run: fn(&Asking<'_>, &Given) -> Result<Done, Refusal>,
+    run: fn(&QueryContext<'_>, &Given) -> Result<Done, Refusal>,
 ) -> Command {
     Command { name, arguments, change: true, help, run: Run::Change(run) }
 }
@@ -275,7 +275,11 @@ impl Command {
     }
 
     /// Answers, or changes something, whose lines are returned too.
-    pub(crate) fn run(&self, asking: &Asking<'_>, given: &Given) -> Result<(Value, Vec<String>), Refusal> {
+    pub(crate) fn run(
+        &self,
+        asking: &QueryContext<'_>,
+        given: &Given,
+    ) -> Result<(Value, Vec<String>), Refusal> {
         self.check(given)?;
         match self.run {
             Run::Query(run) => {

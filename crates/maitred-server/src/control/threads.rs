@@ -7,13 +7,13 @@ use maitred_io::tasks::{self, Task};
 use maitred_runtime::ThreadStack;
 use serde_json::{Value, json};
 
-use super::Asking;
+use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
 use super::requests::{look_up, moment, pool_names};
-use super::roster::{Inside, Member, Role, Roster, Times};
 use super::status::shown_peer;
 use super::table::Given;
+use super::thread_registry::{Inside, Member, Role, ThreadRegistry, Times};
 use crate::server::Server;
 
 /// One thread of the process.
@@ -25,7 +25,7 @@ pub(super) struct Thread {
     pub(super) member: Option<Arc<Member>>,
 }
 
-/// What the names of threads that are in no roster begin with; the system keeps 15 bytes.
+/// What the names of threads that are in no thread_registry begin with; the system keeps 15 bytes.
 const ROLES: &[(&str, &str)] = &[
     (super::http::THREAD, "control"),
     ("maitred-log", "logger"),
@@ -37,8 +37,8 @@ const ROLES: &[(&str, &str)] = &[
 ];
 
 /// All of them; none where the system does not say.
-pub(super) fn all(roster: &Roster) -> Vec<Thread> {
-    let members = roster.members();
+pub(super) fn all(thread_registry: &ThreadRegistry) -> Vec<Thread> {
+    let members = thread_registry.members();
     let mut members: HashMap<i32, Arc<Member>> =
         members.into_iter().map(|member| (member.tid, member)).collect();
     let main = i32::try_from(std::process::id()).unwrap_or(0);
@@ -65,14 +65,14 @@ pub(crate) struct OfRole {
 }
 
 /// Takes about 10 µs for each thread; empty where the system does not list them.
-pub(crate) fn by_role(roster: &Roster) -> BTreeMap<&'static str, OfRole> {
-    sums(&all(roster), roster)
+pub(crate) fn by_role(thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
+    sums(&all(thread_registry), thread_registry)
 }
 
-fn sums(threads: &[Thread], roster: &Roster) -> BTreeMap<&'static str, OfRole> {
+fn sums(threads: &[Thread], thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
     let mut roles: BTreeMap<&str, OfRole> = BTreeMap::new();
-    // Asked for after the list was made, so that nobody is missing in both.
-    let ended = roster.ended();
+    // RequestSummary for after the list was made, so that nobody is missing in both.
+    let ended = thread_registry.ended();
     for Thread { task, role, member, .. } in threads {
         if !ended.has(task.tid, member.as_ref()) {
             let sum = roles.entry(role).or_default();
@@ -107,15 +107,15 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
 }
 
 /// With a pool: its threads, and no sums, which are those of all.
-pub(super) fn threads(asking: &Asking<'_>, given: &Given) -> Result<Value, Refusal> {
+pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let names = pool_names(asking.server.first());
-    let roster = &asking.server.shared().roster;
-    let mut threads = all(roster);
+    let thread_registry = &asking.server.shared().thread_registry;
+    let mut threads = all(thread_registry);
     if threads.is_empty() {
         return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
     }
-    let roles = sums(&threads, roster);
+    let roles = sums(&threads, thread_registry);
     threads.retain(|thread| wanted.has(thread.member.as_ref().and_then(|member| member.pool)));
     let mut listed = Vec::new();
     for Thread { task, name, role, member } in threads {
@@ -157,7 +157,7 @@ pub(super) fn threads(asking: &Asking<'_>, given: &Given) -> Result<Value, Refus
     Ok(json!({ "threads": listed, "roles": roles.collect::<Vec<_>>() }))
 }
 
-pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal> {
+pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refusal> {
     let (server, of_pool) = (asking.server, Wanted::of(asking, given)?);
     let wanted = match given.value("tid") {
         None => None,
@@ -170,7 +170,7 @@ pub(super) fn stacks(asking: &Asking<'_>, given: &Given) -> Result<Done, Refusal
             })?
         }
     };
-    let mut members = server.shared().roster.members();
+    let mut members = server.shared().thread_registry.members();
     members.retain(|member| of_pool.has(member.pool));
     let is_in_application =
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();

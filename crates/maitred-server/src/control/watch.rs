@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use maitred_io::tasks;
 
 use super::requests::shown_id;
-use super::roster::{Inside, Member};
+use super::thread_registry::{Inside, Member};
 use super::threads::doing;
 use crate::server::Server;
 
@@ -49,7 +49,7 @@ impl SpinWatch {
         {
             return left;
         }
-        let members = server.shared().roster.members();
+        let members = server.shared().thread_registry.members();
         self.seen.retain(|tid, _| members.iter().any(|member| member.tid == *tid));
         for member in &members {
             let Some(used) = tasks::busy(member.tid) else { continue };

@@ -14,7 +14,7 @@ use super::slots::Token;
 use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Timed;
-use crate::control::roster::{self, Role};
+use crate::control::thread_registry::{self, Role};
 use crate::scratch::Scratch;
 use maitred_dispatch::Signals;
 use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
@@ -60,8 +60,8 @@ impl Serve for Group {
     }
 
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
-        if !roster::note_event(token) && self.scheduler.is_looped() {
-            self.groups.roster.join(LOOP.to_owned(), Role::EventLoop);
+        if !thread_registry::note_event(token) && self.scheduler.is_looped() {
+            self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
         }
         if token == ALARM {
             self.ring(scratch);
@@ -112,7 +112,7 @@ impl Serve for Group {
         let Job { handler, mut exchange, home, watched, timed, target } = job;
         exchange.begin(now);
         let exchange = exchange.unless_left()?;
-        let _entered = roster::enter(home.0, home.1.to_u64(), now);
+        let _entered = thread_registry::enter(home.0, home.1.to_u64(), now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
         if let Some(timed) = &timed {
@@ -157,7 +157,7 @@ impl Serve for Group {
         };
         let known = name.clone();
         let body = move || {
-            own.groups.roster.join_pool(known, pool);
+            own.groups.thread_registry.join_pool(known, pool);
             work(&own, pool);
         };
         self.host.spawn(name, Box::new(body))
@@ -171,7 +171,7 @@ impl Serve for Group {
         };
         let known = name.clone();
         let body = move || {
-            own.groups.roster.join(known, Role::Extra);
+            own.groups.thread_registry.join(known, Role::Extra);
             run_extra(&own);
         };
         self.host.spawn(name, Box::new(body))

@@ -8,7 +8,7 @@ use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot};
 
 use super::Group;
-use crate::control::roster::Times;
+use crate::control::thread_registry::Times;
 use crate::control::threads::{self, OfRole};
 use crate::insight;
 use maitred_dispatch::PoolFigures;
@@ -100,7 +100,7 @@ impl Group {
             compression.write_metrics(format, &mut out);
         }
         insight::write_process(&process::Figures::read(), format, &mut out);
-        write_roles(&threads::by_role(&self.groups.roster), format, &mut out);
+        write_roles(&threads::by_role(&self.groups.thread_registry), format, &mut out);
         insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);
         out

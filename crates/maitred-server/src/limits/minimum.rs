@@ -4,7 +4,7 @@
 //! patience   <---- grace ---->  at first, and never more
 //!            a second less for each second, a second more for each `rate` bytes
 //! ```
-//! Whoever uses it asks [`due`](Patience::due) when to look again, and [`look`](Patience::look)s then. Between two looks
+//! Whoever uses it asks [`due`](RateWatch::due) when to look again, and [`look`](RateWatch::look)s then. Between two looks
 //! nothing is counted: what moves costs at most a store. A peer that is a little too slow is found out after a few
 //! looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
 
@@ -26,7 +26,7 @@ pub(crate) enum Late {
 
 /// The time that a peer has left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RateWatch {
     /// When somebody looked last, what had moved by then, and the time that was left, in nanoseconds.
     looked: u64,
     position: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Patience {
 /// From one look to the next: a part of the grace, so that a peer with little time left is not looked at all the time.
 const LOOKS_IN_GRACE: u64 = 8;
 
-impl Patience {
+impl RateWatch {
     /// Something waits for the peer from `now` on; `position` are the bytes that have moved so far, from anywhere.
     pub(crate) fn begin(minimum: Minimum, now: u64, position: u64) -> Self {
         Self { looked: now, position, left: minimum.grace, moved: now, noted: position }
@@ -111,7 +111,7 @@ mod tests {
 
     /// How long a peer lives for which `bytes` move every `gap`, at most an hour; looked at only when it is due.
     fn life(minimum: Minimum, timeout: u64, gap: u64, bytes: u64) -> (u64, Option<Late>) {
-        let mut patience = Patience::begin(minimum, 0, 0);
+        let mut patience = RateWatch::begin(minimum, 0, 0);
         let mut moved = 0;
         loop {
             let due = patience.due(minimum, timeout);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_fast_before_does_not_buy_more_than_the_grace() {
-        let mut patience = Patience::begin(MINIMUM, 0, 0);
+        let mut patience = RateWatch::begin(MINIMUM, 0, 0);
         assert_eq!(patience.look(MINIMUM, TIMEOUT, SECOND, 100_000_000), Ok(()));
         assert_eq!(patience.due(MINIMUM, u64::MAX), 31 * SECOND);
         assert_eq!(patience.look(MINIMUM, u64::MAX, 31 * SECOND, 100_000_000), Err(Late::Slow));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_count_may_wrap_and_go_back() {
-        let mut patience = Patience::begin(MINIMUM, 0, u64::MAX - 10);
+        let mut patience = RateWatch::begin(MINIMUM, 0, u64::MAX - 10);
         assert_eq!(patience.look(MINIMUM, TIMEOUT, 10 * SECOND, 100_000), Ok(()));
         assert_eq!(patience.left, 30 * SECOND);
         assert_eq!(patience.look(MINIMUM, TIMEOUT, 20 * SECOND, 90_000), Ok(()));

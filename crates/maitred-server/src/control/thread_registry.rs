@@ -39,7 +39,7 @@ impl Role {
 
 /// All that have begun and not ended.
 #[derive(Default)]
-pub(crate) struct Roster {
+pub(crate) struct ThreadRegistry {
     members: Mutex<Vec<Arc<Member>>>,
     ended: Mutex<Ended>,
 }
@@ -122,7 +122,7 @@ thread_local! {
     static OWN: OnceCell<Own> = const { OnceCell::new() };
 }
 
-impl Roster {
+impl ThreadRegistry {
     /// Notes the calling thread until it ends.
     pub(crate) fn join(self: &Arc<Self>, name: String, role: Role) {
         // An event loop runs what the default pool gets.
@@ -148,7 +148,7 @@ impl Roster {
                 token: AtomicU64::new(0),
             });
             // A thread serves one server for all its life.
-            if own.set(Own { roster: Arc::clone(self), member: Arc::clone(&member) }).is_ok() {
+            if own.set(Own { registry: Arc::clone(self), member: Arc::clone(&member) }).is_ok() {
                 self.lock().push(member);
             }
         });
@@ -172,12 +172,12 @@ impl Roster {
     }
 }
 
-/// The calling thread as the system numbers it; 0 if it is in no roster.
+/// The calling thread as the system numbers it; 0 if it is in no registry.
 pub(crate) fn own_tid() -> i32 {
     OWN.with(|own| own.get().map_or(0, |own| own.member.tid))
 }
 
-/// The calling thread serves an event. False if it is in no roster.
+/// The calling thread serves an event. False if it is in no registry.
 pub(crate) fn note_event(token: u64) -> bool {
     OWN.with(|own| {
         let Some(Own { member, .. }) = own.get() else { return false };
@@ -251,7 +251,7 @@ impl Member {
 
 /// The place of a thread, in the list as long as the thread lives.
 struct Own {
-    roster: Arc<Roster>,
+    registry: Arc<ThreadRegistry>,
     member: Arc<Member>,
 }
 
@@ -259,9 +259,9 @@ impl Drop for Own {
     fn drop(&mut self) {
         if let Some(task) = tasks::read(self.member.tid) {
             let took = Times { user: task.user, system: task.system };
-            self.roster.lock_ended().add(&self.member, took);
+            self.registry.lock_ended().add(&self.member, took);
         }
-        self.roster.lock().retain(|member| !Arc::ptr_eq(member, &self.member));
+        self.registry.lock().retain(|member| !Arc::ptr_eq(member, &self.member));
     }
 }
 
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_thread_is_known_while_it_lives_and_so_is_its_request() {
-        let roster = Arc::new(Roster::default());
-        let own = Arc::clone(&roster);
+        let thread_registry = Arc::new(ThreadRegistry::default());
+        let own = Arc::clone(&thread_registry);
         let seen = std::thread::spawn(move || {
             assert!(!note_event(1), "not yet");
             own.join("one".to_owned(), Role::Worker);
@@ -286,14 +286,14 @@ mod tests {
             (member.inside(), member.steps(), own.members().len())
         });
         assert_eq!(seen.join().expect("no panic"), (None, 2, 1));
-        assert!(roster.members().is_empty());
+        assert!(thread_registry.members().is_empty());
     }
 
     #[test]
     fn the_time_of_a_thread_that_has_ended_is_kept() {
-        let roster = Arc::new(Roster::default());
+        let thread_registry = Arc::new(ThreadRegistry::default());
         for _ in 0..2 {
-            let own = Arc::clone(&roster);
+            let own = Arc::clone(&thread_registry);
             let burner = std::thread::spawn(move || {
                 own.join("burner".to_owned(), Role::Worker);
                 // The system counts in steps of 10 ms.
@@ -305,7 +305,7 @@ mod tests {
             });
             burner.join().expect("no panic");
         }
-        let ended = roster.ended();
+        let ended = thread_registry.ended();
         assert_eq!((ended.times.len(), ended.last.len()), (1, 2));
         assert!(
             ended

@@ -19,7 +19,7 @@ const MAX_SPARE: usize = 64;
 
 /// A copy of the method and path of a request, for whoever asks the control: the handler has the request itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestSummary {
     pub(crate) method: Method,
     /// As sent, without the query; cut at a length.
     pub(crate) path: Vec<u8>,
@@ -33,10 +33,10 @@ pub(crate) struct Asked {
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
-    static SPARE: RefCell<Vec<Box<Asked>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Box<RequestSummary>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Asked {
+impl RequestSummary {
     /// Of this request, with used memory if this thread has some.
     pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Box<Self> {
         let mut asked = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
@@ -67,13 +67,13 @@ impl Asked {
 }
 
 /// A connection in one moment.
-pub(crate) struct Shown {
+pub(crate) struct ConnectionSnapshot {
     pub(crate) peer: SocketAddr,
     /// Which listener accepted it.
     pub(crate) listener: u32,
     pub(crate) state: State,
     /// The request that a handler has, or is to get.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<RequestSummary>,
     pub(crate) delivery: Option<Delivery>,
 }
 
@@ -124,13 +124,13 @@ pub(crate) struct Delivery {
     /// What the application calls it.
     pub(crate) label: Option<Arc<str>>,
     /// What it answers; of several requests the last one. The number of its pool, none for the engine's own answers.
-    pub(crate) answers: Option<(Asked, Option<usize>)>,
+    pub(crate) answers: Option<(RequestSummary, Option<usize>)>,
 }
 
 impl Connection {
     /// A request is complete and goes to a handler.
     pub(super) fn set_asked(&mut self, request: &Request, since: u64, pool: usize) {
-        let mut asked = Asked::of(&request.head, since, pool);
+        let mut asked = RequestSummary::of(&request.head, since, pool);
         asked.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
         self.asked = Some(asked);
     }
@@ -138,7 +138,7 @@ impl Connection {
     /// The handler has answered.
     pub(super) fn clear_asked(&mut self) {
         if let Some(asked) = self.asked.take() {
-            Asked::give_back(asked);
+            RequestSummary::give_back(asked);
         }
     }
 
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// A copy of all that can be shown.
-    pub(crate) fn show(&self, group: &Group) -> Shown {
+    pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
         let state = self.state();
         let asked = self.asked.as_deref().filter(|_| state == State::Running).cloned();
         let limit = self.bandwidth(group);
@@ -163,7 +163,7 @@ impl Connection {
             let answers = running.map(|(pool, asked)| (asked, Some(pool))).or_else(answered);
             Delivery { limit, answers, ..writer.show() }
         });
-        Shown {
+        ConnectionSnapshot {
             peer: self.peer,
             listener: self.listener,
             state,

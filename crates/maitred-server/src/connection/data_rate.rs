@@ -11,7 +11,7 @@ use super::{Connection, Context, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::limits::Rule;
-use crate::limits::minimum::{Late, Patience};
+use crate::limits::minimum::{Late, RateWatch};
 
 impl Connection {
     /// The deadline for the next bytes of a request body, from `body-timeout` and `min-rate-in`.
@@ -26,7 +26,7 @@ impl Connection {
         }
         let received = incoming.received;
         let patience =
-            incoming.patience.get_or_insert_with(|| Patience::begin(minimum, context.now, received));
+            incoming.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, received));
         patience.note(context.now, received);
         patience.due(minimum, timeout)
     }
@@ -63,9 +63,9 @@ impl Connection {
         let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
         let sent = writer.sent();
         let socket = &self.socket;
-        let patience = writer
-            .patience
-            .get_or_insert_with(|| Patience::begin(minimum, now, sent.wrapping_sub(socket.unacknowledged())));
+        let patience = writer.patience.get_or_insert_with(|| {
+            RateWatch::begin(minimum, now, sent.wrapping_sub(socket.unacknowledged()))
+        });
         patience.touch(now);
         self.deadline = patience.due(minimum, timeout);
         self.arm(group, token);
@@ -77,7 +77,8 @@ impl Connection {
         let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
         let writer = self.writer.as_mut()?;
         let position = writer.sent().wrapping_sub(self.socket.unacknowledged());
-        let patience = writer.patience.get_or_insert_with(|| Patience::begin(minimum, context.now, position));
+        let patience =
+            writer.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, position));
         match patience.look(minimum, timeout, context.now, position) {
             Ok(()) => {
                 let due = patience.due(minimum, timeout);
