@@ -14,6 +14,7 @@ mod deprecated;
 mod held;
 mod host;
 mod interrupt;
+mod native;
 mod releaser;
 mod report;
 mod signals;

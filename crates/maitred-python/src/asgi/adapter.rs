@@ -12,12 +12,12 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use super::coroutine::Coroutine;
 use super::event_loop::{Here, Polling, here};
 use super::http::Http;
-use super::native::{Class, Object};
 use super::pending::{Done, Pending};
 use super::receive::Receive;
 use super::scope::ScopeBuilder;
 use super::waiting::Waiting;
 use super::watch::Inbox;
+use crate::native::{Class, Object};
 use crate::report::{self, ErrorSink};
 
 const WEBSOCKET_TEXT: &str = "This server does not speak WebSocket yet.\n";

@@ -22,12 +22,12 @@ use pyo3::{ffi, intern};
 
 use super::current;
 use super::http::{Ended, Http};
-use super::native::{Native, Object, answer, slot, value_of};
 use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};
 use super::waiting::Waits;
 use crate::child;
 use crate::held::Held;
+use crate::native::{Native, Object, answer, slot, value_of};
 use crate::report::{self, type_name};
 
 /// The coroutine of one request.

@@ -9,7 +9,7 @@
 //! http.rs       the state of one exchange
 //! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
 //! receive.rs    the callable      pending.rs  what both return
-//! steps.rs      what can be awaited      native.rs  objects of native types
+//! steps.rs      what can be awaited
 //! still.rs      a loop that stands still
 //! ```
 
@@ -21,7 +21,6 @@ mod head;
 mod http;
 mod message;
 mod names;
-mod native;
 mod path_send;
 mod pending;
 mod receive;

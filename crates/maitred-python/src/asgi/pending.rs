@@ -14,9 +14,9 @@ use pyo3::types::PyTuple;
 use pyo3::{ffi, intern};
 
 use super::http::Http;
-use super::native::{Native, Object};
 use super::steps::{self, Step, Steps, thrown};
 use crate::held::Held;
+use crate::native::{Native, Object};
 
 /// Something of an exchange that is awaited.
 pub(super) struct Pending {

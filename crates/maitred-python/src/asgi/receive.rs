@@ -7,8 +7,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::http::Http;
-use super::native::{Native, Object, answer, value_of};
 use super::pending::{Pending, What};
+use crate::native::{Native, Object, answer, value_of};
 
 /// The callable of one request.
 pub(super) struct Receive(pub(super) Object<Http>);

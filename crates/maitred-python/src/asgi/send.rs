@@ -13,12 +13,12 @@ use pyo3::{ffi, intern};
 use super::head;
 use super::http::Http;
 use super::message::Message;
-use super::native::{Native, Object, answer, object_at};
 use super::path_send;
 use super::pending::{Pending, What};
 use super::scope::{EARLY_HINT, LABEL, PATHSEND};
 use crate::block::Lent;
 use crate::child;
+use crate::native::{Native, Object, answer, object_at};
 use crate::report::type_name;
 use crate::text::latin1_of;
 

@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::native::{Native, answer, slot, value_of};
+use crate::native::{Native, answer, slot, value_of};
 
 /// What a step ended with.
 pub(super) enum Step {

@@ -31,9 +31,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::child;
 use crate::interrupt::Interrupter;
+use crate::native::Class;
 use crate::report::{self, ErrorSink};
 use crate::threads::is_inside;
-use callable::StartResponseType;
 use deliver::{Trouble, deliver};
 use environ::{EARLY_HINTS, EnvironBuilder};
 use errors::ErrorStream;
@@ -43,7 +43,7 @@ use response::Response;
 pub struct WsgiHandler {
     application: Py<PyAny>,
     environ: EnvironBuilder,
-    start_response: StartResponseType,
+    start_response: Class<Response>,
     errors: Py<ErrorStream>,
     interrupter: Arc<Interrupter>,
     log: ErrorSink,
@@ -64,7 +64,7 @@ impl WsgiHandler {
     ) -> PyResult<Self> {
         let errors = Py::new(py, ErrorStream::new(lines))?;
         let environ = EnvironBuilder::new(py, errors.clone_ref(py), max_threads > 1)?;
-        let start_response = StartResponseType::new(py)?;
+        let start_response = Class::new(py)?;
         Ok(Self { application, environ, start_response, errors, interrupter: Arc::default(), log })
     }
 
@@ -77,8 +77,8 @@ impl WsgiHandler {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
         let start = self.start_response.make(py, Response::new(exchange, is_head))?;
-        environ.set_item(intern!(py, EARLY_HINTS), start.object())?;
-        let result = self.application.bind(py).call1((&environ, start.object()));
+        environ.set_item(intern!(py, EARLY_HINTS), start.as_any())?;
+        let result = self.application.bind(py).call1((&environ, start.as_any()));
         child::end_if_child(py, result.as_ref().err());
         match result {
             Ok(result) => self.deliver(py, &result, &start, &environ),

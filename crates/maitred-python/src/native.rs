@@ -19,7 +19,7 @@ use pyo3::types::PyType;
 use crate::held::Held;
 
 /// A value that can be in an object.
-pub(super) trait Native: Send + Sync + Sized + 'static {
+pub(crate) trait Native: Send + Sync + Sized + 'static {
     /// `maitred._engine.Name`.
     const NAME: &'static CStr;
     /// What `help()` shows.
@@ -42,19 +42,19 @@ struct Memory<T> {
 }
 
 /// A type, made once for each adapter.
-pub(super) struct Class<T> {
+pub(crate) struct Class<T> {
     class: Py<PyType>,
     value: PhantomData<fn() -> T>,
 }
 
 /// A strong reference to an object with a `T` in it.
-pub(super) struct Object<T> {
+pub(crate) struct Object<T> {
     object: Held<PyAny>,
     value: PhantomData<fn() -> T>,
 }
 
 impl<T: Native> Class<T> {
-    pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let mut members = [
             ffi::PyMemberDef {
                 name: c"__vectorcalloffset__".as_ptr(),
@@ -94,7 +94,7 @@ impl<T: Native> Class<T> {
     }
 
     /// An object with `value` in it.
-    pub(super) fn make(&self, py: Python<'_>, value: T) -> PyResult<Object<T>> {
+    pub(crate) fn make(&self, py: Python<'_>, value: T) -> PyResult<Object<T>> {
         // SAFETY: the type has a fixed size and no garbage collection, so that memory of the object
         // allocator with a header written by PyObject_Init is an object of it; `PyObject_New` does
         // both. The rest is written before anybody else sees the object. Null means an exception.
@@ -110,27 +110,31 @@ impl<T: Native> Class<T> {
         Ok(Object { object, value: PhantomData })
     }
 
-    pub(super) fn class(&self, py: Python<'_>) -> Py<PyType> {
+    pub(crate) fn class(&self, py: Python<'_>) -> Py<PyType> {
         self.class.clone_ref(py)
     }
 
     /// The object as one of this class, if it is one.
-    pub(super) fn cast<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a T> {
+    pub(crate) fn cast<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a T> {
         // SAFETY: an object of exactly our type was made by `make`; the borrow keeps it alive.
         object.get_type().is(&self.class).then(|| unsafe { value_of(object.as_ptr()) })
     }
 }
 
 impl<T> Object<T> {
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         Self { object: Held::new(self.object.clone_ref(py)), value: PhantomData }
     }
 
-    pub(super) fn as_ptr(&self) -> *mut ffi::PyObject {
+    pub(crate) fn as_ptr(&self) -> *mut ffi::PyObject {
         self.object.as_ptr()
     }
 
-    pub(super) fn into_object(self) -> Py<PyAny> {
+    pub(crate) fn as_any(&self) -> &Py<PyAny> {
+        &self.object
+    }
+
+    pub(crate) fn into_object(self) -> Py<PyAny> {
         self.object.into_inner()
     }
 }
@@ -148,7 +152,7 @@ impl<T: Native> Deref for Object<T> {
 ///
 /// # Safety
 /// The object was made by a `Class<T>`, and somebody refers to it as long as the result is used.
-pub(super) unsafe fn value_of<'a, T>(object: *mut ffi::PyObject) -> &'a T {
+pub(crate) unsafe fn value_of<'a, T>(object: *mut ffi::PyObject) -> &'a T {
     // SAFETY: `make` wrote the value, which is there until the object is deallocated.
     unsafe { &(*object.cast::<Memory<T>>()).value }
 }
@@ -157,18 +161,18 @@ pub(super) unsafe fn value_of<'a, T>(object: *mut ffi::PyObject) -> &'a T {
 ///
 /// # Safety
 /// The object was made by a `Class<T>`.
-pub(super) unsafe fn object_at<T>(py: Python<'_>, object: *mut ffi::PyObject) -> Object<T> {
+pub(crate) unsafe fn object_at<T>(py: Python<'_>, object: *mut ffi::PyObject) -> Object<T> {
     // SAFETY: a valid object, says the caller.
     Object { object: unsafe { Bound::from_borrowed_ptr(py, object).into() }, value: PhantomData }
 }
 
-pub(super) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
+pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
     ffi::PyType_Slot { slot, pfunc }
 }
 
 /// What the interpreter gets: a new reference, or null with an exception set. A panic must not go through
 /// its frames.
-pub(super) fn answer(
+pub(crate) fn answer(
     py: Python<'_>,
     act: impl FnOnce() -> PyResult<*mut ffi::PyObject>,
 ) -> *mut ffi::PyObject {
