@@ -174,7 +174,6 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
         assert [request[span] for span in SPANS] == [line[span] for span in SPANS]
     causes = [all_of_them[request["waited_for"] - 1]["id"] for request in shown[2:]]
     assert len(set(causes)) == len(waited), "an end frees a thread for one request"
-    assert {line["id"] for line in ran} & set(causes)
     for line, cause in zip(waited, causes, strict=True):
         assert line["start"] + line["accept"] < done[cause] <= begun[line["id"]] + 5e-6
     last = max(line["start"] + line["total"] for line in lines)
