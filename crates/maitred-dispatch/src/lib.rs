@@ -37,6 +37,7 @@ mod response_batch;
 mod runner;
 mod scaling;
 mod seat;
+mod serve;
 mod settings;
 mod signals;
 mod slow;
@@ -48,7 +49,6 @@ mod work_conservation;
 mod worker;
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use pool::{Call, Pool};
 use ready::Ready;
+pub use serve::{Serve, Target};
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use signals::Signals;
 pub use slow::Pace;
@@ -85,82 +86,6 @@ const UNPOLLED: u64 = 2_000_000;
 
 /// A request of ordinary length is over after so many nanoseconds: an interpreter's takes 50 to 200 µs.
 const QUICK: u64 = 250_000;
-
-/// What the threads of a scheduler serve.
-pub trait Serve: Send + Sync + Sized + 'static {
-    /// A request that needs an application thread.
-    type Job: Send;
-    /// What is measured of a request.
-    type Measured;
-    /// What a thread that serves keeps from turn to turn.
-    type Context: TurnContext;
-
-    /// The scheduler of this.
-    fn scheduler(&self) -> &Scheduler<Self::Job>;
-
-    /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
-    fn serve(
-        self: &Arc<Self>,
-        token: u64,
-        signals: Signals,
-        context: &mut Self::Context,
-    ) -> Option<Self::Job>;
-
-    /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
-    fn send(self: &Arc<Self>, token: u64, now: u64);
-
-    /// Loads what serving `token` will touch; it is served soon.
-    fn prefetch(&self, token: u64);
-
-    /// Whether `job` may run on the thread that polls, also on the last one.
-    fn is_non_blocking(&self, job: &Self::Job) -> bool;
-
-    /// Where `job` is to run.
-    fn target(&self, job: &Self::Job) -> Target;
-
-    /// Runs application code.
-    fn run(&self, job: Self::Job, now: u64) -> Option<Self::Measured>;
-
-    /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
-    fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
-
-    /// A request computes for long from so many nanoseconds on.
-    fn long(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// Answers that there is no room for `job`.
-    fn refuse(&self, job: Self::Job);
-
-    /// Calls `act` with whatever the language needs to run application code held all the time.
-    fn attached(&self, act: &mut dyn FnMut()) {
-        act();
-    }
-
-    /// Has a thread made, the `number`th of the pool called `name`, that calls [`work`] with `pool`.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
-
-    /// Has a thread made that calls [`run_extra`].
-    ///
-    /// # Errors
-    /// It cannot be made.
-    fn spawn_extra(self: &Arc<Self>) -> io::Result<()>;
-
-    /// Writes to the error log.
-    fn report(&self, text: fmt::Arguments<'_>);
-}
-
-/// Where a request runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// The pool; 0 is the one whose threads poll.
-    pub pool: usize,
-    /// What its route is known for.
-    pub pace: Pace,
-}
 
 /// How the thread that has read a request goes on with it.
 enum Here<J> {
@@ -563,7 +488,7 @@ impl<J: Send> Scheduler<J> {
             && !self.is_stopping()
     }
 
-    /// Whether the server ends: whoever serves comes back.
+    /// Whether the server stops. Every thread that serves returns then.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }

@@ -39,7 +39,7 @@ impl TurnClock {
     }
 }
 
-/// For whoever keeps nothing else.
+/// A thread may keep nothing but its clock.
 impl TurnContext for TurnClock {
     fn clock(&self) -> &TurnClock {
         self

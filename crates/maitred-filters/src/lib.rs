@@ -8,8 +8,8 @@
 //! Promises: they see the head of a request before its body is asked for, so that who is not let in costs no upload; nothing
 //! here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request costs one load.
 //!
-//! Leaves out: when a request comes here, and what its connection does meanwhile (`connection/filter.rs` of maitred-server); how filters are
-//! written (maitred-cli).
+//! Leaves out: `connection/filter.rs` of maitred-server decides when filters run and what the connection does meanwhile;
+//! maitred-cli reads how filters are written.
 
 mod access;
 mod basic;

@@ -20,7 +20,7 @@ use maitred_match::Shape;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The last line, and what lines have in common with those before them.
+/// Makes lines. It keeps the texts that the next line may share with this one: second, address.
 #[derive(Default)]
 pub(crate) struct Line {
     text: Text,

@@ -18,7 +18,7 @@ pub struct BadPattern {
 }
 
 impl BadPattern {
-    /// What is wrong, and what to do.
+    /// An error that says `what` is wrong and gives the `remedy`.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }

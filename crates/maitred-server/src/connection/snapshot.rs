@@ -17,7 +17,7 @@ const MAX_PATH: usize = 256;
 /// As many of these are kept by one thread for the next request.
 const MAX_SPARE: usize = 64;
 
-/// A copy of the method and path of a request, for whoever asks the control: the handler has the request itself.
+/// A copy of a request's method and path for the control: the handler owns the request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSummary {
     pub(crate) method: Method,

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::harness::Live;
 use base64ct::{Base64, Encoding};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
@@ -267,18 +268,6 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
         assert_eq!(body(&mut stream), format!("[/in/up ann {length}]"), "{read_ahead}");
         assert_eq!(body(&mut stream), "[/out  0]");
         sender.join().expect("sent");
-    }
-}
-
-struct Live<F>(F);
-
-impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {
-    fn takes_live_bodies(&self) -> bool {
-        true
-    }
-
-    fn handle(&self, exchange: Exchange) {
-        (self.0)(exchange);
     }
 }
 

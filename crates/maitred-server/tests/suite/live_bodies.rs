@@ -6,25 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::harness::Live;
 use crate::harness::{
     PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, text,
 };
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Body, Exchange, Handler, Observe};
+use maitred_runtime::{Body, Exchange, Observe};
 use maitred_server::{Routes, Settings};
-
-/// Takes bodies while they come.
-struct Live<F>(F);
-
-impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {
-    fn takes_live_bodies(&self) -> bool {
-        true
-    }
-
-    fn handle(&self, exchange: Exchange) {
-        (self.0)(exchange);
-    }
-}
 
 fn serve_with(
     handler: impl Fn(Exchange) + Send + Sync + 'static,

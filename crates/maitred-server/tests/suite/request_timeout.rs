@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::harness::Live;
 use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
     wait_until,
@@ -406,19 +407,6 @@ fn of_answer_and_timeout_one_wins() {
 #[test]
 fn of_an_answer_that_leaves_with_others_and_its_timeout_one_wins() {
     race(Arc::new(OneInterpreter));
-}
-
-/// Takes bodies while they come.
-struct Live<F>(F);
-
-impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {
-    fn takes_live_bodies(&self) -> bool {
-        true
-    }
-
-    fn handle(&self, exchange: Exchange) {
-        (self.0)(exchange);
-    }
 }
 
 const UPLOAD: &[u8] = b"POST /up HTTP/1.1\r\nHost: t\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n";

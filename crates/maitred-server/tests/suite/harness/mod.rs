@@ -123,3 +123,16 @@ pub(crate) fn get(path: &str) -> Vec<u8> {
 pub(crate) fn get_last(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").into_bytes()
 }
+
+/// A handler that takes bodies while they come.
+pub(crate) struct Live<F>(pub(crate) F);
+
+impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {
+    fn takes_live_bodies(&self) -> bool {
+        true
+    }
+
+    fn handle(&self, exchange: Exchange) {
+        (self.0)(exchange);
+    }
+}

@@ -1,0 +1,83 @@
+//! The seam of the scheduler: what its user tells it and does for it.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::{Pace, Scheduler, Signals, TurnContext};
+
+/// What the threads of a scheduler serve.
+pub trait Serve: Send + Sync + Sized + 'static {
+    /// A request that needs an application thread.
+    type Job: Send;
+    /// What is measured of a request.
+    type Measured;
+    /// What a thread that serves keeps from turn to turn.
+    type Context: TurnContext;
+
+    /// The scheduler of this.
+    fn scheduler(&self) -> &Scheduler<Self::Job>;
+
+    /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
+    fn serve(
+        self: &Arc<Self>,
+        token: u64,
+        signals: Signals,
+        context: &mut Self::Context,
+    ) -> Option<Self::Job>;
+
+    /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
+    fn send(self: &Arc<Self>, token: u64, now: u64);
+
+    /// Loads what serving `token` will touch; it is served soon.
+    fn prefetch(&self, token: u64);
+
+    /// Whether `job` may run on the thread that polls, also on the last one.
+    fn is_non_blocking(&self, job: &Self::Job) -> bool;
+
+    /// Where `job` is to run.
+    fn target(&self, job: &Self::Job) -> Target;
+
+    /// Runs application code.
+    fn run(&self, job: Self::Job, now: u64) -> Option<Self::Measured>;
+
+    /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
+    fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
+
+    /// A request computes for long from so many nanoseconds on.
+    fn long(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Answers that there is no room for `job`.
+    fn refuse(&self, job: Self::Job);
+
+    /// Calls `act` with whatever the language needs to run application code held all the time.
+    fn attached(&self, act: &mut dyn FnMut()) {
+        act();
+    }
+
+    /// Has a thread made, the `number`th of the pool called `name`, that calls [`work`](crate::work) with `pool`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
+
+    /// Has a thread made that calls [`run_extra`](crate::run_extra).
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn spawn_extra(self: &Arc<Self>) -> io::Result<()>;
+
+    /// Writes to the error log.
+    fn report(&self, text: fmt::Arguments<'_>);
+}
+
+/// Where a request runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The pool; 0 is the one whose threads poll.
+    pub pool: usize,
+    /// What its route is known for.
+    pub pace: Pace,
+}
