@@ -295,13 +295,17 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
             break;
         }
         let Some((token, signals)) = scheduler.ready.pop() else { break };
-        match server.serve(token, signals, context) {
-            Some(job) if server.is_non_blocking(&job) => {
+        let mut jobs = server.serve(token, signals, context).into_iter().peekable();
+        if jobs.peek().is_none() {
+            found = Found::Others;
+        }
+        for job in jobs {
+            if server.is_non_blocking(&job) {
                 server.run(job, context.clock().turn_began());
                 found = Found::Others;
+            } else {
+                scheduler.submit(job, server);
             }
-            Some(job) => scheduler.submit(job, server),
-            None => found = Found::Others,
         }
     }
     found

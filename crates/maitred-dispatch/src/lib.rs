@@ -13,6 +13,8 @@
 //! application code the driver serves.
 
 mod assigned;
+#[cfg(feature = "by-hand")]
+mod by_hand;
 mod driver;
 mod epc;
 mod event_loop;
@@ -21,6 +23,7 @@ mod figures;
 mod gate;
 mod group_steal;
 mod interpreter;
+mod jobs;
 mod look_timer;
 mod loop_watchdog;
 mod meter;
@@ -65,6 +68,7 @@ pub use figures::PoolFigures;
 use gate::Gate;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
+pub use jobs::Jobs;
 use pool::{Call, Pool};
 use ready::Ready;
 pub use serve::{Serve, Target};

@@ -12,7 +12,7 @@ use maitred_io::sync::{Condvar, Mutex, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
-use super::{Pace, Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Jobs, Pace, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::signals::Signals;
 use crate::turn_clock::TurnClock;
@@ -128,13 +128,13 @@ impl Serve for Model {
         &self.scheduler
     }
 
-    fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Self::Context) -> Option<usize> {
-        let event = usize::try_from(token).ok().filter(|event| *event < self.events.kinds.len())?;
-        if self.events.kinds[event] == Kind::File {
+    fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Self::Context) -> Jobs<usize> {
+        let event = usize::try_from(token).ok().filter(|event| *event < self.events.kinds.len());
+        if let Some(event) = event.filter(|event| self.events.kinds[*event] == Kind::File) {
             self.events.answer(event);
-            return None;
+            return Jobs::none();
         }
-        Some(event)
+        event.into()
     }
 
     fn send(self: &std::sync::Arc<Self>, token: u64, _: u64) {

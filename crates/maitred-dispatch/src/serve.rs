@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::{Pace, Scheduler, Signals, TurnContext};
+use super::{Jobs, Pace, Scheduler, Signals, TurnContext};
 
 /// What the threads of a scheduler serve.
 pub trait Serve: Send + Sync + Sized + 'static {
@@ -18,13 +18,14 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// The scheduler of this.
     fn scheduler(&self) -> &Scheduler<Self::Job>;
 
-    /// Serves one thing a wait or the ready list brought. Never waits, never runs application code.
+    /// Serves one thing a wait or the ready list brought; returns the requests that have to be run. Never waits, never runs
+    /// application code.
     fn serve(
         self: &Arc<Self>,
         token: u64,
         signals: Signals,
         context: &mut Self::Context,
-    ) -> Option<Self::Job>;
+    ) -> Jobs<Self::Job>;
 
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
     fn send(self: &Arc<Self>, token: u64, now: u64);

@@ -305,12 +305,18 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
+/// Serves one event. What it brings for the application beside the first request is given to other threads.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
     signals: Signals,
     context: &mut S::Context,
 ) -> Option<S::Job> {
-    server.scheduler().note_progress();
-    server.serve(token, signals, context)
+    let scheduler = server.scheduler();
+    scheduler.note_progress();
+    let mut jobs = server.serve(token, signals, context).into_iter();
+    let first = jobs.next();
+    // This thread runs one of them: the others must not wait for its end.
+    jobs.for_each(|job| scheduler.submit(job, server));
+    first
 }

@@ -134,6 +134,17 @@ pub enum Body {
     Many(Vec<Content>),
 }
 
+impl Body {
+    /// Its pieces in their order.
+    pub fn into_contents(self) -> Vec<Content> {
+        match self {
+            Self::Empty => Vec::new(),
+            Self::One(content) => vec![content],
+            Self::Many(contents) => contents,
+        }
+    }
+}
+
 /// A folder that is served.
 #[derive(Debug)]
 pub struct StaticFiles {

@@ -16,7 +16,7 @@ const HOP_BY_HOP: [&str; 10] = [
 ];
 
 /// The standard spelling of a field that is not sent for an application.
-pub(crate) fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
+pub fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
     HOP_BY_HOP.into_iter().find(|hop| name.eq_ignore_ascii_case(hop.as_bytes()))
 }
 

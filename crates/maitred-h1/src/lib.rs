@@ -29,6 +29,7 @@ mod write;
 
 pub use error::{HeadError, RequestError};
 pub use head::{HeadFacts, TargetForm};
+pub use hop::hop_by_hop;
 pub use limits::Limits;
 pub use receiver::{Event, Receiver, Step};
 pub use sender::{DataPlan, Finish, HeadReport, Sender, error_response};

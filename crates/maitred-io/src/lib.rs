@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`poller`] | one edge-triggered readiness queue, its wakers and its timer descriptor (epoll, eventfd, timerfd) |
 //! | [`socket`] | listen, accept, receive, send, send a file: what moved, would block, has ended or failed |
+//! | [`transport`] | a connection's bytes: a socket, or what stands for one in a test |
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
@@ -38,5 +39,6 @@ pub mod socket;
 pub mod sync;
 pub mod tasks;
 pub mod timers;
+pub mod transport;
 pub mod usage;
 pub mod work_queue;

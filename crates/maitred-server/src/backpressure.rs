@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use maitred_runtime::{Flow, Observe, SendError};
 
+use crate::connection::Key;
 use crate::group::Group;
-use crate::group::slots::Token;
 use crate::spill::{self, Lot, Which};
 
 /// Is told of changes.
@@ -37,16 +37,16 @@ enum Step {
 ///
 /// # Errors
 /// The peer is gone.
-pub(crate) fn wait(group: &Group, token: Token, limit: Duration) -> Result<Flow, SendError> {
+pub(crate) fn wait(group: &Group, key: Key, limit: Duration) -> Result<Flow, SendError> {
     let until = Instant::now() + limit;
     let room = Arc::new(Room::default());
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let step = group.with_connection(token, |connection| {
+        let step = group.with_stream(key, |connection| {
             if connection.is_dead() {
                 return Err(SendError::Closed);
             }
-            if !connection.is_full(&group.site) {
+            if !connection.is_full(&group.site, key) {
                 return Ok(Step::Go);
             }
             if left.is_zero() {
@@ -56,14 +56,16 @@ pub(crate) fn wait(group: &Group, token: Token, limit: Duration) -> Result<Flow,
             if let Some(lot) = connection.lend(group, Which::All) {
                 return Ok(Step::Write(lot));
             }
-            connection.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
+            if let Some(stream) = connection.stream_of(key) {
+                stream.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
+            }
             Ok(Step::Wait)
         });
         match step.ok_or(SendError::Closed)?? {
             Step::Go => return Ok(Flow::Ready),
             // If it fails, nothing more is lent.
             Step::Write(lot) => {
-                spill::write(group, token, lot);
+                spill::write(group, key.token, lot);
             }
             Step::Wait if left.is_zero() => return Ok(Flow::Full),
             Step::Wait => {

@@ -31,6 +31,7 @@ mod backpressure;
 mod connection;
 pub mod control;
 mod counters;
+mod encoder;
 mod group;
 mod groups;
 mod insight;

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use maitred_io::poller::{Interest, Poller};
 use maitred_io::socket::{Accepted, Backlog, Listener, Socket};
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
+use maitred_io::transport::Transport;
 use maitred_io::{clock, machine};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Protocol};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::settings::ListenerSettings;
@@ -193,7 +194,7 @@ impl Listening {
 fn take(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
     let site = &group.site;
     let Some(counted) = site.guard.open(peer.ip(), &site.log) else { return Ok(()) };
-    Connection::open(&group.for_connection(), socket, peer, listener, counted).inspect_err(|_| {
+    Connection::open(&group.for_connection(), Transport::Plain(socket), Protocol::h1(), peer, listener, counted).inspect_err(|_| {
         if counted {
             site.guard.close(peer.ip());
         }

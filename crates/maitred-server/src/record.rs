@@ -11,7 +11,8 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use crate::connection::snapshot::RequestSummary;
-use crate::scratch::{self, Incoming};
+use crate::connection::stream::Stream;
+use crate::scratch;
 use maitred_dispatch::Trace;
 use maitred_log::RequestId;
 use maitred_log::{End, Outcome};
@@ -39,7 +40,7 @@ pub(crate) struct Record {
 /// What was asked for, and whose memory it is.
 pub(crate) enum Kept {
     /// Of a request that the engine has answered.
-    Incoming(Box<Incoming>),
+    Stream(Box<Stream>),
     /// Of a request that a handler has answered.
     Request(Box<Request>),
     /// A copy: the handler still has the request.
@@ -49,7 +50,7 @@ pub(crate) enum Kept {
 impl Kept {
     fn head(&self) -> &RequestHead {
         match self {
-            Self::Incoming(incoming) => &incoming.request.head,
+            Self::Stream(stream) => &stream.request.head,
             Self::Request(request) => &request.head,
             Self::Head(head) => head,
         }
@@ -82,13 +83,13 @@ impl Record {
     /// What was asked for, for whoever looks at its delivery, and the number of the pool.
     pub(crate) fn asked(&self) -> (RequestSummary, Option<usize>) {
         let pool = self.pool.map(usize::from);
-        (*RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
+        (RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
     }
 
     /// Keeps its memory for the next request.
     pub(crate) fn recycle(self) {
         match self.request {
-            Kept::Incoming(incoming) => Incoming::give_back(incoming),
+            Kept::Stream(stream) => Stream::give_back(stream),
             Kept::Request(request) => scratch::recycle(request),
             Kept::Head(_) => {}
         }

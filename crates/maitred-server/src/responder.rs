@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_h1::{Finish, HeadError, Sender};
+use maitred_h1::{Finish, HeadError};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
@@ -15,9 +15,9 @@ use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Reques
 use maitred_stats::{Span, Spans, Times};
 
 use crate::backpressure;
-use crate::connection::{Connection, Timed};
+use crate::connection::{Connection, Flags, Key, Values};
+use crate::encoder::Encoder;
 use crate::group::Group;
-use crate::group::slots::{Slot, Token};
 use crate::record::{Kept, Record};
 use crate::scratch::{recycle_buffer, with_date};
 use maitred_dispatch::Trace;
@@ -35,8 +35,9 @@ use crate::submit::Submitted;
 /// The responder of one exchange.
 pub(crate) struct Responder {
     group: Arc<Group>,
-    token: Token,
-    sender: Sender,
+    key: Key,
+    flags: Arc<Flags>,
+    encoder: Encoder,
     /// Head and framing that have not been handed to the connection.
     buffer: Vec<u8>,
     origin: Origin,
@@ -49,8 +50,7 @@ pub(crate) struct Responder {
     passed: Option<Box<Passed>>,
     /// The request's body is still on its way.
     live: bool,
-    /// Whether the time of the request is over, where there is a limit.
-    timed: Option<Timed>,
+    /// Its thread is interrupted when the time of the request is over.
     interrupts: bool,
     /// What becomes of the body before it is sent, if anything does.
     reshaping: Option<Box<Reshaping>>,
@@ -81,15 +81,17 @@ pub(crate) struct Origin {
 impl Responder {
     pub(crate) fn new(
         group: &Arc<Group>,
-        token: Token,
-        sender: Sender,
+        key: Key,
+        flags: Arc<Flags>,
+        encoder: Encoder,
         origin: Origin,
         buffer: Vec<u8>,
     ) -> Self {
         Self {
             group: Arc::clone(group),
-            token,
-            sender,
+            key,
+            flags,
+            encoder,
             buffer,
             origin,
             trace: None,
@@ -98,7 +100,6 @@ impl Responder {
             surplus_reported: false,
             passed: None,
             live: false,
-            timed: None,
             interrupts: false,
             reshaping: None,
             direct: false,
@@ -112,10 +113,9 @@ impl Responder {
         self.direct = direct;
     }
 
-    /// The response has to begin in time.
-    pub(crate) fn set_timed(&mut self, timed: Option<Timed>, interrupts: bool) {
-        self.interrupts = interrupts && timed.is_some();
-        self.timed = timed;
+    /// The thread of the handler is interrupted when the response has not begun in time.
+    pub(crate) fn set_interrupts(&mut self, interrupts: bool) {
+        self.interrupts = interrupts;
     }
 
     /// What the request has met before it came here.
@@ -128,16 +128,21 @@ impl Responder {
         self.live = true;
     }
 
-    fn slot(&self) -> Option<&Slot> {
-        self.group.slots.find(self.token.slot).filter(|slot| slot.generation() == self.token.generation)
-    }
-
     /// Has the connection send a part of the response.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let mut buffer = std::mem::take(&mut self.buffer);
+        let heads = self.encoder.take_heads();
         let sent = self.with_connection(|connection| {
-            let sent = connection.deliver(&self.group, self.token, &mut buffer, Last::Given(content), behind);
-            connection.note_sender(self.label.as_ref());
+            let sent = match heads {
+                Some(heads) => {
+                    let values = Values { heads, content, ended: false };
+                    connection.deliver_values(&self.group, self.key, values, true)
+                }
+                None => {
+                    connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind)
+                }
+            };
+            connection.note_sender(self.key, self.label.as_ref());
             sent
         });
         self.buffer = buffer;
@@ -145,7 +150,7 @@ impl Responder {
     }
 
     fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
-        self.group.with_connection(self.token, act)
+        self.group.with_stream(self.key, act)
     }
 
     /// Ends the exchange on its connection, with the last part of the response and what stands behind it, and
@@ -163,7 +168,8 @@ impl Responder {
     ) -> Result<(), SendError> {
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let rest = !buffer.is_empty() || !last.is_empty();
+        let heads = self.encoder.take_heads();
+        let rest = !buffer.is_empty() || !last.is_empty() || heads.is_some();
         let Origin { peer, listener, pool, times } = self.origin;
         let times = Times { done: self.group.site.later(times.begun), ..times };
         let mut record = Some(Record {
@@ -180,24 +186,31 @@ impl Responder {
             trace: self.trace.take(),
         });
         let ended = self.with_connection(|connection| {
+            if let Some(heads) = heads {
+                let values = Values { heads, content: last.keep(), ended: true };
+                let sent =
+                    connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
+                return (sent, connection.has_lost(), clock::monotonic());
+            }
             let sent = match rest {
-                true if defers => connection.keep_last(&mut buffer, last, behind),
-                true => connection.deliver(&self.group, self.token, &mut buffer, last, behind),
+                true if defers => connection.keep_last(self.key, &mut buffer, last, behind),
+                true => connection.deliver(&self.group, self.key, &mut buffer, last, behind),
                 false => Ok(Flow::Ready),
             };
-            connection.note_sender(self.label.as_ref());
+            connection.note_sender(self.key, self.label.as_ref());
             let now = clock::monotonic();
-            // RequestSummary here: what the peer does when it has everything is no part of the exchange.
+            // Asked here: what the peer does when it has everything is no part of the exchange.
             let lost = connection.has_lost();
-            connection.end_exchange(&self.group, self.token, reusable, now);
+            connection.end_exchange(&self.group, self.key, reusable, now);
             connection.keep_record(&mut record);
             (sent.map(drop), lost, now)
         });
         if defers && rest && ended.is_some() {
-            self.group.scheduler.send_later(self.token.to_u64());
+            self.group.scheduler.send_later(self.key.token.to_u64());
         }
         let (sent, lost, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), true, clock::monotonic()));
         if let Some(mut record) = record {
+            self.group.with_connection(self.key.token, |connection| connection.forget(&self.group, self.key));
             if self.is_dead() {
                 // The engine has answered in our place, and written that down.
                 record.recycle();
@@ -265,7 +278,7 @@ impl Responder {
 
 impl Respond for Responder {
     fn send_interim(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
-        match self.sender.send_interim(head, &mut self.buffer) {
+        match self.encoder.send_interim(head, &mut self.buffer) {
             Ok(()) => {}
             Err(HeadError::AlreadySent) => return Err(SendError::Closed),
             Err(error) => {
@@ -274,9 +287,16 @@ impl Respond for Responder {
                 return Err(SendError::InvalidField(error.to_string()));
             }
         }
+        if let Some(heads) = self.encoder.take_heads() {
+            let values = Values { heads, content: Content::Static(b""), ended: false };
+            let sent = self.with_connection(|connection| {
+                connection.deliver_values(&self.group, self.key, values, true).map(drop)
+            });
+            return sent.unwrap_or(Err(SendError::Closed));
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         let sent = self
-            .with_connection(|connection| connection.deliver_interim(&self.group, self.token, &mut buffer));
+            .with_connection(|connection| connection.deliver_interim(&self.group, self.key, &mut buffer));
         buffer.clear();
         self.buffer = buffer;
         sent.unwrap_or(Err(SendError::Closed))
@@ -288,9 +308,9 @@ impl Respond for Responder {
         head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
-        let ends = self.live && self.with_connection(Connection::begin_answer).unwrap_or(true);
+        let ends = self.live && self.with_connection(|connection| connection.begin_answer(self.key)).unwrap_or(true);
         if ends || self.group.is_draining() {
-            self.sender.close_after();
+            self.encoder.close_after();
         }
         let site = &self.group.site;
         let mut submitted = self.submit(request, head)?;
@@ -311,8 +331,8 @@ impl Respond for Responder {
         // A file is sent as it is.
         let reshaped = submitted.is_none().then(|| reshaped::of(site, request, head, length)).flatten();
         let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
-        let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.sender.clone());
-        let sent = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
+        let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.encoder.clone());
+        let sent = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
         let log = &self.group.site.log;
         let on = On(self.origin.peer, request);
         match sent {
@@ -330,9 +350,9 @@ impl Respond for Responder {
                          {length} was sent"
                     ));
                 }
-                if let (Some(sender), Some(Reshaped::Held(held))) = (before, reshaped) {
+                if let (Some(encoder), Some(Reshaped::Held(held))) = (before, reshaped) {
                     // It can be sent, but what is sent depends on the body.
-                    self.sender = sender;
+                    self.encoder = encoder;
                     self.buffer.clear();
                     self.reshaping = Some(Box::new(Reshaping::Held(held)));
                 }
@@ -369,7 +389,7 @@ impl Respond for Responder {
         if self.reshaping.is_some() {
             return self.send_reshaped(request, content);
         }
-        let plan = self.sender.send_data(content.len(), &mut self.buffer);
+        let plan = self.encoder.send_data(content.len(), &mut self.buffer);
         self.body_bytes += plan.allowed;
         let flow = if plan.allowed > 0 {
             self.deliver(cut(content, plan.allowed), plan.suffix)?
@@ -388,7 +408,7 @@ impl Respond for Responder {
             let _ = self.finish_reshaped(*reshaping, request, Last::NOTHING);
             return;
         }
-        let finish = self.sender.finish(None, &mut self.buffer);
+        let finish = self.encoder.finish(&mut self.buffer);
         let end = self.end_of(&request, finish);
         // A peer that is gone has been noted.
         let _ = (*self).end(request, finish.reusable, end, Last::NOTHING, b"");
@@ -403,7 +423,7 @@ impl Respond for Responder {
             return self.finish_reshaped(*reshaping, request, last);
         }
         let length = last.len();
-        let (plan, finish) = self.sender.send_last(length, &mut self.buffer);
+        let (plan, finish) = self.encoder.send_last(length, &mut self.buffer);
         self.body_bytes += plan.allowed;
         let last = match plan.allowed {
             0 => Last::NOTHING,
@@ -434,7 +454,7 @@ impl Respond for Responder {
     }
 
     fn has_left_unrun(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.left.load(Ordering::Acquire))
+        self.flags.has_left()
     }
 
     fn leave_unrun(mut self: Box<Self>, request: Box<Request>) {
@@ -451,10 +471,10 @@ impl Respond for Responder {
 
     fn wait(&mut self, limit: Duration) -> Result<Flow, SendError> {
         self.begin_parts();
-        if !self.buffer.is_empty() {
+        if !self.buffer.is_empty() || self.encoder.has_heads() {
             self.deliver(Content::Static(b""), b"")?;
         }
-        backpressure::wait(&self.group, self.token, limit)
+        backpressure::wait(&self.group, self.key, limit)
     }
 
     fn is_tight(&self, length: u64) -> bool {
@@ -473,20 +493,24 @@ impl Respond for Responder {
         }
         let label = label[..end].replace(char::is_control, " ");
         self.label = Some(label.into());
-        self.with_connection(|connection| connection.note_sender(self.label.as_ref()));
+        self.with_connection(|connection| connection.note_sender(self.key, self.label.as_ref()));
     }
 
     fn relieve(&mut self) -> Result<(), SendError> {
         if self.direct {
             while self.wait(LOOK)? == Flow::Full {}
         } else {
-            spill(&self.group, self.token, Which::Referenced);
+            spill(&self.group, self.key.token, Which::Referenced);
         }
         Ok(())
     }
 
     fn observe(&mut self, observer: Arc<dyn Observe>) {
-        self.with_connection(|connection| connection.observer = Some(observer));
+        self.with_connection(|connection| {
+            if let Some(stream) = connection.stream_of(self.key) {
+                stream.observer = Some(observer);
+            }
+        });
     }
 
     fn has_peer_ended(&self) -> bool {
@@ -494,11 +518,11 @@ impl Respond for Responder {
     }
 
     fn is_full(&self) -> bool {
-        self.with_connection(|connection| connection.is_full(&self.group.site)).unwrap_or(false)
+        self.with_connection(|connection| connection.is_full(&self.group.site, self.key)).unwrap_or(false)
     }
 
     fn is_dead(&self) -> bool {
-        self.timed.as_ref().is_some_and(Timed::is_out)
+        self.flags.is_out()
     }
 
     fn interrupts(&self) -> bool {
@@ -506,7 +530,7 @@ impl Respond for Responder {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_dead() || self.slot().is_none_or(|slot| slot.peer_gone.load(Ordering::Acquire))
+        self.flags.is_gone()
     }
 }
 

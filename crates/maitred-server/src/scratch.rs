@@ -3,26 +3,19 @@
 use std::cell::RefCell;
 
 use maitred_dispatch::{TurnClock, TurnContext};
-use maitred_h1::HeadFacts;
 use maitred_http::{RequestHead, date};
 use maitred_io::clock;
 use maitred_runtime::Request;
-use maitred_stats::Times;
 
-use crate::connection::body::Keeping;
-use crate::limits::minimum::RateWatch;
 use crate::record::Record;
-use crate::site::Site;
 use crate::writer::Writer;
-use maitred_filters::Passed;
-use maitred_log::next_number;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.
 const RECEIVE: usize = 64 * 1024;
 
 /// Requests kept for use again by one thread; more are in flight only while uploads are slow.
-const MAX_SPARE: usize = 64;
+pub(crate) const MAX_SPARE: usize = 64;
 
 /// Room for the head of a usual response and a small body.
 const RESPONSE: usize = 512;
@@ -131,28 +124,7 @@ impl Date {
     }
 }
 
-/// A request while it is received.
-#[derive(Default)]
-pub(crate) struct Incoming {
-    pub(crate) request: Box<Request>,
-    /// Where the body goes.
-    pub(crate) keeping: Keeping,
-    /// The filters that it has met.
-    pub(crate) passed: Option<Box<Passed>>,
-    /// The head is complete, and this is what it said.
-    pub(crate) facts: Option<HeadFacts>,
-    /// When its first byte was read, in monotonic nanoseconds.
-    pub(crate) began: u64,
-    /// Of the stations the first two.
-    pub(crate) times: Times,
-    /// Bytes received since then, and the time that the peer has left to send the body; none while it is not waited for.
-    pub(crate) received: u64,
-    pub(crate) patience: Option<RateWatch>,
-}
-
 thread_local! {
-    #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
-    static SPARE: RefCell<Vec<Box<Incoming>>> = const { RefCell::new(Vec::new()) };
     static ANSWERED: RefCell<Answered> = RefCell::default();
     static DATE: RefCell<Date> = RefCell::new(Date::default());
 }
@@ -166,56 +138,8 @@ struct Answered {
     writers: Vec<Box<Writer>>,
 }
 
-impl Incoming {
-    /// An empty one, with used memory if this thread has some.
-    pub(crate) fn take(began: u64, arrived: u64) -> Box<Self> {
-        let mut incoming = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        incoming.began = began;
-        incoming.times = Times { arrived, ..Times::default() };
-        incoming.request.number = next_number();
-        incoming
-    }
-
-    /// Whether its head waits in the filters.
-    pub(crate) fn is_filtering(&self) -> bool {
-        self.passed.as_ref().is_some_and(|passed| passed.is_checking())
-    }
-
-    /// The longest body it may have, in bytes.
-    pub(crate) fn max_body(&self, site: &Site) -> u64 {
-        self.passed.as_ref().and_then(|passed| passed.max_body()).unwrap_or(site.max_body)
-    }
-
-    /// Why it is refused when its body is longer.
-    pub(crate) fn too_large(&self) -> &'static str {
-        match self.passed.as_ref().filter(|passed| passed.max_body().is_some()) {
-            None => "the request body is larger than the limit (--max-body)",
-            Some(passed) => {
-                passed.note_too_long();
-                "the request body is larger than the limit (max-body of a filter)"
-            }
-        }
-    }
-
-    /// Keeps the memory of `incoming` for the next request.
-    pub(crate) fn give_back(mut incoming: Box<Self>) {
-        if !clear(&mut incoming.request) {
-            return;
-        }
-        incoming.keeping = Keeping::Memory;
-        incoming.passed = None;
-        incoming.facts = None;
-        (incoming.received, incoming.patience) = (0, None);
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < MAX_SPARE {
-                spare.push(incoming);
-            }
-        });
-    }
-}
-
 /// Empties `request`. False when it holds too much memory to be kept.
-fn clear(request: &mut Request) -> bool {
+pub(crate) fn clear(request: &mut Request) -> bool {
     let RequestHead { fields, .. } = &request.head;
     let is_small = fields.memory() <= MAX_KEPT;
     if is_small {

@@ -113,6 +113,25 @@ impl Server {
     /// The same with another way to make the files of large bodies.
     pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
+        // Dropped, and so ended, on an error.
+        let mut server = Self::prepare(settings, open)?;
+        for group in &server.groups {
+            let own = Arc::clone(group);
+            let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
+            let body = move || {
+                own.groups.thread_registry.join("maitred-driver".to_owned(), Role::Driver);
+                run_driver(&own);
+            };
+            server.drivers.push(driver.spawn(body)?);
+        }
+        for group in &server.groups {
+            group.scheduler.start(group)?;
+        }
+        Ok(server)
+    }
+
+    /// All of a server but its threads.
+    pub(crate) fn prepare(settings: Settings, open: Open) -> Result<Self, StartError> {
         let mut listeners = Vec::new();
         for listener in &settings.listeners {
             let bound = Listening::bind(*listener);
@@ -182,21 +201,7 @@ impl Server {
             groups.push(Arc::new(Group::new(site, place, scheduler, host, Arc::clone(&pool_map))?));
         }
         shared.introduce(&groups);
-        // Dropped, and so ended, on an error.
-        let mut server = Self { groups, strategy: first.strategy, drivers: Vec::with_capacity(count) };
-        for group in &server.groups {
-            let own = Arc::clone(group);
-            let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
-            let body = move || {
-                own.groups.thread_registry.join("maitred-driver".to_owned(), Role::Driver);
-                run_driver(&own);
-            };
-            server.drivers.push(driver.spawn(body)?);
-        }
-        for group in &server.groups {
-            group.scheduler.start(group)?;
-        }
-        Ok(server)
+        Ok(Self { groups, strategy: first.strategy, drivers: Vec::with_capacity(count) })
     }
 
     /// The group that accepts, whose scheduler stands for all where they share something.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
-use maitred_io::socket::{Moved, SEND_AHEAD, Socket};
+use maitred_io::socket::{Moved, SEND_AHEAD};
+use maitred_io::transport::Transport;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
 use crate::connection::snapshot::Delivery;
@@ -209,17 +210,17 @@ impl Writer {
     }
 
     /// Sends what the socket takes.
-    pub(crate) fn send(&mut self, socket: &Socket) -> Sent {
-        self.send_within(socket, MAX_BYTES_A_TURN, false)
+    pub(crate) fn send(&mut self, transport: &mut Transport) -> Sent {
+        self.send_within(transport, MAX_BYTES_A_TURN, false)
     }
 
     /// Sends what the socket takes of the next `most` bytes; [`Sent::Budget`] when these have left and more waits.
-    pub(crate) fn send_up_to(&mut self, socket: &Socket, most: u64) -> Sent {
-        self.send_within(socket, most, true)
+    pub(crate) fn send_up_to(&mut self, transport: &mut Transport, most: u64) -> Sent {
+        self.send_within(transport, most, true)
     }
 
     /// Goes on until `budget` bytes have left: exactly, or so that one call may pass it.
-    fn send_within(&mut self, socket: &Socket, mut budget: u64, exact: bool) -> Sent {
+    fn send_within(&mut self, transport: &mut Transport, mut budget: u64, exact: bool) -> Sent {
         while let Some(first) = self.segments.front() {
             if budget == 0 {
                 return Sent::Budget;
@@ -228,9 +229,9 @@ impl Writer {
                 Content::File(range) => {
                     let left = range.length - first.done;
                     let most = usize::try_from(left.min(budget)).unwrap_or(usize::MAX);
-                    socket.send_file(&range.file, range.offset + first.done, most)
+                    transport.send_file(&range.file, range.offset + first.done, most)
                 }
-                _ => self.send_memory(socket, if exact { budget } else { u64::MAX }),
+                _ => self.send_memory(transport, if exact { budget } else { u64::MAX }),
             };
             match moved {
                 Moved::Bytes(count) => {
@@ -248,13 +249,13 @@ impl Writer {
         Sent::All
     }
 
-    fn send_memory(&self, socket: &Socket, most: u64) -> Moved {
+    fn send_memory(&self, transport: &mut Transport, most: u64) -> Moved {
         let mut most = usize::try_from(most).unwrap_or(usize::MAX);
         if let [only] = self.segments.as_slices().0
             && self.segments.len() == 1
             && let Some(bytes) = only.rest()
         {
-            return socket.send(&bytes[..bytes.len().min(most)], false);
+            return transport.send(&bytes[..bytes.len().min(most)], false);
         }
         let mut parts: [IoSlice<'_>; MAX_SEGMENTS_A_CALL] = std::array::from_fn(|_| IoSlice::new(&[]));
         let mut count = 0;
@@ -271,8 +272,29 @@ impl Writer {
             count += 1;
         }
         match &parts[..count] {
-            [only] => socket.send(only, file_follows),
-            parts => socket.send_all(parts),
+            [only] => transport.send(only, file_follows),
+            parts => transport.send_all(parts),
+        }
+    }
+
+    /// Moves the first `count` bytes, of which there are as many, to another one: what is in memory as a copy.
+    pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) {
+        while let Some(first) = self.segments.front() {
+            let here = count.min(first.content.len() - first.done);
+            if here == 0 {
+                return;
+            }
+            match (&first.content, first.rest()) {
+                (Content::File(range), _) => {
+                    let offset = range.offset + first.done;
+                    let file = FileRange { file: Arc::clone(&range.file), offset, length: here };
+                    other.push(Content::File(file), 0);
+                }
+                (_, Some(bytes)) => other.push_all(&mut bytes[..here as usize].to_vec()),
+                (_, None) => {}
+            }
+            self.advance(here);
+            count -= here;
         }
     }
 

@@ -1,14 +1,16 @@
-//! Test tools: wire scripts, an in-memory connection pair, a virtual clock, a scripted handler.
+//! Test tools: wire scripts, an in-memory connection pair, a toy protocol with many streams, a virtual clock, a scripted handler.
 //!
 //! Promises: nothing here waits, opens a socket or reads a clock; a test that uses it gives the same
 //! result every time. Never published; a tool panics where a test would.
 
 mod clock;
+mod frames;
 mod handler;
 mod pipe;
 mod script;
 
 pub use clock::VirtualClock;
+pub use frames::{CONNECTION_WINDOW, Frame, MAX_FRAME, STREAM_WINDOW, frame_header};
 pub use handler::{ScriptedHandler, Seen};
 pub use pipe::{End, pair};
 pub use script::{Peer, Script};

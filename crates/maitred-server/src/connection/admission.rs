@@ -4,9 +4,10 @@ use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status};
 
 use super::answer::is_of_engine;
-use super::{Connection, Context, Turn};
+use super::request::Received;
+use super::stream::Stream;
+use super::{Connection, Context};
 use crate::limits::Rule;
-use crate::scratch::Incoming;
 use maitred_files::Body;
 
 /// Why a request is not let in, and after how many seconds another one may be.
@@ -38,18 +39,18 @@ impl Connection {
     pub(super) fn answer_not_now(
         &mut self,
         context: &mut Context<'_>,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         refusal: NotNow,
-    ) -> Option<Turn> {
+    ) -> Received {
         let NotNow { status, text, seconds } = refusal;
-        let head = &incoming.request.head;
-        let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive && facts.complete)
+        let head = &stream.request.head;
+        let keep_alive = stream.facts.is_some_and(|facts| facts.keep_alive && facts.complete)
             && status == Status::TOO_MANY_REQUESTS
             && !context.group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
         let answer = ResponseHead::new(status)
             .with("Content-Type", "text/plain; charset=utf-8")
             .with("Retry-After", seconds.to_string());
-        self.answer_now(context, sender, incoming, &answer, text.len() as u64, Body::One(text.into()))
+        self.answer_now(context, sender, stream, &answer, text.len() as u64, Body::One(text.into()))
     }
 }

@@ -9,14 +9,17 @@ use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
-use super::filter::put_error;
-use super::receive::is_asterisk;
+use super::filter::{error_head, put_error};
+use super::request::{Received, is_asterisk};
+use super::request_timeout::Awaited;
+use super::stream::Stream;
 use super::{Connection, Context, Phase, Turn};
+use crate::encoder::{Encoder, ValueSender};
 use crate::group::{Group, Job, Watched};
 use crate::record::{Kept, Record};
 use crate::responder::{Origin, Responder};
 use crate::route::Route;
-use crate::scratch::{self, Incoming, spare};
+use crate::scratch::{self, spare};
 use crate::site::Site;
 use maitred_dispatch::Target;
 use maitred_files::{Body, Now};
@@ -35,12 +38,12 @@ const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 impl Connection {
     /// Answers a complete request, or makes a job of it.
-    pub(super) fn answer(&mut self, context: &mut Context<'_>, incoming: Box<Incoming>) -> Option<Turn> {
+    pub(super) fn answer(&mut self, context: &mut Context<'_>, stream: Box<Stream>) -> Received {
         let group = context.group;
-        let head = &incoming.request.head;
-        let keep_alive = incoming.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
+        let head = &stream.request.head;
+        let keep_alive = stream.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
-        if is_asterisk(incoming.facts) {
+        if is_asterisk(stream.facts) {
             let answer = if head.method == Method::Options {
                 let all = group.site.routes.has_application();
                 ResponseHead::new(Status::NO_CONTENT)
@@ -48,7 +51,7 @@ impl Connection {
             } else {
                 ResponseHead::new(Status::BAD_REQUEST)
             };
-            return self.answer_now(context, sender, incoming, &answer, 0, Body::Empty);
+            return self.answer_now(context, sender, stream, &answer, 0, Body::Empty);
         }
         if asks_for(group.site.health_path.as_deref(), head) {
             let serving = !group.is_draining();
@@ -58,7 +61,7 @@ impl Connection {
                 .with("Content-Type", "text/plain; charset=utf-8")
                 .with("Cache-Control", "no-store");
             let body = Body::One(text.into());
-            return self.answer_now(context, sender, incoming, &answer, text.len() as u64, body);
+            return self.answer_now(context, sender, stream, &answer, text.len() as u64, body);
         }
         if asks_for(group.site.metrics_path.as_deref(), head) {
             let format = Format::accepted(head.fields.all("accept"));
@@ -70,7 +73,7 @@ impl Connection {
                 .with("Vary", "Accept")
                 .with("Cache-Control", "no-store");
             let length = text.len() as u64;
-            return self.answer_now(context, sender, incoming, &answer, length, Body::One(text.into()));
+            return self.answer_now(context, sender, stream, &answer, length, Body::One(text.into()));
         }
         let mut path = std::mem::take(&mut context.scratch.path);
         let routes = &group.site.routes;
@@ -81,7 +84,7 @@ impl Connection {
         } else {
             routes.unnormal()
         };
-        let turn = match route {
+        let received = match route {
             Route::Static(files, below) => {
                 self.shape(context, None, head);
                 context.scratch.date();
@@ -93,11 +96,11 @@ impl Connection {
                 if let Some(note) = &answer.note {
                     group.site.log.error(format_args!("{}: {note}", path.escape_ascii()));
                 }
-                self.answer_now(context, sender, incoming, &answer.head, answer.length, answer.body)
+                self.answer_now(context, sender, stream, &answer.head, answer.length, answer.body)
             }
             Route::Application(handler) => {
                 let handler = Arc::clone(handler);
-                Some(self.hand_over(context, sender, incoming, handler, &mut path))
+                self.hand_over(context, sender, stream, handler, &mut path)
             }
             Route::Slash => {
                 let mut location = head.path().to_vec();
@@ -107,26 +110,26 @@ impl Connection {
                     location.extend_from_slice(query);
                 }
                 let answer = ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location);
-                self.answer_now(context, sender, incoming, &answer, 0, Body::Empty)
+                self.answer_now(context, sender, stream, &answer, 0, Body::Empty)
             }
-            Route::Bad => self.answer_text(context, sender, incoming, Status::BAD_REQUEST),
-            Route::Nothing => self.answer_text(context, sender, incoming, Status::NOT_FOUND),
+            Route::Bad => self.answer_text(context, sender, stream, Status::BAD_REQUEST),
+            Route::Nothing => self.answer_text(context, sender, stream, Status::NOT_FOUND),
         };
         context.scratch.path = path;
-        turn
+        received
     }
 
     fn answer_text(
         &mut self,
         context: &mut Context<'_>,
         sender: Sender,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         status: Status,
-    ) -> Option<Turn> {
+    ) -> Received {
         let text = format!("{} {}\n", status.code(), status.reason());
         let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
         let length = text.len() as u64;
-        self.answer_now(context, sender, incoming, &head, length, Body::One(text.into()))
+        self.answer_now(context, sender, stream, &head, length, Body::One(text.into()))
     }
 
     /// Answers at once with what the engine has.
@@ -134,21 +137,26 @@ impl Connection {
         &mut self,
         context: &mut Context<'_>,
         mut sender: Sender,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         head: &ResponseHead,
         length: u64,
         body: Body,
-    ) -> Option<Turn> {
+    ) -> Received {
         let date = *context.scratch.date();
-        let changed = incoming.passed.as_ref().and_then(|it| it.response_head(&incoming.request.head, head));
+        let changed = stream.passed.as_ref().and_then(|it| it.response_head(&stream.request.head, head));
         let head = changed.as_ref().unwrap_or(head);
+        if self.protocol.is_framed() {
+            let mut values = ValueSender::new(stream.request.head.method == Method::Head);
+            let heads = values.only(head, Some(length), &date);
+            return self.answer_stream(context, stream, heads, body.into_contents(), false);
+        }
         if let Err(error) = sender.send_head(head, Some(length), &date, &mut context.scratch.out) {
             let log = &context.group.site.log;
             log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
-            return Some(Turn::Close);
+            return Received::Ended(Turn::Close);
         }
-        let times = incoming.times;
-        let body_bytes = if length > 0 && incoming.request.head.method != Method::Head { length } else { 0 };
+        let times = stream.times;
+        let body_bytes = if length > 0 && stream.request.head.method != Method::Head { length } else { 0 };
         match body {
             Body::Empty => {}
             Body::One(content) => self.emit(context, &mut sender, content),
@@ -160,14 +168,14 @@ impl Connection {
         }
         let finish = sender.finish(None, &mut context.scratch.out);
         self.served = self.served.saturating_add(1);
-        let number = incoming.request.number;
-        self.record(context, (Kept::Incoming(incoming), number), head.status, body_bytes, times, false);
+        let number = stream.request.number;
+        self.record(context, (Kept::Stream(stream), number), head.status, body_bytes, times, false);
         if finish.reusable {
-            return None;
+            return Received::Answered;
         }
         self.last = true;
         self.phase = Phase::Sending;
-        Some(Turn::Wait)
+        Received::Ended(Turn::Wait)
     }
 
     /// Has it written down, when it has left, what the engine has answered.
@@ -180,10 +188,24 @@ impl Connection {
         times: Times,
         refused: bool,
     ) {
+        let record = self.record_of(context, (request, number), status, body_bytes, times, refused);
+        context.scratch.records.push(record);
+    }
+
+    /// The record of what the engine has answered.
+    pub(super) fn record_of(
+        &self,
+        context: &Context<'_>,
+        (request, number): (Kept, u64),
+        status: Status,
+        body_bytes: u64,
+        times: Times,
+        refused: bool,
+    ) -> Record {
         let times = Times { begun: context.now, ..times };
         let end = End::Complete;
         let (peer, listener) = (self.peer, self.listener);
-        let record = Record {
+        Record {
             request,
             number,
             peer,
@@ -195,8 +217,7 @@ impl Connection {
             end,
             refused,
             trace: None,
-        };
-        context.scratch.records.push(record);
+        }
     }
 
     fn emit(&mut self, context: &mut Context<'_>, sender: &mut Sender, content: Content) {
@@ -218,14 +239,14 @@ impl Connection {
         &mut self,
         context: &mut Context<'_>,
         sender: Sender,
-        mut incoming: Box<Incoming>,
+        mut stream: Box<Stream>,
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
-    ) -> Turn {
-        let (target, watched) = self.target(context, &incoming.request.head, path);
-        self.shape(context, Some(target.pool), &incoming.request.head);
+    ) -> Received {
+        let (target, watched) = self.target(context, &stream.request.head, path);
+        self.shape(context, Some(target.pool), &stream.request.head);
         let (spare, buffer) = spare();
-        let mut request = std::mem::replace(&mut incoming.request, spare);
+        let mut request = std::mem::replace(&mut stream.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
         if context.group.site.measures.ids.load(Ordering::Relaxed)
             && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
@@ -236,28 +257,32 @@ impl Connection {
         if request.body.as_bytes().is_none() {
             context.group.site.figures.note_spooled(target.pool);
         }
-        self.set_asked(&request, context.now, target.pool);
-        let timed = self.await_response(context, &request, incoming.times, target.pool);
+        let flags = stream.run();
+        stream.summarise(&request, context.now, target.pool);
+        stream.awaited = Awaited::of(context, &request, stream.times, target.pool);
+        let interrupts = stream.awaited.is_some() && context.group.scheduler.interrupts(target.pool);
+        let key = context.key(stream.number);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
-        let origin = Origin { peer: self.peer, listener: self.listener, pool, times: incoming.times };
-        let mut responder = Responder::new(context.group, context.token, sender, origin, buffer);
+        let origin = Origin { peer: self.peer, listener: self.listener, pool, times: stream.times };
+        let encoder = if self.protocol.is_framed() {
+            Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
+        } else {
+            self.phase = Phase::Running;
+            Encoder::H1(sender)
+        };
+        let mut responder = Responder::new(context.group, key, Arc::clone(&flags), encoder, origin, buffer);
         responder.set_direct(self.is_direct());
-        responder.set_timed(timed.clone(), context.group.scheduler.interrupts(target.pool));
-        responder.set_passed(incoming.passed.take());
-        if let Some((reader, length)) = Self::live_reader(context, &incoming) {
+        responder.set_interrupts(interrupts);
+        responder.set_passed(stream.passed.take());
+        if let Some((reader, length)) = Self::live_reader(context, &stream) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();
-            self.incoming = Some(incoming);
-        } else {
-            Incoming::give_back(incoming);
         }
-        self.phase = Phase::Running;
-        // Who has ended its side by now has done so with its request, and may wait for the response.
-        context.slot.left.store(false, Ordering::Release);
+        self.put(stream);
         let exchange = Exchange::new(request, Box::new(responder));
         let home = (context.group.number, context.token);
-        context.job = Some(Job { handler, exchange, home, target, watched, timed });
-        Turn::Run
+        context.jobs.push(Job { handler, exchange, home, target, watched, flags });
+        Received::HandedOver
     }
 
     /// Which threads run a request; `path` is room for its decoded path.
@@ -283,7 +308,7 @@ impl Connection {
     fn local(&self, group: &Group) -> std::net::SocketAddr {
         match group.groups.listeners.get(self.listener as usize) {
             Some(listening) if !listening.address().ip().is_unspecified() => listening.address(),
-            Some(listening) => self.socket.local_address().unwrap_or(listening.address()),
+            Some(listening) => self.transport.local_address().unwrap_or(listening.address()),
             None => self.peer,
         }
     }
@@ -292,49 +317,54 @@ impl Connection {
     pub(super) fn refuse(
         &mut self,
         context: &mut Context<'_>,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         status: Status,
         reason: &'static str,
-    ) -> Turn {
+    ) -> Received {
         let log = &context.group.site.log;
         log.info(format_args!("{}: {} {}: {reason}", self.peer, status.code(), status.reason()));
-        self.answer_refused(context, incoming, status, reason)
+        self.answer_refused(context, stream, status, reason)
     }
 
     /// The same for one about which a rule has its line in the log.
     pub(super) fn answer_refused(
         &mut self,
         context: &mut Context<'_>,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         status: Status,
         reason: &'static str,
-    ) -> Turn {
+    ) -> Received {
         context.group.site.counters.refused.add(1);
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
-        let met = incoming.passed.as_deref().map(|passed| (passed, &incoming.request.head));
+        if self.protocol.is_framed() {
+            let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
+            let heads = error_head(context, met, status);
+            return self.answer_stream(context, stream, heads, vec![text.into()], true);
+        }
+        let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
         put_error(context, met, status, &text);
-        let (mut times, number) = (incoming.times, incoming.request.number);
+        let (mut times, number) = (stream.times, stream.request.number);
         // Refused before its last byte, it took its peer's time until the last one that was read.
         times.complete = times.complete.max(self.received);
-        self.record(context, (Kept::Incoming(incoming), number), status, text.len() as u64, times, true);
+        self.record(context, (Kept::Stream(stream), number), status, text.len() as u64, times, true);
         self.last = true;
         self.unread = true;
         self.phase = Phase::Sending;
-        Turn::Wait
+        Received::Ended(Turn::Wait)
     }
 }
 
 /// Whether a handler takes the body of this request.
-pub(super) fn leads_to_application(context: &Context<'_>, incoming: &Incoming) -> bool {
-    application_of(context, incoming).is_some()
+pub(super) fn leads_to_application(context: &Context<'_>, stream: &Stream) -> bool {
+    application_of(context, stream).is_some()
 }
 
 /// The handler that this request leads to, if it is not answered by the engine.
-pub(super) fn application_of(context: &Context<'_>, incoming: &Incoming) -> Option<Arc<dyn Handler>> {
+pub(super) fn application_of(context: &Context<'_>, stream: &Stream) -> Option<Arc<dyn Handler>> {
     let routes = &context.group.site.routes;
-    let by_engine = is_asterisk(incoming.facts) || is_of_engine(&context.group.site, &incoming.request.head);
+    let by_engine = is_asterisk(stream.facts) || is_of_engine(&context.group.site, &stream.request.head);
     let mut path = Vec::new();
-    let route = match target::normalise(incoming.request.head.path(), &mut path) {
+    let route = match target::normalise(stream.request.head.path(), &mut path) {
         Ok(()) => routes.find(&path),
         Err(_) => routes.unnormal(),
     };

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use maitred_http::Status;
 
 use super::answer::leads_to_application;
+use super::stream::Stream;
 use super::streaming_body::{Live, MAX_DROPPED};
-use super::{Connection, Context, Turn};
-use crate::scratch::Incoming;
+use super::request::Received;
+use super::{Connection, Context};
 use crate::spool::{Progress, Spool};
 
 /// Where the bytes of a body that is being received go.
@@ -47,25 +48,25 @@ impl Keeping {
 }
 
 /// Takes bytes of a body. False when it is longer than its limit, or than what is dropped.
-pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8]) -> bool {
+pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> bool {
     let site = &context.group.site;
-    let before = match &incoming.keeping {
-        Keeping::Memory => incoming.request.body.len(),
+    let before = match &stream.keeping {
+        Keeping::Memory => stream.request.body.len(),
         Keeping::Spool(spool) => spool.len(),
         Keeping::Nowhere(length) | Keeping::Dropped(length) => *length,
         Keeping::Live(_) => return false,
     };
     let length = before + bytes.len() as u64;
-    let most = if incoming.keeping.is_dropped() { MAX_DROPPED } else { incoming.max_body(site) };
+    let most = if stream.keeping.is_dropped() { MAX_DROPPED } else { stream.max_body(site) };
     if length > most {
         return false;
     }
     let is_short = site.guard.budget.is_over();
     let memory = if is_short { 0 } else { site.body_memory };
-    if length > memory && matches!(incoming.keeping, Keeping::Memory) {
-        spill(context, incoming);
+    if length > memory && matches!(stream.keeping, Keeping::Memory) {
+        spill(context, stream);
     }
-    match &mut incoming.keeping {
+    match &mut stream.keeping {
         Keeping::Spool(spool) => {
             spool.be_frugal(is_short);
             spool.push(bytes);
@@ -73,7 +74,7 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
         Keeping::Nowhere(counted) | Keeping::Dropped(counted) => *counted = length,
         Keeping::Live(_) => {}
         Keeping::Memory => {
-            if let Some(memory) = incoming.request.body.memory_mut() {
+            if let Some(memory) = stream.request.body.memory_mut() {
                 memory.extend_from_slice(bytes);
             }
         }
@@ -82,10 +83,10 @@ pub(super) fn keep(context: &Context<'_>, incoming: &mut Incoming, bytes: &[u8])
 }
 
 /// Memory keeps no more of this body.
-fn spill(context: &Context<'_>, incoming: &mut Incoming) {
-    let bytes = incoming.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
-    incoming.keeping = match &context.group.site.spooler {
-        Some(spooler) if leads_to_application(context, incoming) => {
+fn spill(context: &Context<'_>, stream: &mut Stream) {
+    let bytes = stream.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
+    stream.keeping = match &context.group.site.spooler {
+        Some(spooler) if leads_to_application(context, stream) => {
             let (group, token) = (Arc::clone(context.group), context.token);
             Keeping::Spool(spooler.begin(bytes, move || group.resume(token)))
         }
@@ -94,36 +95,24 @@ fn spill(context: &Context<'_>, incoming: &mut Incoming) {
 }
 
 impl Connection {
-    /// Goes on with a body that goes to a file. `None` when more of it can be received, or when there is
-    /// none.
-    pub(super) fn advance_spool(&mut self, context: &mut Context<'_>, requests: &mut u32) -> Option<Turn> {
-        let mut incoming = self.incoming.take()?;
-        let Keeping::Spool(spool) = &mut incoming.keeping else {
-            self.incoming = Some(incoming);
-            return None;
-        };
+    /// Goes on with a body that goes to a file.
+    pub(super) fn advance_spool(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
+        let Keeping::Spool(spool) = &mut stream.keeping else { return Received::Goes(stream) };
         match spool.advance() {
-            Progress::Open => {
-                self.incoming = Some(incoming);
-                None
-            }
-            Progress::Waiting => {
-                self.incoming = Some(incoming);
-                Some(Turn::Wait)
-            }
+            Progress::Open => Received::Goes(stream),
+            Progress::Waiting => Received::Waits(stream),
             Progress::Written => {
-                incoming.request.body = spool.take_body();
-                incoming.keeping = Keeping::Memory;
-                *requests += 1;
-                self.answer(context, incoming)
+                stream.request.body = spool.take_body();
+                stream.keeping = Keeping::Memory;
+                self.answer(context, stream)
             }
-            Progress::Failed(error) => Some(self.refuse_unkept(context, incoming, &error)),
+            Progress::Failed(error) => self.refuse_unkept(context, stream, &error),
         }
     }
 
     /// The deadline of a body is over: how far the spool is, if the body goes there.
     pub(super) fn spool_progress(&mut self) -> Option<Progress> {
-        match &mut self.incoming.as_mut()?.keeping {
+        match &mut self.stream.as_mut()?.keeping {
             Keeping::Spool(spool) => Some(spool.advance()),
             _ => None,
         }
@@ -133,21 +122,21 @@ impl Connection {
     pub(super) fn refuse_unkept(
         &mut self,
         context: &mut Context<'_>,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         error: &Error,
-    ) -> Turn {
+    ) -> Received {
         use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let status = match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => Status::INSUFFICIENT_STORAGE,
             _ => Status::SERVICE_UNAVAILABLE,
         };
-        let head = &incoming.request.head;
+        let head = &stream.request.head;
         context.group.site.log.error(format_args!(
             "{}: {} {}: the request body cannot be kept in the spool folder (--spool): {error}; {status} was sent",
             self.peer,
             head.method,
             head.target().escape_ascii()
         ));
-        self.refuse(context, incoming, status, "the server cannot keep the request body")
+        self.refuse(context, stream, status, "the server cannot keep the request body")
     }
 }

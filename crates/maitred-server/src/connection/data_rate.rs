@@ -7,45 +7,53 @@
 use maitred_io::clock;
 
 use super::body::Keeping;
+use super::stream::Stream;
 use super::{Connection, Context, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::limits::Rule;
 use crate::limits::minimum::{Late, RateWatch};
+use crate::site::Site;
 
-impl Connection {
-    /// The deadline for the next bytes of a request body, from `body-timeout` and `min-rate-in`.
-    pub(super) fn body_due(&mut self, context: &Context<'_>) -> u64 {
-        let timeout = nanos(context.group.site.timeouts.body);
-        let minimum = context.group.site.guard.inward();
-        let Some(incoming) = &mut self.incoming else { return context.now + timeout };
-        if matches!(&incoming.keeping, Keeping::Spool(spool) if spool.is_full()) {
+impl Stream {
+    /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.
+    pub(super) fn body_due(&mut self, site: &Site, now: u64) -> u64 {
+        let timeout = nanos(site.timeouts.body);
+        let minimum = site.guard.inward();
+        if matches!(&self.keeping, Keeping::Spool(spool) if spool.is_full()) {
             // For the disk.
-            incoming.patience = None;
-            return context.now + timeout;
+            self.patience = None;
+            return now + timeout;
         }
-        let received = incoming.received;
-        let patience =
-            incoming.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, received));
-        patience.note(context.now, received);
+        let received = self.received;
+        let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
+        patience.note(now, received);
         patience.due(minimum, timeout)
     }
 
+    /// Its deadline has come.
+    ///
+    /// # Errors
+    /// How its peer is late; else it has time until the deadline that is returned.
+    pub(super) fn check_body(&mut self, site: &Site, now: u64) -> Result<u64, Late> {
+        let timeout = nanos(site.timeouts.body);
+        let minimum = site.guard.inward();
+        let received = self.received;
+        // Without a watch the disk is late, or what is not read any more.
+        let patience = self.patience.as_mut().filter(|_| self.facts.is_some()).ok_or(Late::Silent)?;
+        patience.look(minimum, timeout, now, received)?;
+        Ok(patience.due(minimum, timeout))
+    }
+}
+
+impl Connection {
     /// The deadline of a request has come: how its peer is late, or none if it has still time, until when the deadline is
     /// put off.
     pub(super) fn check_body(&mut self, context: &Context<'_>) -> Option<Late> {
-        let timeout = nanos(context.group.site.timeouts.body);
-        let minimum = context.group.site.guard.inward();
-        let Some(incoming) = self.incoming.as_mut().filter(|incoming| incoming.facts.is_some()) else {
-            return Some(Late::Silent);
-        };
-        let received = incoming.received;
-        // Without it the disk is late, or what is not read any more.
-        let Some(patience) = &mut incoming.patience else { return Some(Late::Silent) };
-        match patience.look(minimum, timeout, context.now, received) {
+        let checked = self.stream.as_mut().ok_or(Late::Silent);
+        match checked.and_then(|stream| stream.check_body(&context.group.site, context.now)) {
             Err(late) => Some(late),
-            Ok(()) => {
-                let due = patience.due(minimum, timeout);
+            Ok(due) => {
                 self.set_deadline(context, due);
                 None
             }
@@ -62,9 +70,8 @@ impl Connection {
         let site = &group.site;
         let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
         let sent = writer.sent();
-        let socket = &self.socket;
         let patience = writer.patience.get_or_insert_with(|| {
-            RateWatch::begin(minimum, now, sent.wrapping_sub(socket.unacknowledged()))
+            RateWatch::begin(minimum, now, sent.wrapping_sub(self.transport.unacknowledged()))
         });
         patience.touch(now);
         self.deadline = patience.due(minimum, timeout);
@@ -76,7 +83,7 @@ impl Connection {
         let site = &context.group.site;
         let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
         let writer = self.writer.as_mut()?;
-        let position = writer.sent().wrapping_sub(self.socket.unacknowledged());
+        let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
         let patience =
             writer.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, position));
         match patience.look(minimum, timeout, context.now, position) {
@@ -88,7 +95,7 @@ impl Connection {
             Err(late) => {
                 let rule = if late == Late::Slow { Rule::MinRateOut } else { Rule::SendTimeout };
                 site.guard.applied.note(rule, self.peer.ip(), &site.log);
-                self.socket.reset_when_closed();
+                self.transport.reset_when_closed();
                 Some(self.peer_gone(context))
             }
         }

@@ -6,12 +6,11 @@ use std::io::IoSlice;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::socket::Moved;
-use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, Flow, Last, SendError};
 
 use super::held::idle_time;
 use super::spilling::has_made_room;
-use super::{Connection, Phase, Reach};
+use super::{Connection, Key, Phase, Reach};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::record::Record;
@@ -42,16 +41,17 @@ impl Connection {
     pub(crate) fn deliver(
         &mut self,
         group: &Group,
-        token: Token,
+        key: Key,
         before: &mut Vec<u8>,
         content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
+        let token = key.token;
         if self.is_dead() {
-            self.reach = Reach::Lost;
+            self.lose();
             return Err(SendError::Closed);
         }
-        self.begin_response();
+        self.begin_response(key);
         if self.shaper.is_some() {
             self.queue(before, content, behind);
             return self.send_kept(group, token);
@@ -62,10 +62,10 @@ impl Connection {
         match last_bytes(&content) {
             Some(bytes) if self.writer.is_none() => {
                 let parts = [IoSlice::new(before), IoSlice::new(bytes), IoSlice::new(behind)];
-                let done = match self.socket.send_all(&parts) {
+                let done = match self.transport.send_all(&parts) {
                     Moved::Bytes(count) => count,
                     Moved::Blocked => 0,
-                    Moved::End | Moved::Failed(_) => return self.fail_sending(group, token),
+                    Moved::End | Moved::Failed(_) => return self.fail_sending(group),
                 };
                 let (before_length, length) = (before.len(), bytes.len());
                 if done == before_length + length + behind.len() {
@@ -94,7 +94,7 @@ impl Connection {
     pub(crate) fn deliver_interim(
         &mut self,
         group: &Group,
-        token: Token,
+        Key { token, .. }: Key,
         interim: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         if self.is_dead() {
@@ -113,15 +113,16 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn keep_last(
         &mut self,
+        key: Key,
         before: &mut Vec<u8>,
         content: Last<'_>,
         behind: &'static [u8],
     ) -> Result<Flow, SendError> {
         if self.is_dead() {
-            self.reach = Reach::Lost;
+            self.lose();
             return Err(SendError::Closed);
         }
-        self.begin_response();
+        self.begin_response(key);
         self.queue(before, content, behind);
         Ok(Flow::Ready)
     }
@@ -164,7 +165,7 @@ impl Connection {
     }
 
     fn flow(&self, group: &Group) -> Flow {
-        if self.is_full(&group.site) { Flow::Full } else { Flow::Ready }
+        if self.is_writer_full(&group.site) { Flow::Full } else { Flow::Ready }
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
@@ -175,7 +176,7 @@ impl Connection {
         if bytes.is_empty() {
             return Ok(Flow::Ready);
         }
-        match self.socket.send(bytes, false) {
+        match self.transport.send(bytes, false) {
             Moved::Bytes(count) if count == bytes.len() => {
                 bytes.clear();
                 Ok(Flow::Ready)
@@ -190,11 +191,11 @@ impl Connection {
                 self.put_off(group, token);
                 Ok(self.flow(group))
             }
-            Moved::End | Moved::Failed(_) => self.fail_sending(group, token),
+            Moved::End | Moved::Failed(_) => self.fail_sending(group),
         }
     }
 
-    fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
+    pub(super) fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         let Some(writer) = &self.writer else { return Ok(Flow::Ready) };
         let before = writer.marks();
         let sent = self.send_writer(group);
@@ -222,7 +223,7 @@ impl Connection {
             }
             Sent::Broken(error) => {
                 self.note_broken(group, &error);
-                self.fail_sending(group, token)
+                self.fail_sending(group)
             }
         }
     }
@@ -241,14 +242,16 @@ impl Connection {
         self.await_reader(group, token, None);
     }
 
-    fn fail_sending(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
-        self.reach = Reach::Lost;
+    fn fail_sending(&mut self, group: &Group) -> Result<Flow, SendError> {
+        self.lose();
         self.lose_writer(group);
-        if let Some(slot) = group.slots.find(token.slot) {
-            slot.peer_gone.store(true, Ordering::Release);
-        }
-        self.tell();
+        self.tell_gone();
         Err(SendError::Closed)
+    }
+
+    /// What was to be sent cannot be.
+    pub(super) fn lose(&mut self) {
+        self.reach = Reach::Lost;
     }
 
     /// Whether nothing can be sent any more.
@@ -262,13 +265,16 @@ impl Connection {
     }
 
     /// The handler has finished its response at `now`; `reusable` says whether another one may follow.
-    pub(crate) fn end_exchange(&mut self, group: &Group, token: Token, reusable: bool, now: u64) {
+    pub(crate) fn end_exchange(
+        &mut self,
+        group: &Group,
+        Key { token, .. }: Key,
+        reusable: bool,
+        now: u64,
+    ) {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
-        self.observer = None;
-        self.begin_response();
-        self.clear_asked();
-        self.end_live();
+        self.end_stream();
         self.phase = Phase::Sending;
         if self.is_dead() || (self.last && self.writer.is_none()) {
             group.resume(token);
@@ -283,6 +289,12 @@ impl Connection {
 
     /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
     pub(crate) fn send_last(&mut self, group: &Group, token: Token, now: u64) {
+        if self.protocol.is_framed() {
+            if self.fill(group, token).is_err() {
+                group.resume(token);
+            }
+            return;
+        }
         if self.phase != Phase::Sending || self.writer.is_none() {
             return;
         }
@@ -304,7 +316,7 @@ impl Connection {
         }
         self.deadline = now + idle_time(group);
         self.arm(group, token);
-        if self.unread || !self.input.is_empty() || self.incoming.is_some() {
+        if self.unread || !self.input.is_empty() || self.stream.is_some() {
             group.resume(token);
         }
     }

@@ -8,6 +8,7 @@
 //! ```
 //! Leaves out: what filters decide (`filters/`).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use maitred_h1::Sender;
@@ -15,43 +16,45 @@ use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Versio
 use maitred_runtime::Content;
 
 use super::body::Keeping;
+use super::request::Received;
+use super::stream::Stream;
 use super::streaming_body::MAX_DROPPED;
-use super::{Connection, Context, Turn};
-use crate::scratch::Incoming;
+use super::{Connection, Context};
+use crate::encoder::ValueSender;
 use maitred_files::Body;
 use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {
     /// It goes on.
-    Pass(Box<Incoming>),
+    Pass(Box<Stream>),
     /// A password is being checked: the connection is woken.
-    Wait(Box<Incoming>),
-    /// It has been answered; the rest is what a turn has to know, none when the next request can come.
-    Answered(Option<Turn>),
+    Wait(Box<Stream>),
+    /// It has been answered.
+    Answered(Received),
 }
 
 impl Connection {
     /// Leads a request through the filters, or on where it has waited.
-    pub(super) fn filter(&mut self, context: &mut Context<'_>, mut incoming: Box<Incoming>) -> Filtered {
+    pub(super) fn filter(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Filtered {
         let group = context.group;
         let site = &group.site;
         let mut path = std::mem::take(&mut context.scratch.path);
-        let head = &mut incoming.request.head;
-        let passed = match incoming.passed.take() {
+        let head = &mut stream.request.head;
+        let passed = match stream.passed.take() {
             Some(passed) => {
                 decoded_path(head, &mut path);
                 Some(passed)
             }
             None => {
-                incoming.times.filtering = site.later(context.now);
+                stream.times.filtering = site.later(context.now);
                 site.filters.meet(head, &mut path, self.peer.ip())
             }
         };
         let Some(mut passed) = passed else {
             context.scratch.path = path;
-            incoming.times.filtering = 0;
-            return Filtered::Pass(incoming);
+            stream.times.filtering = 0;
+            return Filtered::Pass(stream);
         };
         let token = context.token;
         let wake = || -> Box<dyn Fn() + Send + Sync> {
@@ -61,23 +64,23 @@ impl Connection {
         let (now, hasher) = (context.now, site.filters.hasher());
         let decision = passed.decide(head, &At { path: &path, peer: self.peer, now, hasher, wake: &wake });
         context.scratch.path = path;
-        incoming.passed = Some(passed);
+        stream.passed = Some(passed);
         match decision {
-            Decision::Wait => Filtered::Wait(incoming),
+            Decision::Wait => Filtered::Wait(stream),
             Decision::Pass => {
-                incoming.times.filtered = site.later(context.now);
-                Filtered::Pass(incoming)
+                stream.times.filtered = site.later(context.now);
+                Filtered::Pass(stream)
             }
             Decision::Answer(answer) => {
-                incoming.times.filtered = site.later(context.now);
-                Filtered::Answered(self.answer_filtered(context, incoming, answer))
+                stream.times.filtered = site.later(context.now);
+                Filtered::Answered(self.answer_filtered(context, stream, answer))
             }
         }
     }
 
     /// Whether a password is being checked, so that there is nothing to do.
     pub(super) fn waits_for_filter(&self) -> bool {
-        let passed = self.incoming.as_ref().and_then(|incoming| incoming.passed.as_ref());
+        let passed = self.stream.as_ref().and_then(|stream| stream.passed.as_ref());
         passed.is_some_and(|passed| passed.is_waiting())
     }
 
@@ -85,11 +88,11 @@ impl Connection {
     fn answer_filtered(
         &mut self,
         context: &mut Context<'_>,
-        incoming: Box<Incoming>,
+        stream: Box<Stream>,
         Answer { head, body }: Answer,
-    ) -> Option<Turn> {
-        let facts = incoming.facts.unwrap_or_default();
-        let request = &incoming.request.head;
+    ) -> Received {
+        let facts = stream.facts.unwrap_or_default();
+        let request = &stream.request.head;
         let is_short = match request.body {
             BodyLength::Fixed(length) => length <= MAX_DROPPED,
             _ => true,
@@ -100,14 +103,32 @@ impl Connection {
         let sender = Sender::new(request.version, request.method == Method::Head, keep_alive);
         let (length, content) = (body.len() as u64, Content::Bytes(body.into_owned()));
         let body = if length > 0 { Body::One(content) } else { Body::Empty };
-        let turn = self.answer_now(context, sender, incoming, &head, length, body);
-        if turn.is_none() && !facts.complete {
-            let mut rest = Incoming::take(context.now, self.received);
+        let received = self.answer_now(context, sender, stream, &head, length, body);
+        if matches!(received, Received::Answered) && !facts.complete {
+            let mut rest = self.begin_stream(context.now);
             (rest.facts, rest.keeping) = (Some(facts), Keeping::Dropped(0));
-            self.incoming = Some(rest);
+            self.stream = Some(rest);
         }
-        turn
+        received
     }
+}
+
+/// The head of an answer of the engine's own, where exchanges are interleaved.
+pub(super) fn error_head(
+    context: &mut Context<'_>,
+    met: Option<(&Passed, &RequestHead)>,
+    status: Status,
+) -> VecDeque<ResponseHead> {
+    let date = *context.scratch.date();
+    let filters = &context.group.site.filters;
+    let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+    let changed = match met {
+        Some((passed, request)) => passed.response_head(request, &head),
+        None => filters.change_refused(&head),
+    };
+    let mut values = ValueSender::new(false);
+    // The end of the stream says how long it is.
+    values.only(changed.as_ref().unwrap_or(&head), None, &date)
 }
 
 /// Appends an answer of the engine's own that ends the connection, with the fields that filters give it: those that its

@@ -1,6 +1,6 @@
 //! The memory of a connection, which counts against the budget of all.
 
-use super::body::Keeping;
+use super::protocol::Protocol;
 use super::{Connection, DRAIN_GRACE, nanos};
 use crate::group::Group;
 
@@ -10,13 +10,12 @@ const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
 impl Connection {
     /// Bytes that it holds in buffers; what is beyond 4 GiB does not count.
     fn holds(&self) -> u32 {
-        let incoming = self.incoming.as_ref().map_or(0, |incoming| match &incoming.keeping {
-            Keeping::Spool(spool) => spool.held(),
-            _ => incoming.request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64),
-        });
+        let streams = match &self.protocol {
+            Protocol::H1(_) => self.stream.as_ref().map_or(0, |stream| stream.held()),
+            Protocol::Framed(framed) => framed.held(),
+        };
         let writer = self.writer.as_ref().map_or(0, |writer| writer.held());
-        let asked = self.asked.as_ref().map_or(0, |asked| asked.held);
-        u32::try_from(self.input.len() as u64 + incoming + writer + asked).unwrap_or(u32::MAX)
+        u32::try_from(self.input.len() as u64 + streams + writer).unwrap_or(u32::MAX)
     }
 
     /// Tells the budget what has changed. One load where there is none.

@@ -13,10 +13,10 @@ const LINGER: u64 = 2_000_000_000;
 impl Connection {
     /// The last response has left: ends our side, and reads on if the peer may still be sending.
     pub(super) fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
-        if self.input.is_empty() && self.receiver.is_between_requests() && !self.unread {
+        if self.input.is_empty() && self.protocol.is_between_requests() && !self.unread {
             return Turn::Close;
         }
-        self.socket.shutdown_write();
+        self.transport.shutdown_write();
         self.listen_again(context.group, context.token);
         self.phase = Phase::Lingering;
         self.input = Vec::new();
@@ -35,7 +35,7 @@ impl Connection {
         let mut buffer = context.scratch.take_receive();
         let turn = (|| {
             for _ in 0..receive::MAX_RECEIVES_A_TURN {
-                match self.socket.receive(&mut buffer) {
+                match self.transport.receive(&mut buffer) {
                     Moved::Bytes(_) => self.lingering = true,
                     Moved::Blocked => return Turn::Wait,
                     Moved::End | Moved::Failed(_) => return Turn::Close,

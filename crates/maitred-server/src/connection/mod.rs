@@ -16,38 +16,42 @@ pub(crate) mod body;
 mod data_rate;
 mod deliver;
 mod filter;
+pub(crate) mod framed;
+mod h1;
 mod held;
 mod linger;
+mod protocol;
 mod receive;
+mod request;
 mod request_timeout;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;
+pub(crate) mod stream;
 mod streaming_body;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_h1::Receiver;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
-use maitred_io::socket::{Moved, Socket};
+use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
-use maitred_runtime::Observe;
+use maitred_io::transport::Transport;
 
-use crate::group::slots::{Slot, Token};
+use crate::group::slots::Token;
 use crate::group::{Group, Job};
 use crate::limits::Shaper;
-use crate::scratch::{self, Incoming, Scratch};
+use crate::scratch::{self, Scratch};
 use crate::writer::{Sent, Writer};
-use maitred_dispatch::Signals;
+use maitred_dispatch::{Jobs, Signals};
 use maitred_log::End;
-use request_timeout::Awaited;
-
-pub(crate) use request_timeout::Timed;
-use snapshot::RequestSummary;
+pub(crate) use framed::Values;
+pub(crate) use protocol::Protocol;
 use spilling::has_made_room;
+pub(crate) use stream::{Flags, Key};
+use stream::Stream;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -61,12 +65,12 @@ const NEVER: u64 = u64::MAX;
 
 /// A connection that has a peer.
 pub(crate) struct Connection {
-    socket: Socket,
+    transport: Transport,
     peer: SocketAddr,
     /// Which listener accepted it.
     listener: u32,
     phase: Phase,
-    receiver: Receiver,
+    protocol: Protocol,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
     received: u64,
     /// How much later the socket was empty at least, in [steps](receive); the most that fits if that is not known.
@@ -75,18 +79,14 @@ pub(crate) struct Connection {
     has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
     input: Vec<u8>,
-    /// The request being received; none between requests.
-    incoming: Option<Box<Incoming>>,
+    /// The exchange under way; none between requests.
+    stream: Option<Box<Stream>>,
+    /// How many have begun.
+    streams: u32,
     /// What waits to be sent; none when nothing does.
     writer: Option<Box<Writer>>,
     /// What holds back its responses, where there is a limit.
     shaper: Option<Box<Shaper>>,
-    /// Who is told of changes while a handler answers.
-    pub(crate) observer: Option<Arc<dyn Observe>>,
-    /// The request that a handler has, for whoever asks.
-    asked: Option<Box<RequestSummary>>,
-    /// The request whose response is awaited, if there is a time limit for that.
-    awaited: Option<Box<Awaited>>,
     deadline: u64,
     watched: Interest,
     /// Requests answered.
@@ -108,8 +108,6 @@ pub(crate) struct Connection {
     lingering: bool,
     /// Whether anything can be sent still.
     reach: Reach,
-    /// The last exchange was answered in its handler's place: nothing of the handler counts any more.
-    abandoned: bool,
     /// It counts among the connections of its client.
     counted: bool,
     /// Bytes that it holds, as the budget knows it.
@@ -137,20 +135,24 @@ enum Reach {
 /// What a turn may use.
 pub(crate) struct Context<'a> {
     pub(crate) group: &'a Arc<Group>,
-    pub(crate) slot: &'a Slot,
     pub(crate) token: Token,
     pub(crate) now: u64,
     pub(crate) scratch: &'a mut Scratch,
-    /// The request of a turn that ended with [`Turn::Run`].
-    pub(crate) job: Option<Job>,
+    /// The requests that have to be run.
+    pub(crate) jobs: Jobs<Job>,
+}
+
+impl Context<'_> {
+    /// The name of an exchange of this connection.
+    fn key(&self, stream: u32) -> Key {
+        Key { token: self.token, stream }
+    }
 }
 
 /// How a turn ended.
 pub(crate) enum Turn {
     /// An event or a deadline will bring the next one.
     Wait,
-    /// A request is complete, in the context: run it.
-    Run,
     /// The budget is used up: go on after the others.
     Later,
     /// The connection has ended.
@@ -164,7 +166,8 @@ impl Connection {
     /// It cannot be watched; it is closed.
     pub(crate) fn open(
         group: &Arc<Group>,
-        socket: Socket,
+        transport: Transport,
+        protocol: Protocol,
         peer: SocketAddr,
         listener: u32,
         counted: bool,
@@ -177,21 +180,19 @@ impl Connection {
         // Locked until all is set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
         let connection = place.insert(Self {
-            socket,
+            transport,
             peer,
             listener,
             phase: Phase::Receiving,
-            receiver: Receiver::new(),
+            protocol,
             received: 0,
             emptied: u16::MAX,
             has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
             input: Vec::new(),
-            incoming: None,
+            stream: None,
+            streams: 0,
             writer: None,
             shaper: None,
-            observer: None,
-            asked: None,
-            awaited: None,
             deadline,
             watched: Interest::ReadWrite,
             served: 0,
@@ -204,12 +205,11 @@ impl Connection {
             lingers: 0,
             lingering: false,
             reach: Reach::Open,
-            abandoned: false,
             counted,
             accounted: 0,
         });
         if let Err(error) =
-            group.scheduler.poller.add(&connection.socket, token.to_u64(), Interest::ReadWrite)
+            connection.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
         {
             *place = None;
             drop(place);
@@ -227,9 +227,7 @@ impl Connection {
     pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
-            if self.phase == Phase::Running {
-                context.slot.left.store(true, Ordering::Release);
-            }
+            self.each_stream().filter(|stream| stream.running).for_each(|stream| stream.flags().set_left());
             self.tell();
         }
         if signals.any(Signals::READ) {
@@ -248,7 +246,7 @@ impl Connection {
             self.set_deadline(context, self.deadline.min(end));
         }
         if self.is_dead() {
-            return if self.phase == Phase::Running { Turn::Wait } else { Turn::Close };
+            return if self.is_running() { Turn::Wait } else { Turn::Close };
         }
         if self.writer.is_some() {
             match self.flush(context) {
@@ -263,7 +261,7 @@ impl Connection {
         match self.phase {
             Phase::Running => {
                 if self.tell_reader() {
-                    self.note_body_read();
+                    self.each_stream().for_each(|stream| stream.put_off());
                 } else {
                     self.note_wake_while_running(context);
                 }
@@ -275,6 +273,7 @@ impl Connection {
                 self.phase = Phase::Receiving;
                 self.receive(context)
             }
+            Phase::Receiving if self.protocol.is_framed() => self.receive_framed(context),
             Phase::Receiving => self.receive(context),
             Phase::Lingering => self.linger(context),
         }
@@ -302,7 +301,7 @@ impl Connection {
 
     fn watch(&mut self, group: &Group, token: Token, interest: Interest) {
         if self.watched != interest {
-            match group.scheduler.poller.modify(&self.socket, token.to_u64(), interest) {
+            match self.transport.watch_for(&group.scheduler.poller, token.to_u64(), interest) {
                 Ok(()) => self.watched = interest,
                 Err(error) => group.site.log.error(format_args!("watching a connection: {error}")),
             }
@@ -311,7 +310,19 @@ impl Connection {
 
     /// Nothing of a request has been seen and nothing waits to be sent.
     fn is_idle(&self) -> bool {
-        self.phase == Phase::Receiving && self.incoming.is_none() && self.input.is_empty()
+        let between = match &self.protocol {
+            Protocol::H1(_) => self.stream.is_none(),
+            Protocol::Framed(framed) => framed.streams.is_empty() && self.writer.is_none(),
+        };
+        self.phase == Phase::Receiving && between && self.input.is_empty()
+    }
+
+    /// Whether a handler has one of its exchanges.
+    fn is_running(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(_) => self.phase == Phase::Running,
+            Protocol::Framed(framed) => framed.is_running(),
+        }
     }
 
     /// Both directions are dead, or sending failed.
@@ -319,12 +330,11 @@ impl Connection {
         self.reach = self.reach.max(Reach::Dead);
         self.lose_writer(context.group);
         context.group.site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
-        if self.phase != Phase::Running {
+        self.drop_answered(context.group);
+        if !self.is_running() {
             return Turn::Close;
         }
-        context.slot.peer_gone.store(true, Ordering::Release);
-        context.slot.left.store(true, Ordering::Release);
-        self.tell();
+        self.tell_gone();
         if self.awaits_response() {
             // What its timer has to say may have come together with this.
             self.arm(context.group, context.token);
@@ -333,13 +343,25 @@ impl Connection {
     }
 
     /// Tells the handler that something has changed.
-    pub(crate) fn tell(&self) {
-        if let Some(incoming) = &self.incoming {
-            incoming.keeping.tell();
+    pub(crate) fn tell(&mut self) {
+        self.each_stream().for_each(|stream| stream.tell());
+    }
+
+    /// The same, and that nothing can be sent any more.
+    pub(crate) fn tell_gone(&mut self) {
+        for stream in self.each_stream() {
+            stream.flags().set_gone();
+            stream.tell();
         }
-        if let Some(observer) = &self.observer {
-            observer.changed();
-        }
+    }
+
+    /// The exchange that `key` names, if it is still there.
+    pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
+        let stream = match &mut self.protocol {
+            Protocol::H1(_) => self.stream.as_deref_mut(),
+            Protocol::Framed(framed) => framed.streams.get_mut(&key.stream).map(|stream| &mut **stream),
+        };
+        stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
     }
 
     /// Whether the peer has ended its sending side, or is gone.
@@ -355,6 +377,9 @@ impl Connection {
     fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         if let Some(turn) = self.check_request(context) {
             return Some(turn);
+        }
+        if self.protocol.is_framed() && self.phase == Phase::Receiving {
+            return self.check_streams(context);
         }
         if context.now < self.deadline {
             // A limit lets more of a response leave, as the turn sees.
@@ -404,7 +429,7 @@ impl Connection {
                 None if self.shaper.is_some() => {
                     self.writer.insert(scratch::writer()).push(std::mem::take(out).into(), 0);
                 }
-                None => match self.socket.send(out, false) {
+                None => match self.transport.send(out, false) {
                     Moved::Bytes(count) if count == out.len() => out.clear(),
                     Moved::Bytes(count) => {
                         self.writer.insert(scratch::writer()).push(out.split_off(count).into(), 0);

@@ -15,29 +15,20 @@
 //! Leaves out: the handler's thread, which goes on until its application comes back; and a response that has begun,
 //! which has no time limit as long as it makes progress.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
-use maitred_io::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
-use super::filter::put_error;
-use super::{Connection, Context, NEVER, Phase, Turn, nanos};
+use super::filter::{error_head, put_error};
+use super::stream::Stream;
+use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 use crate::group::Group;
 use crate::group::slots::Token;
 use crate::record::{Kept, Record};
-use crate::scratch::Incoming;
 use maitred_log::End;
-
-/// A handler has the request now.
-const RUNNING: u32 = 1;
-/// Its time was over before its response began.
-const OUT: u32 = 2;
-/// Above: the number of the group whose thread has it, which need not be the connection's.
-const GROUP: u32 = 8;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
@@ -49,100 +40,74 @@ pub(super) struct Awaited {
     /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
     head: RequestHead,
     number: u64,
-    timed: Timed,
 }
 
-/// Whether the time of a request was over before its response began, and whether a thread is in its handler. Shared by
-/// all who have to do with it.
-#[derive(Clone, Default)]
-pub(crate) struct Timed(Arc<State>);
-
-#[derive(Default)]
-struct State {
-    flags: AtomicU32,
-    /// When a thread entered the handler, in monotonic nanoseconds; 0 before.
-    begun: AtomicU64,
-}
-
-impl Timed {
-    /// Whether its time was over. Once it was, it stays so.
-    pub(crate) fn is_out(&self) -> bool {
-        self.0.flags.load(Ordering::Acquire) & OUT != 0
-    }
-
-    /// A thread of the group with this number enters the handler.
-    pub(crate) fn enter(&self, group: usize, now: u64) {
-        self.0.begun.store(now, Ordering::Relaxed);
-        self.0.flags.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
-    }
-
-    /// The thread is back; whether the time was over meanwhile.
-    pub(crate) fn leave(&self) -> bool {
-        self.0.flags.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
-    }
-
-    /// The time is over; if a thread is in the handler, the number of its group.
-    fn end(&self) -> Option<usize> {
-        let before = self.0.flags.fetch_or(OUT, Ordering::AcqRel);
-        (before & RUNNING != 0).then_some((before >> GROUP) as usize)
-    }
-
-    /// When a thread entered the handler, if one has.
-    fn begun(&self) -> Option<u64> {
-        Some(self.0.begun.load(Ordering::Relaxed)).filter(|begun| *begun > 0)
-    }
-}
-
-impl Connection {
-    /// A handler gets this request, which is received as far as it is going to be now. None without a time limit.
-    pub(super) fn await_response(
-        &mut self,
+impl Awaited {
+    /// Of this request, which is received as far as it is going to be now. None without a time limit.
+    pub(super) fn of(
         context: &Context<'_>,
         request: &Request,
         times: Times,
         pool: usize,
-    ) -> Option<Timed> {
+    ) -> Option<Box<Self>> {
         let limit = context.group.scheduler.request_limit(pool)?;
-        let timed = Timed::default();
         let due = context.now.saturating_add(nanos(limit));
-        self.awaited = Some(Box::new(Awaited {
-            due,
-            times,
-            limit,
-            pool,
-            head: request.head.clone(),
-            number: request.number,
-            timed: timed.clone(),
-        }));
-        Some(timed)
+        let (head, number) = (request.head.clone(), request.number);
+        Some(Box::new(Self { due, times, limit, pool, head, number }))
+    }
+}
+
+impl Stream {
+    /// When its response is due.
+    fn response_due(&self) -> u64 {
+        self.awaited.as_ref().map_or(NEVER, |awaited| awaited.due)
     }
 
-    /// A byte of the response is on its way, or the response has ended: the time limit does not apply any more.
-    pub(super) fn begin_response(&mut self) {
-        self.awaited = None;
-    }
-
-    /// The handler has got a part of a body that it reads as it comes: its time begins again.
-    pub(super) fn note_body_read(&mut self) {
+    /// Its handler has got something: its time begins again. The timer finds out when it rings.
+    pub(super) fn put_off(&mut self) {
         if let Some(awaited) = &mut self.awaited {
-            // The timer finds out when it rings.
             awaited.due = clock::monotonic().saturating_add(nanos(awaited.limit));
         }
     }
 
-    /// Whether the exchange was given up, though its handler does not know it yet.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned
+    /// Its time is over: whoever has it is told.
+    fn give_up(&mut self, context: &Context<'_>) -> Option<Box<Awaited>> {
+        let awaited = self.awaited.take()?;
+        context.group.site.counters.timeouts.add(1);
+        if let Some(group) = self.flags().end().and_then(|number| context.group.groups.find(number)) {
+            group.scheduler.lose_thread(awaited.pool, &group);
+        }
+        if let Some(observer) = self.observer.take() {
+            observer.timed_out();
+        }
+        self.keeping.tell();
+        Some(awaited)
+    }
+}
+
+impl Connection {
+    /// A byte of the response is on its way: the time limit does not apply any more.
+    pub(super) fn begin_response(&mut self, key: Key) {
+        if let Some(stream) = self.stream_of(key) {
+            stream.awaited = None;
+        }
+    }
+
+    /// The handler has got a part of a body that it reads as it comes: its time begins again.
+    pub(super) fn note_body_read(&mut self, key: Key) {
+        if let Some(stream) = self.stream_of(key) {
+            stream.put_off();
+        }
     }
 
     /// Whether a request runs, or waits to be run, that has a time limit and no response yet.
     pub(super) fn awaits_response(&self) -> bool {
-        self.awaited.is_some()
+        self.streams().any(|stream| stream.awaited.is_some())
     }
 
     /// When the present request is due.
     pub(super) fn request_due(&self) -> u64 {
-        self.awaited.as_ref().map_or(NEVER, |awaited| awaited.due)
+        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
 
     /// Has the timer ring for whatever is due first.
@@ -155,39 +120,85 @@ impl Connection {
         if context.now < self.request_due() {
             return None;
         }
-        if self.waits_for_body() {
-            // For the peer, and body-timeout ends that.
-            self.note_body_read();
-            return None;
+        let now = context.now;
+        let mut late = Vec::new();
+        for stream in self.each_stream().filter(|stream| stream.response_due() <= now) {
+            if stream.waits_for_body() {
+                // For the peer, and body-timeout ends that.
+                stream.put_off();
+            } else {
+                late.push(stream.number);
+            }
         }
-        let awaited = self.awaited.take()?;
-        context.group.site.counters.timeouts.add(1);
-        if let Some(group) = awaited.timed.end().and_then(|number| context.group.groups.find(number)) {
-            group.scheduler.lose_thread(awaited.pool, &group);
+        for number in late {
+            let key = context.key(number);
+            let Some(mut stream) = self.take_stream(key) else { continue };
+            let Some(awaited) = stream.give_up(context) else { continue };
+            if self.protocol.is_framed() {
+                self.answer_stream_in_its_place(context, stream, *awaited);
+                continue;
+            }
+            let begun = stream.flags().begun();
+            Stream::give_back(stream);
+            return Some(self.answer_in_its_place(context, *awaited, begun));
         }
-        context.slot.peer_gone.store(true, Ordering::Release);
-        self.abandoned = true;
-        if let Some(observer) = self.observer.take() {
-            observer.timed_out();
-        }
-        if let Some(incoming) = self.incoming.take() {
-            incoming.keeping.tell();
-            Incoming::give_back(incoming);
-        }
-        Some(self.answer_in_its_place(context, *awaited))
+        None
+    }
+
+    /// The engine's own answer on a stream; the others go on. It is there until its handler lets go of it.
+    fn answer_stream_in_its_place(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        awaited: Awaited,
+    ) {
+        let begun = stream.flags().begun();
+        let Awaited { times, head, number, limit, pool, .. } = awaited;
+        let times = Times { begun: begun.unwrap_or(context.now), done: context.now, ..times };
+        let (status, text) = self.note_late(context, &head, limit);
+        stream.dead = true;
+        let body_bytes = if head.method == Method::Head { 0 } else { text.len() as u64 };
+        let record = Record {
+            request: Kept::Head(Box::new(head)),
+            number,
+            peer: self.peer,
+            listener: self.listener,
+            pool: u16::try_from(pool).ok(),
+            status,
+            body_bytes,
+            times,
+            end: End::Complete,
+            refused: false,
+            trace: None,
+        };
+        stream.answer_with(error_head(context, None, status), vec![text.into()], record);
+        self.served = self.served.saturating_add(1);
+        self.put(stream);
+    }
+
+    /// Says that a request has had no response in time; what it is answered with.
+    fn note_late(&self, context: &Context<'_>, head: &RequestHead, limit: Duration) -> (Status, String) {
+        let seconds = limit.as_secs_f64();
+        let (method, path) = (&head.method, head.path().escape_ascii());
+        let log = &context.group.site.log;
+        log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
+        let status = Status::GATEWAY_TIMEOUT;
+        let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
+        (status, text)
     }
 
     /// The engine's own answer, the last one of the connection.
-    fn answer_in_its_place(&mut self, context: &mut Context<'_>, awaited: Awaited) -> Turn {
+    fn answer_in_its_place(
+        &mut self,
+        context: &mut Context<'_>,
+        awaited: Awaited,
+        begun: Option<u64>,
+    ) -> Turn {
         let site = &context.group.site;
-        let Awaited { times, head, number, limit, pool, timed, .. } = awaited;
+        let Awaited { times, head, number, limit, pool, .. } = awaited;
         // What no thread has begun has only waited.
-        let times = Times { begun: timed.begun().unwrap_or(context.now), done: context.now, ..times };
-        let seconds = limit.as_secs_f64();
-        let (method, path) = (&head.method, head.path().escape_ascii());
-        site.log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
-        let status = Status::GATEWAY_TIMEOUT;
-        let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
+        let times = Times { begun: begun.unwrap_or(context.now), done: context.now, ..times };
+        let (status, text) = self.note_late(context, &head, limit);
         put_error(context, None, status, &text);
         let out = &mut context.scratch.out;
         let mut body_bytes = text.len();

@@ -32,10 +32,10 @@ impl Connection {
     pub(super) fn send_writer(&mut self, group: &Group) -> Sent {
         let Some(writer) = &mut self.writer else { return Sent::All };
         match &mut self.shaper {
-            None => writer.send(&self.socket),
+            None => writer.send(&mut self.transport),
             Some(shaper) => {
                 let bandwidth = &group.site.guard.bandwidth;
-                shaper.send(bandwidth, writer, &self.socket, clock::monotonic())
+                shaper.send(bandwidth, writer, &mut self.transport, clock::monotonic())
             }
         }
     }

@@ -1,21 +1,18 @@
 //! What a connection shows of itself to whoever asks from outside: copies, made under the slot's lock.
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_http::{Method, RequestHead};
 use maitred_runtime::Request;
 
+use super::stream::Stream;
 use super::{Connection, Phase};
 use crate::group::Group;
 use crate::writer::Marks;
 
 /// Bytes of a path that are kept to be shown.
 const MAX_PATH: usize = 256;
-
-/// As many of these are kept by one thread for the next request.
-const MAX_SPARE: usize = 64;
 
 /// A copy of a request's method and path for the control: the handler owns the request.
 #[derive(Clone, Debug)]
@@ -31,32 +28,27 @@ pub(crate) struct RequestSummary {
     pub(super) held: u64,
 }
 
-thread_local! {
-    #[expect(clippy::vec_box, reason = "it moves in and out of connections by its pointer")]
-    static SPARE: RefCell<Vec<Box<RequestSummary>>> = const { RefCell::new(Vec::new()) };
+impl Default for RequestSummary {
+    fn default() -> Self {
+        Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 }
+    }
 }
 
 impl RequestSummary {
-    /// Of this request, with used memory if this thread has some.
-    pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Box<Self> {
-        let mut asked = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
-            Box::new(Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 })
-        });
-        let path = head.path();
-        asked.method.clone_from(&head.method);
-        asked.path.clear();
-        asked.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
-        (asked.since, asked.pool, asked.held) = (since, pool, 0);
-        asked
+    /// Of this request.
+    pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Self {
+        let mut summary = Self::default();
+        summary.set(head, since, pool);
+        summary
     }
 
-    /// Keeps the memory for the next request.
-    pub(super) fn give_back(asked: Box<Self>) {
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < MAX_SPARE {
-                spare.push(asked);
-            }
-        });
+    /// Makes it that of another request.
+    fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
+        let path = head.path();
+        self.method.clone_from(&head.method);
+        self.path.clear();
+        self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
+        (self.since, self.pool, self.held) = (since, pool, 0);
     }
 
     /// The path as printable ASCII.
@@ -127,21 +119,15 @@ pub(crate) struct Delivery {
     pub(crate) answers: Option<(RequestSummary, Option<usize>)>,
 }
 
+impl Stream {
+    /// Its request is complete and goes to a handler.
+    pub(super) fn summarise(&mut self, request: &Request, since: u64, pool: usize) {
+        self.summary.set(&request.head, since, pool);
+        self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
+    }
+}
+
 impl Connection {
-    /// A request is complete and goes to a handler.
-    pub(super) fn set_asked(&mut self, request: &Request, since: u64, pool: usize) {
-        let mut asked = RequestSummary::of(&request.head, since, pool);
-        asked.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
-        self.asked = Some(asked);
-    }
-
-    /// The handler has answered.
-    pub(super) fn clear_asked(&mut self) {
-        if let Some(asked) = self.asked.take() {
-            RequestSummary::give_back(asked);
-        }
-    }
-
     pub(crate) fn state(&self) -> State {
         match self.phase {
             Phase::Receiving if self.is_idle() => State::Idle,
@@ -155,7 +141,7 @@ impl Connection {
     /// A copy of all that can be shown.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
         let state = self.state();
-        let asked = self.asked.as_deref().filter(|_| state == State::Running).cloned();
+        let asked = self.streams().find(|stream| stream.running).map(|stream| stream.summary.clone());
         let limit = self.bandwidth(group);
         let delivery = self.writer.as_ref().map(|writer| {
             let running = asked.clone().map(|asked| (asked.pool, asked));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Connection, Phase};
+use super::{Connection, Key};
 use crate::control::thread_registry::own_tid;
 use crate::group::Group;
 use crate::group::slots::Token;
@@ -13,7 +13,7 @@ use crate::writer::Marks;
 impl Connection {
     /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything
     /// where writing is left to the handler's thread.
-    pub(crate) fn is_full(&self, site: &Site) -> bool {
+    pub(super) fn is_writer_full(&self, site: &Site) -> bool {
         let Some(writer) = &self.writer else { return false };
         self.direct || writer.held() > site.spilling.memory()
     }
@@ -24,8 +24,8 @@ impl Connection {
     }
 
     /// The calling thread has given it something; what the application calls that.
-    pub(crate) fn note_sender(&mut self, label: Option<&Arc<str>>) {
-        if let Some(writer) = &mut self.writer {
+    pub(crate) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
+        if let Some(writer) = self.writer_of(key) {
             writer.thread = own_tid();
             writer.label = label.cloned();
         }
@@ -66,9 +66,9 @@ impl Connection {
         {
             // What the kernel holds for a slow reader is memory, too; a fast one would be woken up for too little.
             self.swift = swift;
-            self.socket.set_send_ahead(!swift);
+            self.transport.set_send_ahead(!swift);
         }
-        if self.phase != Phase::Running {
+        if !self.is_running() {
             self.relieve_later(group, token);
         }
     }

@@ -16,16 +16,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
-use maitred_http::{BodyLength, RequestHead};
+use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::socket::Moved;
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
 use super::body::Keeping;
-use super::{Connection, Context, Turn};
+use super::framed::Values;
+use super::protocol::Protocol;
+use super::request::Received;
+use super::stream::Stream;
+use super::{Connection, Context, Flags, Key, Turn};
 use crate::group::Group;
-use crate::group::slots::Token;
-use crate::scratch::Incoming;
 use crate::site::Site;
 
 /// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
@@ -37,8 +39,6 @@ const RECEIVE: usize = 64 * 1024;
 
 /// What the connection knows of a body that its handler reads.
 pub(crate) struct Live {
-    /// Whose body it is: a reader that outlives its exchange must not read the next one's.
-    reader: Arc<Edge>,
     length: BodyLength,
     /// The most that may be received.
     max: u64,
@@ -46,6 +46,8 @@ pub(crate) struct Live {
     /// `100 Continue`, until it has been sent.
     interim: Option<Vec<u8>>,
     end: Option<End>,
+    /// What a turn has received for it, where exchanges are interleaved.
+    taken: Vec<u8>,
     /// Who is told when there may be bytes.
     waiting: Option<Arc<dyn Observe>>,
 }
@@ -96,6 +98,23 @@ impl Live {
             Some(End::Failed(..)) => true,
             None => self.interim.is_some() || left > MAX_DROPPED,
         }
+    }
+
+    /// A turn has received this for the reader.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.received += bytes.len() as u64;
+        if self.received > self.max {
+            self.end.get_or_insert(TOO_LARGE);
+        } else {
+            self.taken.extend_from_slice(bytes);
+        }
+        self.tell();
+    }
+
+    /// The peer has sent all of it.
+    pub(super) fn complete(&mut self) {
+        self.end.get_or_insert(End::Complete);
+        self.tell();
     }
 
     /// Has the reader look.
@@ -153,68 +172,79 @@ impl Live {
     }
 }
 
+impl Stream {
+    fn live(&mut self) -> Option<&mut Live> {
+        match &mut self.keeping {
+            Keeping::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    /// Whether the handler waits for its peer.
+    pub(super) fn waits_for_body(&mut self) -> bool {
+        self.live().is_some_and(|live| live.waiting.is_some())
+    }
+}
+
 impl Connection {
     /// Whether a handler takes the body of this request while it comes.
-    pub(super) fn is_read_live(&self, context: &Context<'_>, incoming: &Incoming) -> bool {
+    pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream) -> bool {
         let listening = context.group.groups.listeners.get(self.listener as usize);
-        listening.is_some_and(|listening| !listening.reads_ahead())
-            && application_of(context, incoming).is_some_and(|handler| handler.takes_live_bodies())
+        (stream.tunnel || listening.is_some_and(|listening| !listening.reads_ahead()))
+            && application_of(context, stream).is_some_and(|handler| handler.takes_live_bodies())
     }
 
     /// Hands a request over of which only the head is there.
     pub(super) fn answer_live(
         &mut self,
         context: &mut Context<'_>,
-        mut incoming: Box<Incoming>,
+        mut stream: Box<Stream>,
         facts: HeadFacts,
-    ) -> Turn {
+    ) -> Received {
         let mut interim = Vec::new();
         if facts.expect_continue {
-            Sender::new(incoming.request.head.version, false, true).send_continue(&mut interim);
+            Sender::new(stream.request.head.version, false, true).send_continue(&mut interim);
         }
-        incoming.keeping = Keeping::Live(Live {
-            reader: Arc::default(),
-            length: incoming.request.head.body,
-            max: incoming.max_body(&context.group.site),
+        stream.keeping = Keeping::Live(Live {
+            length: stream.request.head.body,
+            max: if stream.tunnel { u64::MAX } else { stream.max_body(&context.group.site) },
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
+            taken: Vec::new(),
             waiting: None,
         });
-        // Something else than the application cannot be the answer; if it were, nothing could follow it.
-        self.answer(context, incoming).unwrap_or(Turn::Close)
+        match self.answer(context, stream) {
+            // Something else than the application cannot be the answer; if it were, nothing could follow it.
+            Received::Answered => Received::Ended(Turn::Close),
+            received => received,
+        }
     }
 
     /// The body of a request that is handed over, if it is live.
     pub(super) fn live_reader(
         context: &Context<'_>,
-        incoming: &Incoming,
+        stream: &Stream,
     ) -> Option<(LiveReader, Option<u64>)> {
-        let Keeping::Live(live) = &incoming.keeping else { return None };
+        let Keeping::Live(live) = &stream.keeping else { return None };
         let length = match live.length {
             BodyLength::Fixed(length) => Some(length),
             _ => None,
         };
         let reader = LiveReader {
             group: Arc::clone(context.group),
-            token: context.token,
-            edge: Arc::clone(&live.reader),
+            key: context.key(stream.number),
+            flags: stream.shared_flags(),
+            edge: Arc::default(),
             buffer: Vec::new(),
             complete: false,
         };
         Some((reader, length))
     }
 
-    fn live(&mut self) -> Option<&mut Live> {
-        match &mut self.incoming.as_mut()?.keeping {
-            Keeping::Live(live) => Some(live),
-            _ => None,
-        }
-    }
-
     /// The answer begins: from now on the body is not asked for. Whether the connection must end with it.
-    pub(crate) fn begin_answer(&mut self) -> bool {
-        self.live().is_some_and(|live| {
+    pub(crate) fn begin_answer(&mut self, key: Key) -> bool {
+        self.stream_of(key).and_then(Stream::live).is_some_and(|live| {
             let last = live.is_last();
             live.interim = None;
             last
@@ -223,16 +253,41 @@ impl Connection {
 
     /// Something has come while the handler runs: true when it waits for that.
     pub(super) fn tell_reader(&mut self) -> bool {
-        let waiting = self.live().and_then(|live| live.waiting.take());
+        let live = self.stream.as_deref_mut().and_then(Stream::live);
+        let waiting = live.and_then(|live| live.waiting.take());
         if let Some(waiting) = &waiting {
             waiting.changed();
         }
         waiting.is_some()
     }
 
-    /// Whether the handler waits for its peer.
-    pub(super) fn waits_for_body(&mut self) -> bool {
-        self.live().is_some_and(|live| live.waiting.is_some())
+    /// The same where turns receive it.
+    fn read_taken(
+        &mut self,
+        stream: &mut Stream,
+        buffer: &mut [u8],
+        observer: &Arc<dyn Observe>,
+    ) -> io::Result<Option<usize>> {
+        let Keeping::Live(live) = &mut stream.keeping else { return OVER.result().map(Some) };
+        live.waiting = None;
+        if let Some(_interim) = live.interim.take() {
+            stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
+        }
+        let Keeping::Live(live) = &mut stream.keeping else { return OVER.result().map(Some) };
+        let count = live.taken.len().min(buffer.len());
+        if count > 0 {
+            buffer[..count].copy_from_slice(&live.taken[..count]);
+            live.taken.drain(..count);
+            return Ok(Some(count));
+        }
+        if self.is_dead() {
+            live.end.get_or_insert(PEER_GONE);
+        }
+        if let Some(end) = live.end {
+            return end.result().map(Some);
+        }
+        live.waiting = Some(Arc::clone(observer));
+        Ok(None)
     }
 
     /// Bytes for the handler: `Ok(None)` when none are there, and `observer` is told when some may be.
@@ -243,16 +298,34 @@ impl Connection {
         buffer: &mut [u8],
         observer: &Arc<dyn Observe>,
     ) -> io::Result<Option<usize>> {
-        let Some(mut incoming) = self.incoming.take() else { return OVER.result().map(Some) };
-        let read = match &mut incoming.keeping {
-            Keeping::Live(live) if Arc::ptr_eq(&live.reader, &reader.edge) => {
-                self.receive_live(live, &mut incoming.request.head, reader, space, buffer, observer)
+        let Some(mut stream) = self.take_stream(reader.key) else { return OVER.result().map(Some) };
+        if self.protocol.is_framed() {
+            let read = self.read_taken(&mut stream, buffer, observer);
+            self.put(stream);
+            if let Ok(Some(count)) = read {
+                if let Some(framed) = self.protocol.framed() {
+                    // A read is shorter than 4 GiB.
+                    framed.credit(reader.key.stream, count as u32);
+                }
+                self.note_body_read(reader.key);
+            }
+            // Whether the peer is gone is seen with the next read.
+            let _ = self.fill(&reader.group, reader.key.token);
+            return read;
+        }
+        let Stream { keeping, request, .. } = &mut *stream;
+        let read = match keeping {
+            Keeping::Live(live) => {
+                self.receive_live(live, &mut request.head, reader, space, buffer, observer)
             }
             _ => OVER.result().map(Some),
         };
-        self.incoming = Some(incoming);
+        if self.is_dead() {
+            stream.flags().set_gone();
+        }
+        self.stream = Some(stream);
         if matches!(read, Ok(Some(_))) {
-            self.note_body_read();
+            self.note_body_read(reader.key);
         }
         read
     }
@@ -274,11 +347,8 @@ impl Connection {
         if live.end.is_none()
             && let Some(mut interim) = live.interim.take()
         {
-            // An interim response is not the response.
-            let awaited = self.awaited.take();
             // Whether the peer is gone is seen below.
-            let _ = self.deliver(group, reader.token, &mut interim, Last::NOTHING, b"");
-            self.awaited = awaited;
+            let _ = self.deliver(group, reader.key, &mut interim, Last::NOTHING, b"");
         }
         loop {
             if let Some(end) = live.end {
@@ -286,7 +356,10 @@ impl Connection {
             }
             // The end of a body is an event without bytes: also with nothing kept.
             let mut input = std::mem::take(&mut self.input);
-            let (used, filled) = live.decode(&mut self.receiver, head, &group.site, &input, buffer);
+            let (used, filled) = match &mut self.protocol {
+                Protocol::H1(receiver) => live.decode(receiver, head, &group.site, &input, buffer),
+                Protocol::Framed(_) => (0, 0),
+            };
             if used < input.len() {
                 input.drain(..used);
                 self.input = input;
@@ -297,16 +370,17 @@ impl Connection {
             if live.end.is_some() {
                 continue;
             }
-            match self.socket.receive(space) {
+            match self.transport.receive(space) {
                 Moved::Bytes(count) => {
-                    self.unread = count == space.len() || self.read_closed;
+                    let empty = count < space.len() && self.transport.empties_by_a_short_read();
+                    self.unread = !empty || self.read_closed;
                     self.input.extend_from_slice(&space[..count]);
                 }
                 Moved::Blocked => {
                     self.unread = false;
                     self.useless_wakes = 0;
                     live.waiting = Some(Arc::clone(observer));
-                    self.listen_again(group, reader.token);
+                    self.listen_again(group, reader.key.token);
                     return Ok(None);
                 }
                 Moved::End => live.end = Some(PEER_ENDED),
@@ -316,25 +390,27 @@ impl Connection {
     }
 
     /// The exchange is over: what its handler has not read is dropped, or ends the connection.
-    pub(super) fn end_live(&mut self) {
-        let Some(live) = self.live() else { return };
-        let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
-        self.last |= last;
-        match &mut self.incoming {
-            Some(incoming) if !complete && !last => incoming.keeping = Keeping::Dropped(0),
-            incoming => {
-                if let Some(incoming) = incoming.take() {
-                    Incoming::give_back(incoming);
-                }
+    pub(super) fn end_stream(&mut self) {
+        let Some(mut stream) = self.stream.take() else { return };
+        if let Keeping::Live(live) = &stream.keeping {
+            let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
+            self.last |= last;
+            if !complete && !last {
+                stream.stop();
+                stream.keeping = Keeping::Dropped(0);
+                self.stream = Some(stream);
+                return;
             }
         }
+        Stream::give_back(stream);
     }
 }
 
 /// The handler's side of a live body.
 pub(crate) struct LiveReader {
     group: Arc<Group>,
-    token: Token,
+    key: Key,
+    flags: Arc<Flags>,
     edge: Arc<Edge>,
     /// What is received at once.
     buffer: Vec<u8>,
@@ -349,25 +425,18 @@ impl LiveReader {
         let mut space = std::mem::take(&mut self.buffer);
         space.resize(RECEIVE, 0);
         let read = self
-            .with_connection(|connection| connection.read_live(self, &mut space, buffer, observer))
-            .unwrap_or_else(|| PEER_GONE.result().map(Some));
+            .group
+            .with_stream(self.key, |connection| connection.read_live(self, &mut space, buffer, observer))
+            .unwrap_or_else(|| if self.flags.is_gone() { PEER_GONE } else { OVER }.result().map(Some));
         self.buffer = space;
         self.complete = matches!(read, Ok(Some(0)));
         read
     }
 
-    /// Slot and generation are looked at under the lock, where the connection is taken out too.
-    fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
-        let slot = self.group.slots.find(self.token.slot)?;
-        let mut place = slot.lock();
-        let own =
-            |place: &&mut Connection| slot.generation() == self.token.generation && !place.is_abandoned();
-        place.as_mut().filter(own).map(act)
-    }
 
     fn time_out(&self) -> io::Result<usize> {
-        self.with_connection(|connection| {
-            if let Some(live) = connection.live().filter(|live| Arc::ptr_eq(&live.reader, &self.edge)) {
+        self.group.with_stream(self.key, |connection| {
+            if let Some(live) = connection.stream_of(self.key).and_then(Stream::live) {
                 live.end.get_or_insert(TOO_LATE);
             }
         });

@@ -13,11 +13,10 @@ use maitred_runtime::{Exchange, Handler, InvocationType};
 use super::slots::Token;
 use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
-use crate::connection::Timed;
+use crate::connection::Flags;
 use crate::control::thread_registry::{self, Role};
 use crate::scratch::Scratch;
-use maitred_dispatch::Signals;
-use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
+use maitred_dispatch::{Jobs, Scheduler, Signals, Serve, Target, panic_text, run_extra, work};
 
 /// A handler that says it does not block and runs for longer than this, in nanoseconds, counts as one that does: a thousand
 /// times what such a handler takes, and no time slice of the system's either.
@@ -35,14 +34,14 @@ pub(crate) struct Job {
     pub(crate) target: Target,
     /// Its route, if routes are watched.
     pub(crate) watched: Option<Watched>,
-    /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
-    pub(crate) timed: Option<Timed>,
+    /// What became of it meanwhile: to be asked also after it has run.
+    pub(crate) flags: Arc<Flags>,
 }
 
 impl Job {
     /// Whether it has been answered while it waited: it is dropped then, and not run. One load.
     pub(crate) fn is_dead(&self) -> bool {
-        self.timed.as_ref().is_some_and(Timed::is_out)
+        self.flags.is_out()
     }
 
     fn claims_not_to_block(&self) -> bool {
@@ -59,18 +58,18 @@ impl Serve for Group {
         &self.scheduler
     }
 
-    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Jobs<Job> {
         if !thread_registry::note_event(token) && self.scheduler.is_looped() {
             self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
         }
         if token == ALARM {
             self.ring(scratch);
-            return None;
+            return Jobs::none();
         }
         let token = Token::from_u64(token);
         if let Some(listening) = self.listeners().get(token.slot as usize) {
             listening.accept(self, token);
-            return None;
+            return Jobs::none();
         }
         // A token of the scheduler's own finds no slot.
         self.turn(token, signals, scratch)
@@ -109,20 +108,18 @@ impl Serve for Group {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, mut exchange, home, watched, timed, target } = job;
+        let Job { handler, mut exchange, home, watched, flags, target } = job;
         exchange.begin(now);
         let exchange = exchange.unless_left()?;
         let _entered = thread_registry::enter(home.0, home.1.to_u64(), now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
-        if let Some(timed) = &timed {
-            timed.enter(self.number, now);
-        }
+        flags.enter(self.number, now);
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
         }
-        if timed.is_some_and(|timed| timed.leave()) {
+        if flags.leave() {
             self.scheduler.find_thread(target.pool);
         }
         if let Some(entered) = entered {

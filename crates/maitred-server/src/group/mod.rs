@@ -22,15 +22,14 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_io::timers::Timers;
 use maitred_runtime::ThreadHost;
 
-use crate::connection::{Connection, Context, Turn};
+use crate::connection::{Connection, Context, Key, Turn};
 use crate::groups::Groups;
 use crate::listener::Listening;
 use crate::pool_map::PoolMap;
 use crate::scratch::Scratch;
 use crate::site::Site;
 pub(crate) use jobs::Job;
-use maitred_dispatch::Signals;
-use maitred_dispatch::{Scheduler, panic_text};
+use maitred_dispatch::{Jobs, Scheduler, Signals, panic_text};
 use maitred_files::Now;
 use maitred_log::End;
 use slots::{Slot, Slots, Token};
@@ -97,12 +96,12 @@ impl Group {
     }
 
     /// Takes turns on a connection until nothing has happened to it meanwhile.
-    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut Scratch) -> Option<Job> {
-        let slot = self.slots.find(token.slot)?;
+    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut Scratch) -> Jobs<Job> {
+        let mut jobs = Jobs::none();
+        let Some(slot) = self.slots.find(token.slot) else { return jobs };
         if !slot.claim.signal(token.generation, signals) {
-            return None;
+            return jobs;
         }
-        let mut job = None;
         let mut ended = false;
         let now = scratch.now();
         loop {
@@ -110,13 +109,13 @@ impl Group {
             let mut place = slot.lock();
             if let Some(connection) = place.as_mut() {
                 let mut context =
-                    Context { group: self, slot, token, now, scratch: &mut *scratch, job: None };
+                    Context { group: self, token, now, scratch: &mut *scratch, jobs: Jobs::none() };
                 let turn = catch_unwind(AssertUnwindSafe(|| connection.turn(&mut context, signals)));
                 connection.account(self);
                 // Taken out whatever happened: an exchange must not be dropped under the lock.
-                job = job.or(context.job.take());
+                jobs.append(context.jobs);
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
-                    Turn::Wait | Turn::Run => {}
+                    Turn::Wait => {}
                     Turn::Later => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
                     Turn::Close => {
                         ended = true;
@@ -140,7 +139,7 @@ impl Group {
             self.slots.give_back(token.slot);
             self.count_closed();
         }
-        job
+        jobs
     }
 
     /// A turn that panicked ends its connection, and nothing else.
@@ -185,6 +184,14 @@ impl Group {
         self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
+    /// Calls `act` with a connection, if it is still there, and so is the exchange of it that a handler has.
+    pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.with_connection(key.token, |connection| {
+            connection.stream_of(key)?;
+            Some(act(connection))
+        })?
+    }
+
     /// Calls `act` with a connection, if it is still there. Slot and generation are looked at under the lock, where the
     /// connection is taken out too.
     pub(crate) fn with_connection<T>(
@@ -194,7 +201,7 @@ impl Group {
     ) -> Option<T> {
         let slot = self.slots.find(token.slot)?;
         let mut place = slot.lock();
-        let own = |place: &&mut Connection| slot.generation() == token.generation && !place.is_abandoned();
+        let own = |_: &&mut Connection| slot.generation() == token.generation;
         place.as_mut().filter(own).map(|connection| {
             let result = act(connection);
             connection.account(self);
@@ -275,7 +282,7 @@ impl Group {
                 self.slots.retire(slot);
                 connection.lose_writer(self);
                 connection.leave(self);
-                connection.tell();
+                connection.tell_gone();
                 self.count_closed();
             }
         }

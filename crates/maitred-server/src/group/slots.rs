@@ -7,8 +7,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_io::sync::NamedLock;
 
-use maitred_io::sync::atomic::{AtomicBool, Ordering};
-
 use super::claim::Claim;
 use crate::connection::Connection;
 
@@ -22,10 +20,6 @@ pub(crate) const MAX_SLOTS: usize = 1 << 20;
 /// One place for a connection.
 pub(crate) struct Slot {
     pub(crate) claim: Claim,
-    /// The peer is gone while an exchange is running.
-    pub(crate) peer_gone: AtomicBool,
-    /// The peer has ended its side, or is gone, since its request was handed over.
-    pub(crate) left: AtomicBool,
     connection: Mutex<Option<Connection>>,
 }
 
@@ -33,8 +27,6 @@ impl Slot {
     fn new() -> Self {
         Self {
             claim: Claim::default(),
-            peer_gone: AtomicBool::new(false),
-            left: AtomicBool::new(false),
             connection: Mutex::new(None),
         }
     }
@@ -105,7 +97,6 @@ impl Slots {
     /// Marks every event of the present connection as outdated.
     pub(crate) fn retire(&self, slot: &Slot) {
         slot.claim.retire();
-        slot.peer_gone.store(false, Ordering::Release);
     }
 
     /// The numbers of all slots ever used.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use maitred_io::socket::Socket;
+use maitred_io::transport::Transport;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::bucket::{Bucket, Rate};
@@ -224,7 +224,7 @@ impl Shaper {
         &mut self,
         bandwidth: &Bandwidth,
         writer: &mut Writer,
-        socket: &Socket,
+        transport: &mut Transport,
         now: u64,
     ) -> Sent {
         self.resume = u64::MAX;
@@ -238,7 +238,7 @@ impl Shaper {
                 return Sent::Held;
             }
             let before = writer.sent();
-            let sent = writer.send_up_to(socket, self.granted);
+            let sent = writer.send_up_to(transport, self.granted);
             let moved = writer.sent() - before;
             self.granted = self.granted.saturating_sub(moved);
             total += moved;

@@ -116,7 +116,7 @@ impl Responder {
 
     /// Writes a head that was found good.
     fn write_head(&mut self, head: &ResponseHead, length: Option<u64>) {
-        let written = with_date(|date| self.sender.send_head(head, length, date, &mut self.buffer));
+        let written = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
         debug_assert!(written.is_ok(), "it was tried");
         self.status = head.status;
     }
@@ -191,7 +191,7 @@ impl Responder {
 
     fn send_block(&mut self, request: &Request, parts: &mut Parts, block: &[u8]) -> Result<Flow, SendError> {
         let made = self.make(request, parts, block)?;
-        let plan = self.sender.send_data(made.len() as u64, &mut self.buffer);
+        let plan = self.encoder.send_data(made.len() as u64, &mut self.buffer);
         self.body_bytes += plan.allowed;
         if plan.allowed == 0 { Ok(Flow::Ready) } else { self.deliver(made.into(), plan.suffix) }
     }

@@ -1,0 +1,116 @@
+//! A connection whose exchanges are interleaved in frames: any number of them at once, each with its own windows, deadlines,
+//! queue and record.
+//!
+//! ```text
+//!  frames in --> Codec --> events --> the verbs of request.rs, by stream
+//!  a handler's head, data, end --> the stream's queue --.
+//!                                                        >-- fill --> Codec --> frames out --> writer --> transport
+//!  credit of the peer ---------------------------------'
+//! ```
+//! Promises: what the peer sends is received as long as the connection lives, whatever its handlers do. A stream whose reader
+//! stalls holds only its own queue, and one whose handler does not read holds only its own window: a byte of a body is
+//! credited to the connection when it is in the stream's memory, and to the stream when somebody has taken it. A stream that
+//! is reset counts until its handler has let go of it.
+//!
+//! Leaves out: what frames look like (a [`Codec`]).
+
+pub(super) mod codec;
+mod queue;
+mod receive;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::Connection;
+use super::protocol::Protocol;
+use super::stream::{Key, Stream};
+pub(crate) use codec::{Codec, Event};
+pub(super) use queue::Queue;
+pub(crate) use queue::Values;
+
+/// See the module text.
+pub(crate) struct Framed {
+    codec: Box<dyn Codec>,
+    /// By their numbers.
+    pub(super) streams: BTreeMap<u32, Box<Stream>>,
+    /// The highest number that a request has had.
+    newest: u32,
+    /// Which stream has sent a frame last: the next one is another's turn.
+    sent: u32,
+    /// Bytes of bodies that the peer takes now, and that it may send now, of all streams together.
+    outward: u64,
+    inward: u64,
+    /// Frames that are not of a queue: credit and resets.
+    control: Vec<u8>,
+}
+
+impl Framed {
+    /// A connection that begins.
+    pub(crate) fn new(codec: Box<dyn Codec>) -> Box<Self> {
+        let (_, window) = codec.windows();
+        Box::new(Self {
+            codec,
+            streams: BTreeMap::new(),
+            newest: 0,
+            sent: 0,
+            outward: window,
+            inward: window,
+            control: Vec::new(),
+        })
+    }
+
+    /// Whether a handler has one of its streams.
+    pub(super) fn is_running(&self) -> bool {
+        self.streams.values().any(|stream| stream.running)
+    }
+
+    /// The peer may send so many bytes more on a stream.
+    pub(super) fn credit(&mut self, number: u32, bytes: u32) {
+        if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
+            queue.inward += u64::from(bytes);
+            self.codec.put_credit(number, bytes, &mut self.control);
+        }
+    }
+
+    /// What all streams hold in memory, in bytes.
+    pub(super) fn held(&self) -> u64 {
+        self.streams.values().map(|stream| stream.held()).sum::<u64>() + self.control.len() as u64
+    }
+}
+
+impl Connection {
+    /// Keeps an exchange that is not over.
+    pub(super) fn put(&mut self, stream: Box<Stream>) {
+        match self.protocol.framed() {
+            None => self.stream = Some(stream),
+            Some(framed) => {
+                framed.streams.insert(stream.number, stream);
+            }
+        }
+    }
+
+    /// Takes the exchange out that `key` names, which its handler still answers.
+    pub(super) fn take_stream(&mut self, key: Key) -> Option<Box<Stream>> {
+        self.stream_of(key)?;
+        match self.protocol.framed() {
+            None => self.stream.take(),
+            Some(framed) => framed.streams.remove(&key.stream),
+        }
+    }
+
+    /// All exchanges, to look at.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &Stream> {
+        let streams = match &self.protocol {
+            Protocol::H1(_) => None,
+            Protocol::Framed(framed) => Some(framed.streams.values()),
+        };
+        self.stream.iter().chain(streams.into_iter().flatten()).map(|stream| &**stream)
+    }
+
+    /// All exchanges.
+    pub(super) fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream> {
+        let streams = self.protocol.framed().map(|framed| framed.streams.values_mut());
+        self.stream.iter_mut().chain(streams.into_iter().flatten()).map(|stream| &mut **stream)
+    }
+}

@@ -1,0 +1,360 @@
+//! What waits to be sent on each stream, and whose turn it is.
+//!
+//! A handler hands over values: heads, data, the end. They wait here until [`fill`](Connection::fill) makes frames of them,
+//! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
+
+use std::collections::VecDeque;
+
+use maitred_http::{Method, ResponseHead};
+use maitred_io::clock;
+use maitred_runtime::{Content, Flow, SendError};
+
+use crate::connection::protocol::Protocol;
+use crate::connection::{Connection, Context, Key, Stream, Turn};
+use crate::group::Group;
+use crate::group::slots::Token;
+use crate::record::Record;
+use crate::scratch;
+use crate::site::Site;
+use crate::writer::Writer;
+use maitred_log::End;
+
+/// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
+/// most.
+const AHEAD: u64 = 64 * 1024;
+
+/// What waits to be sent of one exchange.
+pub(crate) struct Queue {
+    /// Interim ones, then the final one.
+    heads: VecDeque<ResponseHead>,
+    pub(super) data: Option<Box<Writer>>,
+    /// Nothing more comes.
+    ended: bool,
+    /// It ends as a reset: the response is not whole.
+    cut: bool,
+    /// Bytes of the body that the peer takes now, and that it may send now.
+    pub(super) outward: u64,
+    pub(super) inward: u64,
+    /// When a frame of it was made last, or the first value came, in monotonic nanoseconds.
+    pub(super) moved: u64,
+    /// The peer has sent all of its request.
+    pub(super) received: bool,
+    /// Written down when its last byte has left.
+    record: Option<Record>,
+}
+
+impl Queue {
+    pub(super) fn new(window: u64) -> Box<Self> {
+        Box::new(Self {
+            heads: VecDeque::new(),
+            data: None,
+            ended: false,
+            cut: false,
+            outward: window,
+            inward: window,
+            moved: 0,
+            received: false,
+            record: None,
+        })
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.data.as_ref().map_or(0, |data| data.held())
+    }
+
+    /// Whether a frame of it could leave now.
+    fn is_ready(&self, outward: u64) -> bool {
+        !self.heads.is_empty() || self.room(outward) > 0 || self.ended && self.data.is_none()
+    }
+
+    /// Whether it waits for the peer's credit.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.heads.is_empty() && self.data.is_some() && self.outward == 0
+    }
+
+    /// Bytes of the body that can leave now.
+    fn room(&self, outward: u64) -> u64 {
+        let most = self.outward.min(outward);
+        self.data.as_ref().map_or(0, |data| data.waiting(most))
+    }
+}
+
+/// What is handed over at once.
+pub(crate) struct Values {
+    pub(crate) heads: VecDeque<ResponseHead>,
+    pub(crate) content: Content,
+    pub(crate) ended: bool,
+}
+
+impl Values {
+    /// One interim response.
+    pub(crate) fn interim(head: ResponseHead) -> Self {
+        Self { heads: [head].into(), content: Content::Static(b""), ended: false }
+    }
+}
+
+impl Connection {
+    /// Takes what a handler sends, and makes frames of it if this thread may send now.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn deliver_values(
+        &mut self,
+        group: &Group,
+        key: Key,
+        values: Values,
+        at_once: bool,
+    ) -> Result<Flow, SendError> {
+        if self.is_dead() {
+            self.lose();
+            return Err(SendError::Closed);
+        }
+        let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
+        stream.awaited = None;
+        stream.enqueue(values);
+        if at_once {
+            self.fill(group, key.token)?;
+        }
+        Ok(if self.is_full(&group.site, key) { Flow::Full } else { Flow::Ready })
+    }
+
+    /// Makes frames as far as windows and the transport allow, and sends them.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
+        loop {
+            self.frame();
+            if self.writer.is_none() {
+                return Ok(());
+            }
+            self.send_kept(group, token)?;
+            if self.writer.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
+    fn frame(&mut self) {
+        let now = clock::monotonic();
+        let Some(framed) = self.protocol.framed() else { return };
+        if !framed.control.is_empty() {
+            self.writer.get_or_insert_with(scratch::writer).push_all(&mut framed.control);
+        }
+        while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
+            let outward = framed.outward;
+            let ready = |stream: &Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
+            let after = framed.streams.range(framed.sent.saturating_add(1)..);
+            let before = framed.streams.range(..=framed.sent);
+            let next = after.chain(before).find(|(_, stream)| ready(stream)).map(|(number, _)| *number);
+            let Some(number) = next else { break };
+            framed.sent = number;
+            let Some(queue) = framed.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+                break;
+            };
+            queue.moved = now;
+            let writer = self.writer.get_or_insert_with(scratch::writer);
+            let mut out = Vec::new();
+            let mut ends = queue.ended && queue.data.is_none();
+            if let Some(head) = queue.heads.pop_front() {
+                ends &= queue.heads.is_empty() && !queue.cut;
+                framed.codec.put_head(number, &head, ends, &mut out);
+                writer.push_all(&mut out);
+            } else if let Some(data) = &mut queue.data {
+                let most = queue.outward.min(outward).min(framed.codec.max_data() as u64);
+                let length = data.waiting(most);
+                let all = data.waiting(length + 1) == length;
+                ends = queue.ended && all && !queue.cut && framed.codec.ends_with_data();
+                // As many as one frame has.
+                framed.codec.put_data(number, length as usize, ends, &mut out);
+                writer.push_all(&mut out);
+                data.move_to(writer, length);
+                queue.outward -= length;
+                framed.outward -= length;
+                if all && let Some(data) = queue.data.take() {
+                    scratch::recycle_writer(data);
+                }
+            } else if queue.cut {
+                framed.codec.put_reset(number, &mut out);
+                writer.push_all(&mut out);
+            } else {
+                framed.codec.put_end(number, &mut out);
+                writer.push_all(&mut out);
+            }
+            if !ends {
+                continue;
+            }
+            if !queue.received && !queue.cut {
+                // What is still on its way is not wanted.
+                framed.codec.put_reset(number, &mut out);
+                writer.push_all(&mut out);
+            }
+            writer.records.extend(queue.record.take());
+            match framed.streams.remove(&number) {
+                // Its handler does not know yet that it was answered.
+                Some(mut stream) if stream.running => {
+                    stream.queue = None;
+                    framed.streams.insert(number, stream);
+                }
+                Some(stream) => Stream::give_back(stream),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether a handler of this stream has to wait.
+    pub(crate) fn is_full(&self, site: &Site, key: Key) -> bool {
+        match self.queue_of(key) {
+            Some(queue) => queue.held() > site.spilling.memory(),
+            None => self.is_writer_full(site),
+        }
+    }
+
+    /// The last of a handler's response; `whole` says whether all of it is there.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(crate) fn end_values(
+        &mut self,
+        group: &Group,
+        key: Key,
+        values: Values,
+        whole: bool,
+        at_once: bool,
+        record: &mut Option<Record>,
+    ) -> Result<(), SendError> {
+        self.served = self.served.saturating_add(1);
+        let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
+        stream.stop();
+        stream.answered = true;
+        stream.enqueue(values);
+        if let Some(queue) = &mut stream.queue {
+            queue.cut = !whole;
+            queue.record = record.take();
+        }
+        if self.is_dead() {
+            self.lose();
+            self.drop_stream(group, key.stream, End::PeerGone);
+            group.resume(key.token);
+            return Err(SendError::Closed);
+        }
+        if at_once { self.fill(group, key.token) } else { Ok(()) }
+    }
+
+    /// Takes a stream out that will not be sent to its end.
+    pub(super) fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
+        let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(&number));
+        let Some(mut stream) = stream else { return };
+        if let Some(mut record) = stream.queue.as_mut().and_then(|queue| queue.record.take()) {
+            record.end = end;
+            group.site.note(record, clock::monotonic());
+        }
+        Stream::give_back(stream);
+    }
+
+    /// The peer is gone: what has been answered is written down as that.
+    pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
+        let Some(framed) = self.protocol.framed() else { return };
+        for stream in framed.streams.values_mut() {
+            if let Some(mut record) = stream.queue.as_mut().and_then(|queue| queue.record.take()) {
+                record.end = End::PeerGone;
+                group.site.note(record, clock::monotonic());
+            }
+        }
+        framed.streams.retain(|_, stream| stream.running);
+    }
+
+    /// A stream whose peer has reset it: nothing more is sent, and its handler is told. It is there until the handler is done.
+    pub(super) fn cancel(&mut self, group: &Group, number: u32) {
+        let Some(framed) = self.protocol.framed() else { return };
+        let Some(stream) = framed.streams.get_mut(&number) else { return };
+        if !stream.running {
+            self.drop_stream(group, number, End::PeerGone);
+            return;
+        }
+        stream.dead = true;
+        stream.flags().set_gone();
+        stream.tell();
+        if let Some(queue) = &mut stream.queue {
+            queue.heads.clear();
+            queue.data = None;
+        }
+    }
+
+    /// The handler of a stream that is dead has let go of it.
+    pub(crate) fn forget(&mut self, group: &Group, key: Key) {
+        let Some(framed) = self.protocol.framed() else { return };
+        let Some(stream) = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead) else { return };
+        stream.stop();
+        if stream.queue.as_ref().is_none_or(|queue| !queue.ended)
+            && let Some(stream) = framed.streams.remove(&key.stream)
+        {
+            Stream::give_back(stream);
+        }
+        if self.is_dead() {
+            group.resume(key.token);
+        }
+    }
+
+    /// Sends what the turn has left, and goes on.
+    pub(super) fn flush_framed(&mut self, context: &mut Context<'_>) -> Turn {
+        match self.fill(context.group, context.token) {
+            Ok(()) => Turn::Wait,
+            Err(_) => self.peer_gone(context),
+        }
+    }
+
+    /// Where the bytes of an exchange wait.
+    pub(in crate::connection) fn writer_of(&mut self, key: Key) -> Option<&mut Writer> {
+        match &mut self.protocol {
+            Protocol::H1(_) => self.writer.as_deref_mut(),
+            Protocol::Framed(framed) => {
+                framed.streams.get_mut(&key.stream)?.queue.as_mut()?.data.as_deref_mut()
+            }
+        }
+    }
+
+    fn queue_of(&self, key: Key) -> Option<&Queue> {
+        match &self.protocol {
+            Protocol::H1(_) => None,
+            Protocol::Framed(framed) => {
+                framed.streams.get(&key.stream)?.queue.as_deref()
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// The engine's own answer is all that is sent; what its handler has sent so far is not.
+    pub(in crate::connection) fn answer_with(
+        &mut self,
+        heads: VecDeque<ResponseHead>,
+        contents: Vec<Content>,
+        record: Record,
+    ) {
+        self.answered = true;
+        let to_head = self.request.head.method == Method::Head;
+        if let Some(queue) = &mut self.queue {
+            queue.heads.clear();
+            queue.data = None;
+            queue.record = Some(record);
+        }
+        self.enqueue(Values { heads, content: Content::Static(b""), ended: true });
+        for content in contents.into_iter().filter(|_| !to_head) {
+            self.enqueue(Values { heads: VecDeque::new(), content, ended: true });
+        }
+    }
+
+    /// Takes what its handler, or the engine, sends.
+    pub(in crate::connection) fn enqueue(&mut self, values: Values) {
+        let Some(queue) = &mut self.queue else { return };
+        queue.heads.extend(values.heads);
+        if values.content.len() > 0 {
+            queue.data.get_or_insert_with(scratch::writer).push(values.content, 0);
+        }
+        queue.ended |= values.ended;
+    }
+}
+

@@ -1,0 +1,286 @@
+//! What comes in frames, by stream.
+
+use std::collections::VecDeque;
+
+use maitred_http::{Method, ResponseHead, Status};
+use maitred_io::socket::Moved;
+use maitred_runtime::Content;
+
+use super::queue::Queue;
+use super::Event;
+use crate::connection::body::Keeping;
+use crate::connection::held::idle_time;
+use crate::connection::receive::MAX_RECEIVES_A_TURN;
+use crate::connection::request::Received;
+use crate::connection::stream::Stream;
+use crate::connection::{Connection, Context, NEVER, Turn, nanos};
+use crate::limits::Rule;
+use crate::limits::minimum::Late;
+use crate::record::Kept;
+
+
+impl Connection {
+    /// Reads and answers until there is nothing to read, or the budget is used up.
+    pub(in crate::connection) fn receive_framed(&mut self, context: &mut Context<'_>) -> Turn {
+        let mut rest = MAX_RECEIVES_A_TURN;
+        self.go_on_with_waiting(context);
+        while self.unread && rest > 0 {
+            rest -= 1;
+            let mut buffer = context.scratch.take_receive();
+            let moved = self.receive_some(context, &mut buffer);
+            match moved {
+                Moved::Bytes(count) => {
+                    let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
+                    self.unread = !empty || self.read_closed;
+                    self.input.extend_from_slice(&buffer[..count]);
+                }
+                Moved::Blocked => self.unread = false,
+                Moved::End => (self.unread, self.last) = (false, true),
+                Moved::Failed(_) => return Turn::Close,
+            }
+            context.scratch.return_receive(buffer);
+            if let Err(reason) = self.take_frames(context) {
+                let log = &context.group.site.log;
+                log.info(format_args!("{}: {reason}; the connection was closed", self.peer));
+                return Turn::Close;
+            }
+        }
+        match self.flush_framed(context) {
+            Turn::Wait => {}
+            turn => return turn,
+        }
+        if self.last && self.writer.is_none() && self.is_between_streams() {
+            return Turn::Close;
+        }
+        self.settle_framed(context);
+        if self.unread { Turn::Later } else { Turn::Wait }
+    }
+
+    /// Whether no exchange is under way.
+    pub(in crate::connection) fn is_between_streams(&mut self) -> bool {
+        self.each_stream().next().is_none()
+    }
+
+    /// Looks at streams that wait for a password's check or for the disk.
+    fn go_on_with_waiting(&mut self, context: &mut Context<'_>) {
+        let waits = |stream: &Stream| {
+            !stream.running && (stream.is_filtering() || stream.keeping.is_spool() && !stream.answered)
+        };
+        let waiting: Vec<u32> =
+            self.each_stream().filter(|stream| waits(stream)).map(|stream| stream.number).collect();
+        for number in waiting {
+            let Some(framed) = self.protocol.framed() else { return };
+            let Some(stream) = framed.streams.remove(&number) else { continue };
+            let received = if stream.is_filtering() {
+                self.pass_filters(context, stream)
+            } else {
+                self.advance_spool(context, stream)
+            };
+            self.keep_on(received);
+        }
+    }
+
+    /// Takes what is complete of the frames received.
+    fn take_frames(&mut self, context: &mut Context<'_>) -> Result<(), &'static str> {
+        let input = std::mem::take(&mut self.input);
+        let mut at = 0;
+        loop {
+            let Some(framed) = self.protocol.framed() else { return Ok(()) };
+            let (used, event) = framed.codec.poll(&input[at..])?;
+            at += used;
+            match event {
+                Event::NeedMore => break,
+                Event::Head { stream, head, facts, tunnel } => {
+                    if stream <= framed.newest {
+                        return Err("a request with a number that is used up");
+                    }
+                    framed.newest = stream;
+                    if framed.streams.len() >= framed.codec.max_streams() {
+                        framed.codec.put_reset(stream, &mut framed.control);
+                        continue;
+                    }
+                    let mut queue = Queue::new(framed.codec.windows().0);
+                    queue.received = facts.complete;
+                    let mut begun = self.begin_stream(context.now);
+                    (begun.number, begun.tunnel) = (stream, tunnel);
+                    begun.request.head = *head;
+                    begun.queue = Some(queue);
+                    let received = self.head_received(context, begun, facts);
+                    self.keep_on(received);
+                }
+                Event::Data { stream, bytes } => self.take_data(context, stream, bytes)?,
+                Event::End { stream } => self.take_end(context, stream),
+                Event::Reset { stream } => self.cancel(context.group, stream),
+                Event::Credit { stream: 0, bytes } => framed.outward += u64::from(bytes),
+                Event::Credit { stream, bytes } => {
+                    if let Some(queue) =
+                        framed.streams.get_mut(&stream).and_then(|stream| stream.queue.as_mut())
+                    {
+                        queue.outward += u64::from(bytes);
+                        queue.moved = context.now;
+                    }
+                }
+            }
+        }
+        if at < input.len() {
+            self.input = input;
+            self.input.drain(..at);
+        }
+        Ok(())
+    }
+
+    fn take_data(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u32,
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
+        let count = bytes.len() as u64;
+        let credit = u32::try_from(count).unwrap_or(u32::MAX);
+        let Some(framed) = self.protocol.framed() else { return Ok(()) };
+        framed.inward = framed.inward.checked_sub(count).ok_or("more than the connection's window")?;
+        // It is in the stream's memory from here on, or dropped.
+        framed.inward += count;
+        framed.codec.put_credit(0, credit, &mut framed.control);
+        let Some(mut stream) = framed.streams.remove(&number) else { return Ok(()) };
+        if let Some(queue) = &mut stream.queue {
+            queue.inward = queue.inward.checked_sub(count).ok_or("more than the stream's window")?;
+        }
+        stream.received += count;
+        if stream.answered || stream.dead {
+            self.put(stream);
+            return Ok(());
+        }
+        if let Keeping::Live(live) = &mut stream.keeping {
+            live.take(bytes);
+            self.put(stream);
+            return Ok(());
+        }
+        let received = self.data_received(context, stream, bytes);
+        let taken = matches!(received, Received::Goes(_));
+        self.keep_on(received);
+        if taken && let Some(framed) = self.protocol.framed() {
+            framed.credit(number, credit);
+        }
+        Ok(())
+    }
+
+    fn take_end(&mut self, context: &mut Context<'_>, number: u32) {
+        let Some(framed) = self.protocol.framed() else { return };
+        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        if let Some(queue) = &mut stream.queue {
+            queue.received = true;
+        }
+        if stream.answered || stream.dead {
+            return self.put(stream);
+        }
+        if let Keeping::Live(live) = &mut stream.keeping {
+            live.complete();
+            return self.put(stream);
+        }
+        let received = self.request_received(context, stream);
+        self.keep_on(received);
+    }
+
+    /// Keeps what goes on or waits.
+    fn keep_on(&mut self, received: Received) {
+        match received {
+            Received::Goes(stream) | Received::Waits(stream) => self.put(stream),
+            Received::Answered | Received::HandedOver | Received::Dropped | Received::Ended(_) => {}
+        }
+    }
+
+    /// The engine answers a stream; its request need not be complete.
+    pub(in crate::connection) fn answer_stream(
+        &mut self,
+        context: &Context<'_>,
+        mut stream: Box<Stream>,
+        heads: VecDeque<ResponseHead>,
+        contents: Vec<Content>,
+        refused: bool,
+    ) -> Received {
+        let status = heads.back().map_or(Status::OK, |head| head.status);
+        let to_head = stream.request.head.method == Method::Head;
+        let length = if to_head { 0 } else { contents.iter().map(Content::len).sum() };
+        let (times, number) = (stream.times, stream.request.number);
+        let head = Kept::Head(Box::new(stream.request.head.clone()));
+        let record = self.record_of(context, (head, number), status, length, times, refused);
+        stream.answer_with(heads, contents, record);
+        self.served = self.served.saturating_add(1);
+        self.put(stream);
+        Received::Answered
+    }
+
+    /// Has the timer ring for what is due first.
+    fn settle_framed(&mut self, context: &Context<'_>) {
+        let timeout = nanos(context.group.site.timeouts.send);
+        for stream in self.each_stream() {
+            let stalled = stream.queue.as_ref().filter(|queue| queue.is_stalled());
+            if let Some(queue) = stalled {
+                stream.due = queue.moved + timeout;
+            } else if stream.running || stream.answered {
+                stream.due = NEVER;
+            } else {
+                stream.due = stream.body_due(&context.group.site, context.now);
+            }
+        }
+        if self.is_idle() {
+            let due = context.now + idle_time(context.group);
+            self.set_deadline(context, due);
+        } else {
+            if self.writer.is_none() {
+                self.deadline = NEVER;
+            }
+            self.arm(context.group, context.token);
+        }
+    }
+
+    /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's.
+    pub(in crate::connection) fn check_streams(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        let now = context.now;
+        let late: Vec<u32> =
+            self.each_stream().filter(|stream| stream.due <= now).map(|stream| stream.number).collect();
+        for number in late {
+            self.check_stream(context, number);
+        }
+        if now >= self.deadline {
+            if self.writer.is_some() {
+                return self.check_reader(context);
+            }
+            if self.is_idle() {
+                return Some(Turn::Close);
+            }
+        }
+        None
+    }
+
+    fn check_stream(&mut self, context: &mut Context<'_>, number: u32) {
+        let (site, now) = (&context.group.site, context.now);
+        let Some(framed) = self.protocol.framed() else { return };
+        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        stream.due = NEVER;
+        if stream.queue.as_ref().is_some_and(|queue| queue.is_stalled()) {
+            // Its peer takes nothing: the others go on.
+            framed.codec.put_reset(number, &mut framed.control);
+            site.guard.applied.note(Rule::SendTimeout, self.peer.ip(), &site.log);
+            self.put(stream);
+            return self.cancel(context.group, number);
+        }
+        if stream.running || stream.answered {
+            return self.put(stream);
+        }
+        let late = match stream.check_body(site, now) {
+            Ok(due) => {
+                stream.due = due;
+                return self.put(stream);
+            }
+            Err(late) => late,
+        };
+        let rule = if late == Late::Slow { Rule::MinRateIn } else { Rule::BodyTimeout };
+        site.guard.applied.note(rule, self.peer.ip(), &site.log);
+        stream.times.complete = now;
+        let reason = "the request body did not arrive in time";
+        let received = self.answer_refused(context, stream, Status::REQUEST_TIMEOUT, reason);
+        self.keep_on(received);
+    }
+}

@@ -1,0 +1,624 @@
+//! A connection with many streams, in memory: the toy protocol of the test kit, a pipe, and a test that takes every turn itself
+//! and says what time it is.
+
+mod toy;
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+use maitred_dispatch::{Serve, Signals, TurnContext};
+use maitred_http::{ResponseHead, Status};
+use maitred_io::clock;
+use maitred_io::transport::{Pipe, Transport};
+use maitred_log::{Level, Log};
+use maitred_runtime::{Exchange, Handler, InvocationType, ThreadBody, ThreadHost};
+use maitred_testkit::{End, Frame, MAX_FRAME, STREAM_WINDOW, pair};
+
+use super::Framed;
+use crate::connection::{Connection, Protocol};
+use crate::group::slots::Token;
+use crate::group::{Group, Job};
+use crate::route::Routes;
+use crate::scratch::Scratch;
+use crate::server::Server;
+use crate::settings::{Overflow, Settings};
+use toy::Toy;
+
+/// No thread is made: the test is all of them.
+struct NoThreads;
+
+impl ThreadHost for NoThreads {
+    fn spawn(&self, _: String, _: ThreadBody) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The server's end of the pipe.
+struct Wire(End);
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Pipe for Wire {
+    fn end(&self) {
+        self.0.shutdown_write();
+    }
+}
+
+/// What a handler is to do next.
+enum Do {
+    Send(Vec<u8>),
+    /// Waits for room.
+    Wait,
+    /// Reads a part of the request's body, and says what.
+    Read,
+    Finish,
+    Cut,
+}
+
+/// What it says when it has done so.
+#[derive(Debug, PartialEq, Eq)]
+enum Done {
+    Begun,
+    Yes,
+    Gone,
+    Bytes(Vec<u8>),
+}
+
+/// A handler that does what the test says, step by step: one request at a time and path.
+#[derive(Default)]
+struct Puppets {
+    steps: Mutex<Vec<(String, Receiver<Do>, Sender<Done>)>>,
+    begun: AtomicUsize,
+}
+
+/// The test's side of one of them.
+struct Puppet {
+    to: Sender<Do>,
+    from: Receiver<Done>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Puppet {
+    fn does(&self, step: Do) -> Done {
+        self.to.send(step).expect("the handler lives");
+        self.from.recv().expect("the handler lives")
+    }
+
+    fn joins(mut self) {
+        drop(self.to);
+        self.thread.take().expect("it runs").join().expect("no handler panics");
+    }
+}
+
+struct Handle(Arc<Puppets>);
+
+impl Handler for Handle {
+    fn invocation_type(&self) -> InvocationType {
+        InvocationType::Blocking
+    }
+
+    fn takes_live_bodies(&self) -> bool {
+        true
+    }
+
+    fn handle(&self, mut exchange: Exchange) {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        let path = String::from_utf8_lossy(exchange.request().head.path()).into_owned();
+        let mut steps = self.0.steps.lock().expect("no panic");
+        let Some(place) = steps.iter().position(|(of, ..)| *of == path) else {
+            drop(steps);
+            let length = exchange.request().body.len();
+            let _ = exchange.respond(ResponseHead::new(Status::OK), format!("{path} {length}"));
+            return;
+        };
+        let (_, orders, done) = steps.swap_remove(place);
+        drop(steps);
+        let body = std::mem::take(&mut exchange.request_mut().body);
+        let Ok(mut response) = exchange.start(ResponseHead::new(Status::OK), None) else { return };
+        let _ = done.send(Done::Begun);
+        while let Ok(step) = orders.recv() {
+            let said = match step {
+                Do::Send(bytes) => match response.send(bytes) {
+                    Ok(_) => Done::Yes,
+                    Err(_) => Done::Gone,
+                },
+                Do::Wait => match response.wait(Duration::from_secs(20)) {
+                    Ok(_) => Done::Yes,
+                    Err(_) => Done::Gone,
+                },
+                Do::Read => {
+                    let mut bytes = vec![0; 1024];
+                    match body.reader().read(&mut bytes) {
+                        Ok(count) => Done::Bytes(bytes[..count].to_vec()),
+                        Err(_) => Done::Gone,
+                    }
+                }
+                Do::Finish => {
+                    response.finish();
+                    let _ = done.send(Done::Yes);
+                    return;
+                }
+                Do::Cut => {
+                    response.abort("the test says so");
+                    let _ = done.send(Done::Yes);
+                    return;
+                }
+            };
+            let _ = done.send(said);
+        }
+    }
+}
+
+/// A connection and its client.
+struct Driven {
+    server: Server,
+    group: Arc<Group>,
+    puppets: Arc<Puppets>,
+    token: Token,
+    client: End,
+    scratch: Scratch,
+    /// How far the test's clock is ahead.
+    ahead: u64,
+    received: Vec<u8>,
+}
+
+fn open(change: impl FnOnce(&mut Settings)) -> Driven {
+    open_with(1 << 20, change)
+}
+
+fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
+    let log = Log::open(Level::Error, maitred_io::line_writer::Target::Path("/dev/null".into()), None);
+    let puppets = Arc::new(Puppets::default());
+    let routes = Routes::new().with_application(Arc::new(Handle(Arc::clone(&puppets))));
+    let mut settings = Settings::new(routes, Arc::new(log.expect("the log opens")));
+    settings.threads = Arc::new(NoThreads);
+    change(&mut settings);
+    let server = Server::prepare(settings, Box::new(|| Err(io::ErrorKind::Unsupported.into())));
+    let server = server.expect("the server is made");
+    let group = Arc::clone(server.first());
+    let (client, ours) = pair(capacity);
+    let peer = SocketAddr::from(([127, 0, 0, 1], 4));
+    let protocol = Protocol::Framed(Framed::new(Box::new(Toy)));
+    Connection::open(&group, Transport::Memory(Box::new(Wire(ours))), protocol, peer, 0, false)
+        .expect("a slot is free");
+    let token = Token { slot: 0, generation: 0 };
+    let (scratch, received) = (Scratch::default(), Vec::new());
+    Driven { server, group, puppets, token, client, scratch, ahead: 0, received }
+}
+
+impl Driven {
+    fn send(&mut self, frames: &[Frame]) {
+        for frame in frames {
+            self.client.write_all(&frame.bytes()).expect("the pipe has room");
+        }
+    }
+
+    /// Takes a turn, and those that it leads to; what has to be run.
+    fn turn(&mut self, signals: Signals) -> Vec<Job> {
+        let mut found = Vec::new();
+        let mut next = Some((self.token.to_u64(), signals));
+        while let Some((token, signals)) = next {
+            self.scratch.clock_mut().set_now(Some(clock::monotonic() + self.ahead));
+            found.extend(self.group.serve(token, signals, &mut self.scratch));
+            next = self.group.scheduler.next_ready();
+        }
+        found
+    }
+
+    fn asks(&mut self, frames: &[Frame]) -> Vec<Job> {
+        self.send(frames);
+        self.turn(Signals::READ)
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.ahead += time.as_nanos() as u64;
+        let none = self.turn(Signals::TIMER);
+        assert!(none.is_empty());
+    }
+
+    /// A handler that does step by step what the test says.
+    fn puppet(&self, path: &str) -> Puppet {
+        let (to, orders) = channel();
+        let (done, from) = channel();
+        self.puppets.steps.lock().expect("no panic").push((path.to_owned(), orders, done));
+        Puppet { to, from, thread: None }
+    }
+
+    fn runs(&self, job: Job, puppet: &mut Puppet) {
+        let group = Arc::clone(&self.group);
+        puppet.thread = Some(spawn(move || {
+            group.run(job, clock::monotonic());
+        }));
+        assert_eq!(puppet.from.recv(), Ok(Done::Begun));
+    }
+
+    /// Runs what answers at once, on this thread.
+    fn run_here(&self, jobs: Vec<Job>) {
+        for job in jobs {
+            self.group.run(job, clock::monotonic());
+        }
+    }
+
+    /// All frames that have come.
+    fn frames(&mut self) -> Vec<Frame> {
+        let mut part = [0; 4096];
+        while let Ok(count) = self.client.read(&mut part) {
+            if count == 0 {
+                break;
+            }
+            self.received.extend_from_slice(&part[..count]);
+        }
+        let mut frames = Vec::new();
+        while let Some((frame, length)) = Frame::first(&self.received).expect("a frame") {
+            self.received.drain(..length);
+            frames.push(frame);
+        }
+        frames
+    }
+
+    /// The same without credit.
+    fn answers(&mut self) -> Vec<Frame> {
+        self.frames().into_iter().filter(|frame| !matches!(frame, Frame::Credit(..))).collect()
+    }
+}
+
+fn get(stream: u32, path: &str) -> Frame {
+    Frame::Head(stream, format!("GET {path}"))
+}
+
+fn post(stream: u32, path: &str) -> Frame {
+    Frame::Head(stream, format!("POST {path}"))
+}
+
+fn ok(stream: u32) -> Frame {
+    Frame::Head(stream, "200".into())
+}
+
+fn data(stream: u32, text: &str) -> Frame {
+    Frame::Data(stream, text.as_bytes().to_vec())
+}
+
+/// The bytes of a stream's data frames.
+fn body(frames: &[Frame], of: u32) -> Vec<u8> {
+    let of = |frame: &Frame| match frame {
+        Frame::Data(stream, bytes) if *stream == of => Some(bytes.clone()),
+        _ => None,
+    };
+    frames.iter().filter_map(of).flatten().collect()
+}
+
+#[test]
+fn two_requests_run_at_once_and_their_answers_leave_interleaved() {
+    let mut driven = open(|_| {});
+    let (mut first, mut second) = (driven.puppet("/a"), driven.puppet("/b"));
+    let mut jobs = driven.asks(&[get(1, "/a"), get(3, "/b")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    driven.runs(jobs.next().expect("two"), &mut second);
+    assert!(jobs.next().is_none());
+    for (puppet, text) in [(&first, "a1"), (&second, "b1"), (&first, "a2"), (&second, "b2")] {
+        assert_eq!(puppet.does(Do::Send(text.into())), Done::Yes);
+    }
+    second.does(Do::Finish);
+    first.does(Do::Finish);
+    let all = driven.answers();
+    let expected = [
+        ok(1),
+        data(1, "a1"),
+        ok(3),
+        data(3, "b1"),
+        data(1, "a2"),
+        data(3, "b2"),
+        Frame::End(3),
+        Frame::End(1),
+    ];
+    assert_eq!(all, expected);
+    first.joins();
+    second.joins();
+    assert_eq!(driven.server.snapshot().requests, 2);
+}
+
+#[test]
+fn one_is_cut_and_the_other_is_not() {
+    let mut driven = open(|_| {});
+    let (mut first, mut second) = (driven.puppet("/a"), driven.puppet("/b"));
+    let mut jobs = driven.asks(&[get(1, "/a"), get(3, "/b")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    driven.runs(jobs.next().expect("two"), &mut second);
+    first.does(Do::Send("a".into()));
+    first.does(Do::Cut);
+    second.does(Do::Send("b".into()));
+    second.does(Do::Finish);
+    let expected = [ok(1), data(1, "a"), Frame::Reset(1), ok(3), data(3, "b"), Frame::End(3)];
+    assert_eq!(driven.answers(), expected);
+    first.joins();
+    second.joins();
+    let snapshot = driven.server.snapshot();
+    assert_eq!((snapshot.requests, snapshot.cut), (2, 1));
+}
+
+#[test]
+fn a_reader_that_stalls_holds_up_no_other() {
+    let mut driven = open(|_| {});
+    let (mut first, mut second) = (driven.puppet("/a"), driven.puppet("/b"));
+    let mut jobs = driven.asks(&[get(1, "/a"), get(3, "/b")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    driven.runs(jobs.next().expect("two"), &mut second);
+    let long = vec![b'a'; STREAM_WINDOW as usize + 100];
+    first.does(Do::Send(long.clone()));
+    first.does(Do::Finish);
+    for _ in 0..3 {
+        second.does(Do::Send(vec![b'b'; MAX_FRAME]));
+    }
+    second.does(Do::Finish);
+    let frames = driven.answers();
+    assert_eq!(body(&frames, 1).len(), STREAM_WINDOW as usize, "as far as its window goes");
+    assert_eq!(body(&frames, 3).len(), 3 * MAX_FRAME);
+    assert!(frames.contains(&Frame::End(3)) && !frames.contains(&Frame::End(1)));
+    assert!(driven.asks(&[Frame::Credit(1, 60), Frame::Credit(1, 60)]).is_empty());
+    let frames = driven.answers();
+    assert_eq!((body(&frames, 1).len(), frames.last()), (100, Some(&Frame::End(1))));
+    first.joins();
+    second.joins();
+}
+
+#[test]
+fn one_that_is_cancelled_while_it_is_queued_is_not_run() {
+    let mut driven = open(|_| {});
+    let jobs = driven.asks(&[get(1, "/a"), get(3, "/b")]);
+    for job in jobs {
+        driven.group.scheduler.give(job, &driven.group);
+    }
+    assert!(driven.asks(&[Frame::Reset(1)]).is_empty());
+    while let Some(job) = driven.group.scheduler.next_queued() {
+        driven.run_here(vec![job]);
+    }
+    assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 1);
+    assert_eq!(driven.answers(), [ok(3), data(3, "/b 0"), Frame::End(3)]);
+    assert_eq!(driven.group.with_connection(driven.token, |connection| connection.is_between_streams()), Some(true));
+}
+
+#[test]
+fn a_writer_that_waits_for_room_is_woken_when_its_stream_is_reset() {
+    let mut driven = open(|settings| settings.writer.memory = 100);
+    let mut first = driven.puppet("/a");
+    let mut jobs = driven.asks(&[get(1, "/a")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    first.does(Do::Send(vec![b'a'; 2 * STREAM_WINDOW as usize]));
+    first.to.send(Do::Wait).expect("it lives");
+    // Whether it waits already or is about to: it is told, or sees it.
+    assert!(driven.asks(&[Frame::Reset(1)]).is_empty());
+    assert_eq!(first.from.recv(), Ok(Done::Gone));
+    assert_eq!(first.does(Do::Send("more".into())), Done::Gone);
+    let still = |connection: &mut Connection| connection.is_between_streams();
+    assert_eq!(driven.group.with_connection(driven.token, still), Some(false), "it counts while it runs");
+    first.does(Do::Finish);
+    first.joins();
+    assert_eq!(driven.group.with_connection(driven.token, still), Some(true));
+}
+
+#[test]
+fn sixty_five_that_arrive_at_once_before_a_short_queue_are_all_answered() {
+    let mut driven = open(|settings| {
+        settings.pool.limits.queue = 40;
+        settings.pool.limits.overflow = Overflow::Refuse;
+    });
+    let heads: Vec<Frame> = (0..65).map(|number| get(2 * number + 1, "/x")).collect();
+    let jobs = driven.asks(&heads);
+    assert_eq!(jobs.len(), 65);
+    for job in jobs {
+        driven.group.scheduler.give(job, &driven.group);
+    }
+    while let Some(job) = driven.group.scheduler.next_queued() {
+        driven.run_here(vec![job]);
+    }
+    driven.turn(Signals::WRITE);
+    let frames = driven.answers();
+    let with = |status: &str| {
+        frames.iter().filter(|frame| matches!(frame, Frame::Head(_, text) if text == status)).count()
+    };
+    assert_eq!((with("200"), with("503")), (40, 25));
+    let mut ended: Vec<u32> =
+        frames.iter().filter(|frame| matches!(frame, Frame::End(_))).map(Frame::stream).collect();
+    ended.sort_unstable();
+    assert_eq!(ended, heads.iter().map(Frame::stream).collect::<Vec<_>>());
+}
+
+#[test]
+fn more_streams_than_may_be_are_reset() {
+    let mut driven = open(|_| {});
+    let heads: Vec<Frame> = (0..=toy::MAX_STREAMS as u32).map(|number| get(2 * number + 1, "/x")).collect();
+    let jobs = driven.asks(&heads);
+    assert_eq!(jobs.len(), toy::MAX_STREAMS);
+    assert_eq!(driven.answers(), [Frame::Reset(heads[toy::MAX_STREAMS].stream())]);
+    driven.run_here(jobs);
+    let last = heads[toy::MAX_STREAMS].stream() + 2;
+    let jobs = driven.asks(&[get(last, "/x")]);
+    assert_eq!(jobs.len(), 1, "there is room again");
+}
+
+#[test]
+fn a_tunnel_goes_on_beside_requests() {
+    let mut driven = open(|_| {});
+    let mut tunnel = driven.puppet("/tunnel");
+    let mut jobs = driven.asks(&[Frame::Tunnel(1)]).into_iter();
+    driven.runs(jobs.next().expect("the tunnel"), &mut tunnel);
+    assert!(driven.asks(&[data(1, "ping")]).is_empty());
+    assert_eq!(tunnel.does(Do::Read), Done::Bytes(b"ping".to_vec()));
+    tunnel.does(Do::Send("pong".into()));
+    let jobs = driven.asks(&[get(3, "/x"), data(1, "again")]);
+    assert_eq!(jobs.len(), 1);
+    driven.run_here(jobs);
+    assert_eq!(tunnel.does(Do::Read), Done::Bytes(b"again".to_vec()));
+    assert!(driven.asks(&[Frame::End(1)]).is_empty());
+    assert_eq!(tunnel.does(Do::Read), Done::Bytes(Vec::new()), "the client's side has ended");
+    tunnel.does(Do::Send("last".into()));
+    tunnel.does(Do::Finish);
+    let frames = driven.answers();
+    assert_eq!(body(&frames, 1), b"ponglast");
+    assert_eq!(body(&frames, 3), b"/x 0");
+    assert!(frames.contains(&Frame::End(1)) && frames.contains(&Frame::End(3)));
+    tunnel.joins();
+}
+
+#[test]
+fn a_body_is_credited_to_the_connection_at_once_and_to_its_stream_when_it_is_taken() {
+    let mut driven = open(|_| {});
+    let mut tunnel = driven.puppet("/tunnel");
+    let mut jobs = driven.asks(&[Frame::Tunnel(1)]).into_iter();
+    driven.runs(jobs.next().expect("the tunnel"), &mut tunnel);
+    assert!(driven.asks(&[data(1, "unread"), post(3, "/x"), data(3, "read ahead")]).is_empty());
+    let credit: Vec<Frame> =
+        driven.frames().into_iter().filter(|frame| matches!(frame, Frame::Credit(..))).collect();
+    assert_eq!(credit, [Frame::Credit(0, 6), Frame::Credit(0, 10), Frame::Credit(3, 10)]);
+    assert_eq!(tunnel.does(Do::Read), Done::Bytes(b"unread".to_vec()));
+    assert_eq!(driven.frames().last(), Some(&Frame::Credit(1, 6)));
+    tunnel.does(Do::Finish);
+    tunnel.joins();
+}
+
+#[test]
+fn who_sends_more_than_its_window_loses_the_connection() {
+    let mut driven = open(|_| {});
+    let mut tunnel = driven.puppet("/tunnel");
+    let mut jobs = driven.asks(&[Frame::Tunnel(1)]).into_iter();
+    driven.runs(jobs.next().expect("the tunnel"), &mut tunnel);
+    let piece = Frame::Data(1, vec![b'x'; MAX_FRAME]);
+    for _ in 0..STREAM_WINDOW as usize / MAX_FRAME {
+        assert!(driven.asks(std::slice::from_ref(&piece)).is_empty());
+    }
+    assert!(!driven.client.is_at_end());
+    assert!(driven.asks(&[piece]).is_empty());
+    driven.frames();
+    assert!(driven.client.is_at_end());
+    assert_eq!(tunnel.does(Do::Send("x".into())), Done::Gone);
+    tunnel.does(Do::Finish);
+    tunnel.joins();
+}
+
+#[test]
+fn each_has_a_deadline_of_its_own_for_its_response() {
+    let limit = Duration::from_secs(3);
+    let mut driven = open(|settings| settings.pool.limits.request_timeout = Some(limit));
+    let (mut first, mut second) = (driven.puppet("/a"), driven.puppet("/b"));
+    let mut jobs = driven.asks(&[get(1, "/a")]);
+    driven.passes(Duration::from_secs(2));
+    jobs.extend(driven.asks(&[get(3, "/b")]));
+    let mut jobs = jobs.into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    driven.runs(jobs.next().expect("two"), &mut second);
+    driven.passes(Duration::from_millis(1500));
+    let frames = driven.answers();
+    assert_eq!(frames.first(), Some(&Frame::Head(1, "504".into())));
+    assert!(frames.contains(&Frame::End(1)), "{frames:?}");
+    assert_eq!(first.does(Do::Send("late".into())), Done::Gone);
+    second.does(Do::Send("in time".into()));
+    second.does(Do::Finish);
+    assert_eq!(driven.answers(), [ok(3), data(3, "in time"), Frame::End(3)]);
+    first.does(Do::Finish);
+    first.joins();
+    second.joins();
+    let snapshot = driven.server.snapshot();
+    assert_eq!((snapshot.requests, snapshot.timeouts, snapshot.errors), (2, 1, 1));
+}
+
+#[test]
+fn each_has_a_deadline_of_its_own_for_its_body() {
+    let mut driven = open(|settings| settings.timeouts.body = Duration::from_secs(10));
+    assert!(driven.asks(&[post(1, "/a"), data(1, "x")]).is_empty());
+    driven.passes(Duration::from_secs(6));
+    assert!(driven.asks(&[post(3, "/b"), data(3, "y")]).is_empty());
+    driven.passes(Duration::from_secs(5));
+    let frames = driven.answers();
+    assert_eq!(frames.first(), Some(&Frame::Head(1, "408".into())));
+    assert_eq!(frames.last(), Some(&Frame::Reset(1)), "the rest of its body is not wanted");
+    let jobs = driven.asks(&[Frame::End(3)]);
+    driven.run_here(jobs);
+    assert_eq!(driven.answers(), [ok(3), data(3, "/b 1"), Frame::End(3)]);
+    let snapshot = driven.server.snapshot();
+    assert_eq!((snapshot.requests, snapshot.refused), (1, 1), "each is written down for itself");
+}
+
+#[test]
+fn a_stream_whose_reader_takes_nothing_is_reset_and_the_connection_stays() {
+    let mut driven = open(|settings| settings.timeouts.send = Duration::from_secs(10));
+    let mut first = driven.puppet("/a");
+    let mut jobs = driven.asks(&[get(1, "/a")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    first.does(Do::Send(vec![b'a'; 2 * STREAM_WINDOW as usize]));
+    // The turn sets the timer.
+    driven.turn(Signals::WRITE);
+    driven.passes(Duration::from_secs(9));
+    assert!(!driven.answers().contains(&Frame::Reset(1)));
+    driven.passes(Duration::from_secs(2));
+    assert_eq!(driven.answers(), [Frame::Reset(1)]);
+    assert_eq!(first.does(Do::Send("x".into())), Done::Gone);
+    first.does(Do::Finish);
+    first.joins();
+    let jobs = driven.asks(&[get(3, "/x")]);
+    driven.run_here(jobs);
+    assert_eq!(body(&driven.answers(), 3), b"/x 0");
+}
+
+#[test]
+fn when_the_peer_goes_every_handler_is_told_and_the_slot_is_free_after_the_last() {
+    let mut driven = open(|_| {});
+    let (mut first, mut second) = (driven.puppet("/a"), driven.puppet("/b"));
+    let mut jobs = driven.asks(&[get(1, "/a"), get(3, "/b")]).into_iter();
+    driven.runs(jobs.next().expect("one"), &mut first);
+    driven.runs(jobs.next().expect("two"), &mut second);
+    assert!(driven.turn(Signals::CLOSED).is_empty());
+    assert_eq!(first.does(Do::Send("x".into())), Done::Gone);
+    first.does(Do::Finish);
+    first.joins();
+    driven.turn(Signals::RESUME);
+    assert_eq!(driven.server.snapshot().open, 1);
+    assert_eq!(second.does(Do::Send("x".into())), Done::Gone);
+    second.does(Do::Finish);
+    second.joins();
+    driven.turn(Signals::RESUME);
+    assert_eq!(driven.server.snapshot().open, 0);
+}
+
+#[test]
+fn an_answer_of_the_engine_needs_no_handler() {
+    let mut driven = open(|settings| settings.health_path = Some("/health".into()));
+    assert!(driven.asks(&[get(1, "/health")]).is_empty());
+    assert_eq!(driven.answers(), [ok(1), data(1, "ok\n"), Frame::End(1)]);
+}
+
+#[test]
+fn frames_in_pieces_of_any_size_are_read() {
+    let mut driven = open_with(64, |_| {});
+    let bytes: Vec<u8> = [post(1, "/x"), data(1, "12345"), Frame::End(1)].iter().flat_map(Frame::bytes).collect();
+    let mut jobs = Vec::new();
+    for byte in bytes {
+        driven.client.write_all(&[byte]).expect("room");
+        jobs.extend(driven.turn(Signals::READ));
+    }
+    driven.run_here(jobs);
+    let mut frames = Vec::new();
+    for _ in 0..20 {
+        frames.extend(driven.answers());
+        driven.turn(Signals::WRITE);
+    }
+    assert_eq!(frames, [ok(1), data(1, "/x 5"), Frame::End(1)]);
+}
