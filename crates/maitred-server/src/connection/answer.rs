@@ -15,6 +15,7 @@ use super::request_timeout::Awaited;
 use super::stream::Stream;
 use super::{Connection, Context, Phase, Turn};
 use crate::encoder::{Encoder, ValueSender};
+use crate::group::slots::Place;
 use crate::group::{Group, Job, Watched};
 use crate::record::{Kept, Record};
 use crate::responder::{Origin, Responder};
@@ -38,7 +39,7 @@ const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 impl Connection {
     /// Answers a complete request, or makes a job of it.
-    pub(super) fn answer(&mut self, context: &mut Context<'_>, stream: Box<Stream>) -> Received {
+    pub(super) fn answer(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
         let group = context.group;
         let head = &stream.request.head;
         let keep_alive = stream.facts.is_some_and(|facts| facts.keep_alive) && !group.is_draining();
@@ -86,7 +87,8 @@ impl Connection {
         };
         let received = match route {
             Route::Static(files, below) => {
-                self.shape(context, None, head);
+                self.shape(context, None, &mut stream);
+                let head = &stream.request.head;
                 context.scratch.date();
                 let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
                 let mut answer = None;
@@ -244,7 +246,7 @@ impl Connection {
         path: &mut Vec<u8>,
     ) -> Received {
         let (target, watched) = self.target(context, &stream.request.head, path);
-        self.shape(context, Some(target.pool), &stream.request.head);
+        self.shape(context, Some(target.pool), &mut stream);
         let (spare, buffer) = spare();
         let mut request = std::mem::replace(&mut stream.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
@@ -280,7 +282,8 @@ impl Connection {
         }
         self.put(stream);
         let exchange = Exchange::new(request, Box::new(responder));
-        let home = (context.group.number, context.token);
+        let shown = if self.protocol.is_framed() { key.stream } else { 0 };
+        let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
         context.jobs.push(Job { handler, exchange, home, target, watched, flags });
         Received::HandedOver
     }

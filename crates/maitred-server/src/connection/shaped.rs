@@ -1,8 +1,10 @@
 //! Responses that may leave only so fast: what holds them back, and the timer that goes on with them.
 
-use maitred_http::{RequestHead, target};
+use maitred_http::target;
 use maitred_io::clock;
 
+use super::protocol::Protocol;
+use super::stream::Stream;
 use super::{Connection, Context, NEVER};
 use crate::group::Group;
 use crate::group::slots::Token;
@@ -11,7 +13,7 @@ use crate::writer::Sent;
 
 impl Connection {
     /// A response begins, run by this pool or by none: whether and how it is limited. One load where nothing is.
-    pub(super) fn shape(&mut self, context: &Context<'_>, pool: Option<usize>, head: &RequestHead) {
+    pub(super) fn shape(&mut self, context: &Context<'_>, pool: Option<usize>, stream: &mut Stream) {
         let bandwidth = &context.group.site.guard.bandwidth;
         if !bandwidth.is_on() {
             // What waits of an earlier one goes on as it began, without a limit.
@@ -20,12 +22,19 @@ impl Connection {
             }
             return;
         }
+        let head = &stream.request.head;
         let mut path = Vec::new();
         if bandwidth.has_routes() && target::normalise(head.path(), &mut path).is_err() {
             // As for pools: an escape more does not lead past a limit.
             target::percent_decode(head.path(), &mut path);
         }
-        self.shaper.get_or_insert_with(|| Box::new(Shaper::new())).set(bandwidth.shared(pool, &path));
+        let mut shared = bandwidth.shared(pool, &path);
+        if let Some(queue) = &mut stream.queue {
+            // What several share holds back the stream, the connection's own limit all of them together.
+            let own = std::mem::take(&mut shared);
+            queue.shaper.get_or_insert_with(|| Box::new(Shaper::new())).set(own);
+        }
+        self.shaper.get_or_insert_with(|| Box::new(Shaper::new())).set(shared);
     }
 
     /// Sends what the writer has, as far as limits and the socket allow.
@@ -52,7 +61,11 @@ impl Connection {
 
     /// When the timer has to go on with a response that is held back.
     pub(super) fn resumes_at(&self) -> u64 {
-        self.shaper.as_ref().map_or(NEVER, |shaper| shaper.resume())
+        let own = self.shaper.as_ref().map_or(NEVER, |shaper| shaper.resume());
+        match &self.protocol {
+            Protocol::H1(_) => own,
+            Protocol::Framed(framed) => own.min(framed.resumes_at()),
+        }
     }
 
     /// Bytes per second that the present response may leave with at most.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use maitred_http::{Method, RequestHead};
 use maitred_runtime::Request;
 
+use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Phase};
 use crate::group::Group;
@@ -64,9 +65,16 @@ pub(crate) struct ConnectionSnapshot {
     /// Which listener accepted it.
     pub(crate) listener: u32,
     pub(crate) state: State,
-    /// The request that a handler has, or is to get.
-    pub(crate) asked: Option<RequestSummary>,
-    pub(crate) delivery: Option<Delivery>,
+    /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
+    pub(crate) requests: Vec<(u32, RequestSummary)>,
+    pub(crate) deliveries: Vec<(u32, Delivery)>,
+}
+
+impl ConnectionSnapshot {
+    /// The request with this number.
+    pub(crate) fn request(self, number: u32) -> Option<RequestSummary> {
+        self.requests.into_iter().find(|(own, _)| *own == number).map(|(_, request)| request)
+    }
 }
 
 /// What a connection is doing.
@@ -130,6 +138,7 @@ impl Stream {
 impl Connection {
     pub(crate) fn state(&self) -> State {
         match self.phase {
+            Phase::Receiving if self.is_running() => State::Running,
             Phase::Receiving if self.is_idle() => State::Idle,
             Phase::Receiving => State::Receiving,
             Phase::Running => State::Running,
@@ -140,21 +149,28 @@ impl Connection {
 
     /// A copy of all that can be shown.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
-        let state = self.state();
-        let asked = self.streams().find(|stream| stream.running).map(|stream| stream.summary.clone());
+        let running = self.streams().filter(|stream| stream.running);
+        let requests: Vec<_> =
+            running.map(|stream| (self.shown_number(stream), stream.summary.clone())).collect();
         let limit = self.bandwidth(group);
-        let delivery = self.writer.as_ref().map(|writer| {
-            let running = asked.clone().map(|asked| (asked.pool, asked));
-            let answered = || writer.records.last().map(|record| record.asked());
-            let answers = running.map(|(pool, asked)| (asked, Some(pool))).or_else(answered);
-            Delivery { limit, answers, ..writer.show() }
-        });
-        ConnectionSnapshot {
-            peer: self.peer,
-            listener: self.listener,
-            state,
-            asked,
-            delivery: delivery.filter(|delivery| delivery.remaining > 0),
+        let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
+        if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.writer) {
+            let running = requests.first().map(|(_, request)| (request.clone(), Some(request.pool)));
+            let answers = running.or_else(|| writer.records.last().map(|record| record.asked()));
+            deliveries.push((0, Delivery { limit, answers, ..writer.show() }));
         }
+        for stream in self.streams() {
+            if let Some(data) = stream.queue.as_ref().and_then(|queue| queue.data.as_ref()) {
+                let answers = Some((stream.summary.clone(), Some(stream.summary.pool)));
+                deliveries.push((stream.number, Delivery { limit, answers, ..data.show() }));
+            }
+        }
+        deliveries.retain(|(_, delivery)| delivery.remaining > 0);
+        ConnectionSnapshot { peer: self.peer, listener: self.listener, state: self.state(), requests, deliveries }
+    }
+
+    /// By which number an exchange is shown: 0 where there is one at a time.
+    pub(super) fn shown_number(&self, stream: &Stream) -> u32 {
+        if self.protocol.is_framed() { stream.number } else { 0 }
     }
 }

@@ -34,25 +34,24 @@ impl Connection {
     /// Hands out what is in memory, so that it is written to a file; none if it cannot be, or not now.
     pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
         let most = group.site.spilling.file();
-        let is_dead = self.is_dead();
-        let writer = self.writer.as_mut().filter(|_| !is_dead && !self.direct)?;
-        writer.asked = false;
-        group.site.spooler.as_ref().and_then(|_| writer.lend(which, most))
+        if self.is_dead() || self.direct || group.site.spooler.is_none() {
+            return None;
+        }
+        self.writers().find_map(|writer| {
+            writer.asked = false;
+            writer.lend(which, most)
+        })
     }
 
     /// What was lent is in a file now.
     pub(crate) fn exchange(&mut self, written: &Written) {
-        if let Some(writer) = &mut self.writer {
-            writer.exchange(written);
-        }
+        self.writers().for_each(|writer| writer.exchange(written));
         self.tell();
     }
 
     /// What was lent stays in memory, and so does the rest of the response.
     pub(crate) fn take_back(&mut self, parts: &[Part]) {
-        if let Some(writer) = &mut self.writer {
-            writer.take_back(parts);
-        }
+        self.writers().for_each(|writer| writer.take_back(parts));
         self.tell();
     }
 
@@ -75,14 +74,14 @@ impl Connection {
 
     /// All that a handler had to send is here.
     pub(super) fn relieve_later(&mut self, group: &Group, token: Token) {
-        if self.writer.as_ref().is_some_and(|writer| writer.has_counted()) && group.site.spilling.is_over() {
+        if group.site.spilling.is_over() && self.writers().any(|writer| writer.has_counted()) {
             self.spill_later(group, token, Which::Referenced);
         }
     }
 
     /// Has the spooler write to a file what waits in memory.
     pub(crate) fn spill_later(&mut self, group: &Group, token: Token, which: Which) {
-        let Some(writer) = self.writer.as_mut().filter(|writer| !writer.asked) else { return };
+        let Some(writer) = self.writers().find(|writer| !writer.asked) else { return };
         let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
             return;
         };

@@ -10,7 +10,9 @@ use super::pool::Wanted;
 use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
 use super::status::shown_peer;
 use super::table::Given;
+use crate::connection::Key;
 use crate::connection::snapshot::{Delivery, RequestSummary};
+use crate::group::slots::{Place, Token};
 use maitred_dispatch::Signals;
 use maitred_match::Shape;
 
@@ -20,10 +22,12 @@ const MAX_LISTED: usize = 1000;
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut found = Vec::new();
-    each(asking.server, |id, shown| {
+    each(asking.server, |connection, shown| {
         let pool = |delivery: &Delivery| delivery.answers.as_ref().and_then(|(_, pool)| *pool);
-        if let Some(delivery) = shown.delivery.filter(|delivery| wanted.has(pool(delivery))) {
-            found.push((delivery, id, shown.peer));
+        for (stream, delivery) in shown.deliveries {
+            if wanted.has(pool(&delivery)) {
+                found.push((delivery, Place { stream, ..connection }, shown.peer));
+            }
         }
     });
     found.sort_by_key(|(delivery, ..)| delivery.since);
@@ -69,7 +73,8 @@ fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool
     }
 }
 
-/// The connection is closed by whoever serves it next, as if its peer had gone.
+/// The connection is closed by whoever serves it next, as if its peer had gone; of one with several exchanges only this one
+/// ends.
 pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refusal> {
     let text = given.needed("id");
     let Some(id) = parse_id(text) else {
@@ -80,9 +85,16 @@ pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refu
     let gone =
         || Refusal::unknown(format!("there is no delivery {text}; 'deliveries' lists those there are"));
     let shown = look_up(asking.server, id).ok_or_else(gone)?;
-    let delivery = shown.delivery.ok_or_else(gone)?;
-    let group = asking.server.groups().get(id.0).ok_or_else(gone)?;
-    group.scheduler.make_ready(id.1, Signals::CLOSED);
+    let own = shown.deliveries.into_iter().find(|(stream, _)| *stream == id.stream);
+    let (_, delivery) = own.ok_or_else(gone)?;
+    let group = asking.server.groups().get(id.group).ok_or_else(gone)?;
+    let token = Token::from_u64(id.token);
+    if id.stream == 0 {
+        group.scheduler.make_ready(id.token, Signals::CLOSED);
+    } else {
+        let key = Key { token, stream: id.stream };
+        group.with_connection(token, |connection| connection.end_by_operator(group, key));
+    }
     Ok(Done::line(format!(
         "delivery {text} to {}: ended with {} bytes left",
         shown_peer(shown.peer),

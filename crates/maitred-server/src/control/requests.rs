@@ -16,32 +16,31 @@ use super::table::Given;
 use super::thread_registry::Member;
 use crate::connection::snapshot::{ConnectionSnapshot, State};
 use crate::group::Group;
-use crate::group::slots::Token;
+use crate::group::slots::{Place, Token};
 use crate::server::Server;
 use maitred_log::write_iso_time;
 
 /// At most so many are listed; what there are more is counted.
 const MAX_LISTED: usize = 1000;
 
-/// The number of a group, and a connection of it.
-pub(super) type Id = (usize, u64);
-
-/// How an id is shown: `GROUP.SLOT.GENERATION`.
-pub(super) fn shown_id((group, token): Id) -> String {
+/// How a place is shown: `GROUP.SLOT.GENERATION`, with `.STREAM` where there are several.
+pub(super) fn shown_id(Place { group, token, stream }: Place) -> String {
     let Token { slot, generation } = Token::from_u64(token);
-    format!("{group}.{slot}.{generation}")
+    let stream = if stream == 0 { String::new() } else { format!(".{stream}") };
+    format!("{group}.{slot}.{generation}{stream}")
 }
 
 /// The other way.
-pub(super) fn parse_id(text: &str) -> Option<Id> {
+pub(super) fn parse_id(text: &str) -> Option<Place> {
     let mut parts = text.split('.');
     let group = parts.next()?.parse().ok()?;
     let token = Token { slot: parts.next()?.parse().ok()?, generation: parts.next()?.parse().ok()? };
-    parts.next().is_none().then_some((group, token.to_u64()))
+    let stream = parts.next().map_or(Some(0), |stream| stream.parse().ok().filter(|stream| *stream > 0))?;
+    parts.next().is_none().then_some(Place { group, token: token.to_u64(), stream })
 }
 
-/// What a connection shows, if it is still there.
-pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<ConnectionSnapshot> {
+/// What the connection at a place shows, if it is still there.
+pub(super) fn look_up(server: &Server, Place { group, token, .. }: Place) -> Option<ConnectionSnapshot> {
     let token = Token::from_u64(token);
     let group = server.groups().get(group)?;
     let slot = group.slots.find(token.slot)?;
@@ -49,8 +48,8 @@ pub(super) fn look_up(server: &Server, (group, token): Id) -> Option<ConnectionS
     place.as_ref().filter(|_| slot.generation() == token.generation).map(|connection| connection.show(group))
 }
 
-/// Calls `look` with every connection.
-pub(super) fn each(server: &Server, mut look: impl FnMut(Id, ConnectionSnapshot)) {
+/// Calls `look` with every connection, and its place.
+pub(super) fn each(server: &Server, mut look: impl FnMut(Place, ConnectionSnapshot)) {
     for group in server.groups() {
         for (number, slot) in group.connections() {
             let shown = {
@@ -58,7 +57,8 @@ pub(super) fn each(server: &Server, mut look: impl FnMut(Id, ConnectionSnapshot)
                 place.as_ref().map(|connection| (slot.generation(), connection.show(group)))
             };
             if let Some((generation, shown)) = shown {
-                look((group.number, Token { slot: number, generation }.to_u64()), shown);
+                let token = Token { slot: number, generation }.to_u64();
+                look(Place { group: group.number, token, stream: 0 }, shown);
             }
         }
     }
@@ -73,34 +73,38 @@ pub(super) fn moment(then: u64) -> (String, f64) {
 }
 
 /// Requests that wait, with the number of the pool and since when.
-fn waiting(server: &Server) -> Vec<(Id, usize, u64)> {
+fn waiting(server: &Server) -> Vec<(Place, usize, u64)> {
     let mut found = Vec::new();
     for group in server.groups() {
         let all = group.number == server.first().number;
         group.scheduler.look_at_waiting(all, MAX_LISTED, |pool, job, since| {
-            found.push(((job.home.0, job.home.1.to_u64()), pool, since));
+            found.push((job.home, pool, since));
         });
     }
     found
 }
 
 /// Which threads run which requests.
-fn threads(server: &Server) -> HashMap<Id, std::sync::Arc<Member>> {
+fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
     let members = server.shared().thread_registry.members().into_iter();
     members
-        .filter_map(|member| Some((member.inside().map(|inside| (inside.home, inside.token))?, member)))
+        .filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member)))
         .collect()
 }
 
 pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
-    let queued: HashSet<Id> = waiting(server).into_iter().map(|(id, _, _)| id).collect();
+    let queued: HashSet<Place> = waiting(server).into_iter().map(|(id, _, _)| id).collect();
     let threads = threads(server);
     let names = pool_names(server.first());
     let mut found = Vec::new();
-    each(server, |id, shown| {
-        if let Some(asked) = shown.asked.filter(|asked| !queued.contains(&id) && wanted.has(asked.pool)) {
+    each(server, |connection, shown| {
+        for (stream, asked) in shown.requests {
+            let id = Place { stream, ..connection };
+            if queued.contains(&id) || !wanted.has(asked.pool) {
+                continue;
+            }
             let thread = threads.get(&id);
             let entered = thread.and_then(|member| member.inside()).map(|inside| inside.since);
             found.push((entered.unwrap_or(asked.since), id, shown.peer, asked, thread.cloned()));
@@ -137,13 +141,14 @@ pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     found.sort_by_key(|(_, _, since)| *since);
     let requests = found.into_iter().take(MAX_LISTED).filter_map(|(id, pool, since)| {
         let shown = look_up(server, id)?;
-        let asked = shown.asked?;
+        let peer = shown.peer;
+        let asked = shown.request(id.stream)?;
         let (began, seconds) = moment(since);
         Some(json!({
             "id": shown_id(id),
             "method": asked.method.as_str(),
             "path": asked.path(),
-            "peer": shown_peer(shown.peer),
+            "peer": shown_peer(peer),
             "pool": names.get(pool),
             "since": began,
             "for_seconds": seconds,
@@ -202,7 +207,8 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
     each(asking.server, |_, shown| {
-        if wanted.has(shown.asked.map(|asked| asked.pool)) {
+        let mut pools = shown.requests.iter().map(|(_, asked)| asked.pool);
+        if shown.requests.is_empty() && wanted.has(None) || pools.any(|pool| wanted.has(pool)) {
             *counts.entry((shown.listener, shown.state)).or_default() += 1;
         }
     });
@@ -229,10 +235,13 @@ mod tests {
 
     #[test]
     fn an_id_is_read_as_it_is_shown() {
-        let id = (3, Token { slot: 70_000, generation: 9 }.to_u64());
+        let id = Place { group: 3, token: Token { slot: 70_000, generation: 9 }.to_u64(), stream: 0 };
         assert_eq!(shown_id(id), "3.70000.9");
         assert_eq!(parse_id("3.70000.9"), Some(id));
-        for wrong in ["", "1", "1.2", "1.2.3.4", "1.x.3", "1.2.-3"] {
+        let of_several = Place { stream: 7, ..id };
+        assert_eq!(shown_id(of_several), "3.70000.9.7");
+        assert_eq!(parse_id("3.70000.9.7"), Some(of_several));
+        for wrong in ["", "1", "1.2", "1.2.3.0", "1.2.3.4.5", "1.x.3", "1.2.-3"] {
             assert_eq!(parse_id(wrong), None, "{wrong}");
         }
     }

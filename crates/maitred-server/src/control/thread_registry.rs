@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use maitred_io::{clock, tasks};
 
+use crate::group::slots::Place;
+
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -106,6 +108,7 @@ pub(crate) struct Member {
     /// Whose request it runs: the group and the token of the connection.
     home: AtomicU32,
     token: AtomicU64,
+    stream: AtomicU32,
 }
 
 /// A request, as a thread names it that runs it.
@@ -113,9 +116,7 @@ pub(crate) struct Member {
 pub(crate) struct Inside {
     /// In monotonic nanoseconds.
     pub(crate) since: u64,
-    /// The number of the connection's group.
-    pub(crate) home: usize,
-    pub(crate) token: u64,
+    pub(crate) place: Place,
 }
 
 thread_local! {
@@ -146,6 +147,7 @@ impl ThreadRegistry {
                 entered: AtomicU64::new(0),
                 home: AtomicU32::new(0),
                 token: AtomicU64::new(0),
+                stream: AtomicU32::new(0),
             });
             // A thread serves one server for all its life.
             if own.set(Own { registry: Arc::clone(self), member: Arc::clone(&member) }).is_ok() {
@@ -190,14 +192,15 @@ pub(crate) fn note_event(token: u64) -> bool {
 /// The calling thread runs a request from `now` on, in monotonic nanoseconds or 0 for the present time, until the result
 /// is dropped.
 #[must_use]
-pub(crate) fn enter(home: usize, token: u64, now: u64) -> Entered {
+pub(crate) fn enter(place: Place, now: u64) -> Entered {
     OWN.with(|own| {
         if let Some(Own { member, .. }) = own.get() {
             member.step();
             // A reader that sees any of the two also sees that the earlier request has ended.
             fence(Ordering::Release);
-            member.home.store(home as u32, Ordering::Relaxed);
-            member.token.store(token, Ordering::Relaxed);
+            member.home.store(place.group as u32, Ordering::Relaxed);
+            member.token.store(place.token, Ordering::Relaxed);
+            member.stream.store(place.stream, Ordering::Relaxed);
             let since = if now == 0 { clock::monotonic_coarse() } else { now };
             member.entered.store(since.max(1), Ordering::Release);
         }
@@ -241,11 +244,14 @@ impl Member {
     /// The request it runs, if it runs one.
     pub(crate) fn inside(&self) -> Option<Inside> {
         let since = self.entered.load(Ordering::Acquire);
-        let home = self.home.load(Ordering::Relaxed) as usize;
-        let token = self.token.load(Ordering::Relaxed);
+        let place = Place {
+            group: self.home.load(Ordering::Relaxed) as usize,
+            token: self.token.load(Ordering::Relaxed),
+            stream: self.stream.load(Ordering::Relaxed),
+        };
         fence(Ordering::Acquire);
         let same = since != 0 && self.entered.load(Ordering::Relaxed) == since;
-        same.then_some(Inside { since, home, token })
+        same.then_some(Inside { since, place })
     }
 }
 
@@ -279,9 +285,10 @@ mod tests {
             assert!(note_event(7));
             let member = own.members().pop().expect("listed");
             assert_eq!((member.tid, member.event(), member.inside()), (tasks::own(), Some(7), None));
-            let entered = enter(3, 9, 5);
+            let place = Place { group: 3, token: 9, stream: 1 };
+            let entered = enter(place, 5);
             let inside = member.inside().expect("inside");
-            assert_eq!(inside, Inside { since: 5, home: 3, token: 9 });
+            assert_eq!(inside, Inside { since: 5, place });
             drop(entered);
             (member.inside(), member.steps(), own.members().len())
         });

@@ -90,9 +90,10 @@ fn sums(threads: &[Thread], thread_registry: &ThreadRegistry) -> BTreeMap<&'stat
 
 /// The request a thread runs: method, path and peer.
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
-    let shown = look_up(server, (inside.home, inside.token))?;
-    let asked = shown.asked?;
-    Some((asked.method.as_str().to_owned(), asked.path(), shown_peer(shown.peer)))
+    let shown = look_up(server, inside.place)?;
+    let peer = shown_peer(shown.peer);
+    let asked = shown.request(inside.place.stream)?;
+    Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
 /// In words what a thread that serves is doing.

@@ -12,6 +12,7 @@ use maitred_io::tasks;
 use super::requests::shown_id;
 use super::thread_registry::{Inside, Member};
 use super::threads::doing;
+use crate::group::slots::Place;
 use crate::server::Server;
 
 /// How often threads are looked at.
@@ -97,7 +98,7 @@ fn told(server: &Server, member: &Member, seen: &Seen) -> String {
 
 /// An event as it can be looked up.
 fn event(server: &Server, token: u64) -> String {
-    let id = (0..server.groups().len()).map(|group| (group, token));
+    let id = (0..server.groups().len()).map(|group| Place { group, token, stream: 0 });
     let shown = id.clone().find_map(|id| Some((id, super::requests::look_up(server, id)?)));
     match shown {
         Some((id, shown)) => {
@@ -117,7 +118,7 @@ mod tests {
         let begin = Instant::now();
         let seen = |second: usize, (used, steps, since): (u64, u64, Option<u64>)| Seen {
             steps,
-            inside: since.map(|since| Inside { since, home: 0, token: 1 }),
+            inside: since.map(|since| Inside { since, place: Place { group: 0, token: 1, stream: 0 } }),
             at: begin + Duration::from_secs(second as u64),
             used: Duration::from_millis(used),
             told: false,

@@ -10,7 +10,7 @@ use maitred_io::memory;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 
-use super::slots::Token;
+use super::slots::{Place, Token};
 use super::slowness::{Measured, Watched};
 use super::{ALARM, Group};
 use crate::connection::Flags;
@@ -29,8 +29,8 @@ const LOOP: &str = "maitred-loop";
 pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
-    /// Whose it is: the number of the group, and the connection.
-    pub(crate) home: (usize, Token),
+    /// Whose it is.
+    pub(crate) home: Place,
     pub(crate) target: Target,
     /// Its route, if routes are watched.
     pub(crate) watched: Option<Watched>,
@@ -111,7 +111,7 @@ impl Serve for Group {
         let Job { handler, mut exchange, home, watched, flags, target } = job;
         exchange.begin(now);
         let exchange = exchange.unless_left()?;
-        let _entered = thread_registry::enter(home.0, home.1.to_u64(), now);
+        let _entered = thread_registry::enter(home, now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
         flags.enter(self.number, now);

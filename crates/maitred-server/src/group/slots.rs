@@ -42,6 +42,17 @@ impl Slot {
     }
 }
 
+/// Where an exchange is, in all of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// The number of the group.
+    pub(crate) group: usize,
+    /// The [`Token`] of the connection.
+    pub(crate) token: u64,
+    /// The number of the exchange in its connection; 0 where there is one at a time.
+    pub(crate) stream: u32,
+}
+
 /// All slots of a group.
 pub(crate) struct Slots {
     chunks: Box<[OnceLock<Box<[Slot]>>]>,

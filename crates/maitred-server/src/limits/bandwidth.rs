@@ -219,6 +219,35 @@ impl Shaper {
         shared.chain(bandwidth.of_connection()).min()
     }
 
+    /// How many of the bytes that wait may leave now: none before [`resume`](Self::resume). Of the connection's own limit
+    /// nothing is asked.
+    pub(crate) fn grant(&mut self, writer: &Writer, now: u64) -> u64 {
+        self.resume = u64::MAX;
+        if self.granted == 0 {
+            let Some(lowest) = self.shared.iter().flatten().filter_map(|shared| shared.bytes()).min() else {
+                return u64::MAX;
+            };
+            self.granted = writer.waiting(piece(lowest));
+            self.ready = self.reserve_shared(now, self.granted, now);
+        }
+        if now < self.ready {
+            self.resume = self.ready;
+            return 0;
+        }
+        self.granted
+    }
+
+    /// So many of the bytes that were granted have left.
+    pub(crate) fn use_up(&mut self, bytes: u64) {
+        self.granted = self.granted.saturating_sub(bytes);
+    }
+
+    fn reserve_shared(&self, now: u64, amount: u64, ready: u64) -> u64 {
+        let shared = self.shared.iter().flatten();
+        let reserved = shared.filter_map(|shared| Some(shared.reserve(shared.bytes()?, now, amount)));
+        reserved.fold(ready, u64::max)
+    }
+
     /// Sends what is ready. [`Sent::Held`] when the rest has to wait until [`resume`](Self::resume).
     pub(crate) fn send(
         &mut self,
@@ -259,11 +288,7 @@ impl Shaper {
         if let Some(bytes) = bandwidth.of_connection() {
             self.ready = self.bucket.reserve(rate(bytes), now, amount);
         }
-        for shared in self.shared.iter().flatten() {
-            if let Some(bytes) = shared.bytes() {
-                self.ready = self.ready.max(shared.reserve(bytes, now, amount));
-            }
-        }
+        self.ready = self.reserve_shared(now, amount, self.ready);
         self.granted = amount;
     }
 

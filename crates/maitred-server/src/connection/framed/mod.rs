@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use super::Connection;
 use super::protocol::Protocol;
 use super::stream::{Key, Stream};
+use crate::writer::Writer;
 pub(crate) use codec::{Codec, Event};
 pub(super) use queue::Queue;
 pub(crate) use queue::Values;
@@ -47,6 +48,7 @@ pub(crate) struct Framed {
 
 impl Framed {
     /// A connection that begins.
+    #[cfg_attr(not(test), expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users"))]
     pub(crate) fn new(codec: Box<dyn Codec>) -> Box<Self> {
         let (_, window) = codec.windows();
         Box::new(Self {
@@ -73,6 +75,12 @@ impl Framed {
         }
     }
 
+    /// When a limit lets more of a response leave.
+    pub(super) fn resumes_at(&self) -> u64 {
+        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
+        queues.filter_map(|queue| queue.shaper.as_ref()).map(|shaper| shaper.resume()).min().unwrap_or(u64::MAX)
+    }
+
     /// What all streams hold in memory, in bytes.
     pub(super) fn held(&self) -> u64 {
         self.streams.values().map(|stream| stream.held()).sum::<u64>() + self.control.len() as u64
@@ -97,6 +105,13 @@ impl Connection {
             None => self.stream.take(),
             Some(framed) => framed.streams.remove(&key.stream),
         }
+    }
+
+    /// What waits to be sent, of all exchanges.
+    pub(super) fn writers(&mut self) -> impl Iterator<Item = &mut Writer> {
+        let streams = self.protocol.framed().map(|framed| framed.streams.values_mut()).into_iter().flatten();
+        let queues = streams.filter_map(|stream| stream.queue.as_mut()?.data.as_mut());
+        self.writer.iter_mut().chain(queues).map(|writer| &mut **writer)
     }
 
     /// All exchanges, to look at.

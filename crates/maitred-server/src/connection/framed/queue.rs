@@ -12,6 +12,7 @@ use maitred_runtime::{Content, Flow, SendError};
 use crate::connection::protocol::Protocol;
 use crate::connection::{Connection, Context, Key, Stream, Turn};
 use crate::group::Group;
+use crate::limits::Shaper;
 use crate::group::slots::Token;
 use crate::record::Record;
 use crate::scratch;
@@ -28,6 +29,9 @@ pub(crate) struct Queue {
     /// Interim ones, then the final one.
     heads: VecDeque<ResponseHead>,
     pub(super) data: Option<Box<Writer>>,
+    /// What holds it back, where there is a limit, and how many bytes that lets leave now.
+    pub(in crate::connection) shaper: Option<Box<Shaper>>,
+    allowed: u64,
     /// Nothing more comes.
     ended: bool,
     /// It ends as a reset: the response is not whole.
@@ -48,6 +52,8 @@ impl Queue {
         Box::new(Self {
             heads: VecDeque::new(),
             data: None,
+            shaper: None,
+            allowed: u64::MAX,
             ended: false,
             cut: false,
             outward: window,
@@ -68,6 +74,14 @@ impl Queue {
         !self.heads.is_empty() || self.room(outward) > 0 || self.ended && self.data.is_none()
     }
 
+    /// Asks how much a limit lets leave now.
+    fn look_at_limit(&mut self, now: u64) {
+        self.allowed = match (&mut self.shaper, &self.data) {
+            (Some(shaper), Some(data)) => shaper.grant(data, now),
+            _ => u64::MAX,
+        };
+    }
+
     /// Whether it waits for the peer's credit.
     pub(super) fn is_stalled(&self) -> bool {
         self.heads.is_empty() && self.data.is_some() && self.outward == 0
@@ -75,7 +89,7 @@ impl Queue {
 
     /// Bytes of the body that can leave now.
     fn room(&self, outward: u64) -> u64 {
-        let most = self.outward.min(outward);
+        let most = self.outward.min(outward).min(self.allowed);
         self.data.as_ref().map_or(0, |data| data.waiting(most))
     }
 }
@@ -116,6 +130,9 @@ impl Connection {
         if at_once {
             self.fill(group, key.token)?;
         }
+        if let Some(writer) = self.writer_of(key) {
+            writer.count(&group.site.spilling);
+        }
         Ok(if self.is_full(&group.site, key) { Flow::Full } else { Flow::Ready })
     }
 
@@ -140,6 +157,8 @@ impl Connection {
     fn frame(&mut self) {
         let now = clock::monotonic();
         let Some(framed) = self.protocol.framed() else { return };
+        let streams = framed.streams.values_mut();
+        streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
             self.writer.get_or_insert_with(scratch::writer).push_all(&mut framed.control);
         }
@@ -163,7 +182,7 @@ impl Connection {
                 framed.codec.put_head(number, &head, ends, &mut out);
                 writer.push_all(&mut out);
             } else if let Some(data) = &mut queue.data {
-                let most = queue.outward.min(outward).min(framed.codec.max_data() as u64);
+                let most = queue.outward.min(outward).min(queue.allowed).min(framed.codec.max_data() as u64);
                 let length = data.waiting(most);
                 let all = data.waiting(length + 1) == length;
                 ends = queue.ended && all && !queue.cut && framed.codec.ends_with_data();
@@ -173,9 +192,13 @@ impl Connection {
                 data.move_to(writer, length);
                 queue.outward -= length;
                 framed.outward -= length;
+                if let Some(shaper) = &mut queue.shaper {
+                    shaper.use_up(length);
+                }
                 if all && let Some(data) = queue.data.take() {
                     scratch::recycle_writer(data);
                 }
+                queue.look_at_limit(now);
             } else if queue.cut {
                 framed.codec.put_reset(number, &mut out);
                 writer.push_all(&mut out);
@@ -240,7 +263,14 @@ impl Connection {
             group.resume(key.token);
             return Err(SendError::Closed);
         }
-        if at_once { self.fill(group, key.token) } else { Ok(()) }
+        if at_once {
+            self.fill(group, key.token)?;
+        }
+        if let Some(writer) = self.writer_of(key) {
+            writer.count(&group.site.spilling);
+            self.relieve_later(group, key.token);
+        }
+        Ok(())
     }
 
     /// Takes a stream out that will not be sent to its end.
@@ -313,6 +343,15 @@ impl Connection {
             Protocol::Framed(framed) => {
                 framed.streams.get_mut(&key.stream)?.queue.as_mut()?.data.as_deref_mut()
             }
+        }
+    }
+
+    /// The operator ends a stream; the others go on.
+    pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
+        if let Some(framed) = self.protocol.framed() {
+            framed.codec.put_reset(key.stream, &mut framed.control);
+            self.cancel(group, key.stream);
+            group.resume(key.token);
         }
     }
 
