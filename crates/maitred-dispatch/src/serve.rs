@@ -20,12 +20,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
 
     /// Serves one thing a wait or the ready list brought; returns the requests that have to be run. Never waits, never runs
     /// application code.
-    fn serve(
-        self: &Arc<Self>,
-        token: u64,
-        signals: Signals,
-        context: &mut Self::Context,
-    ) -> Jobs<Self::Job>;
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, context: &mut Self::Context) -> Jobs<Self::Job>;
 
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
     fn send(self: &Arc<Self>, token: u64, now: u64);

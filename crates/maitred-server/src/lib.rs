@@ -27,29 +27,26 @@
 //! maitred-dispatch decides which thread runs what, `group` has the connections, and `connection` is one of them; the code map
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
-mod backpressure;
 mod connection;
 pub mod control;
 mod counters;
-mod encoder;
 mod group;
-mod groups;
 mod insight;
 pub mod limits;
 mod listener;
+mod metrics;
+mod place;
 pub mod pool_map;
-mod record;
-mod responder;
+mod roles;
 pub mod route;
-mod scratch;
 mod server;
 mod settings;
 mod site;
 mod spill;
 mod spool;
 mod submit;
+mod thread_registry;
 mod traced;
-mod writer;
 
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use limits::Limits;

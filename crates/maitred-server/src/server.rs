@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use maitred_h1::Limits;
@@ -11,10 +11,9 @@ use maitred_io::machine;
 use maitred_runtime::ThreadHost;
 use maitred_stats::exposition::Format;
 
-use crate::control::thread_registry::Role;
+use crate::connection::{Connection, Group};
 use crate::counters::Counters;
-use crate::group::Group;
-use crate::groups::{self, Groups};
+use crate::group::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
 use crate::limits::{self, Guard};
 use crate::listener::Listening;
@@ -25,6 +24,7 @@ use crate::settings::{
 use crate::site::{Measures, Site};
 use crate::spill::Spilling;
 use crate::spool::{self, Medium, Open, Spooler};
+use crate::thread_registry::Role;
 use crate::traced::Traced;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
@@ -173,6 +173,7 @@ impl Server {
             measures: Measures::new(settings.insight),
             figures,
             traced: Traced::new(),
+            metrics: OnceLock::new(),
         });
         for listening in &listeners {
             listening.set_receipts(settings.insight.receipt);
@@ -201,6 +202,11 @@ impl Server {
             groups.push(Arc::new(Group::new(site, place, scheduler, host, Arc::clone(&pool_map))?));
         }
         shared.introduce(&groups);
+        let own = Arc::downgrade(&groups[0]);
+        let text =
+            move |format| own.upgrade().map_or_else(String::new, |group: Arc<Group>| group.metrics(format));
+        // Nobody has set it before.
+        let _ = site.metrics.set(Box::new(text));
         Ok(Self { groups, strategy: first.strategy, drivers: Vec::with_capacity(count) })
     }
 
@@ -213,7 +219,7 @@ impl Server {
         &self.groups
     }
 
-    pub(crate) fn shared(&self) -> &Groups {
+    pub(crate) fn shared(&self) -> &Groups<Connection> {
         &self.first().groups
     }
 

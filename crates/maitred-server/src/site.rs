@@ -1,15 +1,15 @@
 //! What every connection of a server shares: routes, bounds, logs and counters.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use maitred_h1::Limits;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_stats::exposition::Format;
 
 use crate::counters::Counters;
 use crate::insight::Insight as Figures;
 use crate::limits::Guard;
-use crate::record::Record;
 use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
@@ -18,7 +18,6 @@ use crate::submit::Submissions;
 use crate::traced::Traced;
 use maitred_compress::Compression;
 use maitred_filters::Filters;
-use maitred_log::End;
 use maitred_log::Log;
 
 /// Read-only after the start, but for the counters.
@@ -49,7 +48,12 @@ pub(crate) struct Site {
     pub(crate) figures: Figures,
     /// How the last requests got their threads, while that is traced.
     pub(crate) traced: Traced,
+    /// All figures as text, for `metrics_path`; there from the start on.
+    pub(crate) metrics: OnceLock<MetricsText>,
 }
+
+/// Makes the figures of a server as text.
+pub(crate) type MetricsText = Box<dyn Fn(Format) -> String + Send + Sync>;
 
 /// What is measured of each exchange, as [`Insight`] says; may change at any time.
 pub(crate) struct Measures {
@@ -92,35 +96,7 @@ impl Site {
     }
 
     /// Whether the times of exchanges are looked at.
-    fn times(&self) -> bool {
+    pub(crate) fn times(&self) -> bool {
         self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
-    }
-
-    /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
-    pub(crate) fn note(&self, mut record: Record, written: u64) {
-        record.times.written = written;
-        let wanted = self.figures.is_on() || self.log.writes_access();
-        let path = record.engine_path().filter(|_| wanted);
-        let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
-        let outcome = record.outcome(engine_route.map(|route| &*route.name));
-        if !record.refused {
-            self.counters.count(&outcome);
-        }
-        self.figures.record(&outcome, engine_route, self.times());
-        self.log.access(&outcome);
-        if let Some(trace) = &record.trace {
-            self.log.trace(&outcome, trace);
-            self.traced.add(&outcome, trace);
-        }
-        self.filters.trace(&outcome);
-        record.recycle();
-    }
-
-    /// The same for several; none has reached its end if `end` says so.
-    pub(crate) fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
-        for mut record in records.drain(..) {
-            record.end = end.unwrap_or(record.end);
-            self.note(record, written);
-        }
     }
 }

@@ -28,8 +28,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use maitred_io::clock;
 use maitred_runtime::{CloseFile, Content};
 
-use crate::group::Group;
-use crate::group::slots::Token;
 use crate::settings::WriterSettings;
 use crate::spool::Spooler;
 use maitred_log::Log;
@@ -109,7 +107,7 @@ impl Spilling {
     }
 
     /// What was to be written is kept in memory, because of this.
-    fn tell(&self, log: &Log, error: &io::Error) {
+    pub(crate) fn tell(&self, log: &Log, error: &io::Error) {
         let (now, before) = (clock::monotonic_coarse().max(1), self.told.load(Ordering::Relaxed));
         let due = before == 0 || now.saturating_sub(before) >= TELL_EVERY;
         if due && self.told.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -246,7 +244,7 @@ pub(crate) struct Written {
 pub(crate) type Place = (u64, u64, u64);
 
 impl Lot {
-    fn write(&self, spooler: &Spooler) -> io::Result<Written> {
+    pub(crate) fn write(&self, spooler: &Spooler) -> io::Result<Written> {
         let known = self.file.clone().filter(|file| file.claim());
         let spilled = match known {
             Some(known) => known,
@@ -284,27 +282,5 @@ impl Lot {
     }
 }
 
-/// Writes what the connection holds to a file, on a thread that may wait for the disk. False when nothing has changed.
-pub(crate) fn spill(group: &Group, token: Token, which: Which) -> bool {
-    let lot = group.with_connection(token, |connection| connection.lend(group, which)).flatten();
-    lot.is_some_and(|lot| write(group, token, lot))
-}
-
-/// The same with what has been lent already.
-pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
-    let Some(spooler) = &group.site.spooler else { return false };
-    match lot.write(spooler) {
-        Ok(written) => {
-            group.with_connection(token, |connection| connection.exchange(&written));
-            true
-        }
-        Err(error) => {
-            group.site.spilling.tell(&group.site.log, &error);
-            group.with_connection(token, |connection| connection.take_back(&lot.parts));
-            false
-        }
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests;

@@ -66,7 +66,8 @@ impl Frame {
     /// It is no frame.
     pub fn first(data: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
         let Some((header, rest)) = data.split_first_chunk::<HEADER>() else { return Ok(None) };
-        let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let number =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let (stream, length) = (number(1), number(5) as usize);
         if length > 16 * MAX_FRAME {
             return Err("a frame that is too long");

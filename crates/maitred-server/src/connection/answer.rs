@@ -14,13 +14,14 @@ use super::request::{Received, is_asterisk};
 use super::request_timeout::Awaited;
 use super::stream::Stream;
 use super::{Connection, Context, Phase, Turn};
-use crate::encoder::{Encoder, ValueSender};
-use crate::group::slots::Place;
-use crate::group::{Group, Job, Watched};
-use crate::record::{Kept, Record};
-use crate::responder::{Origin, Responder};
+use crate::connection::Group;
+use crate::connection::encoder::{Encoder, ValueSender};
+use crate::connection::record::{Kept, Record};
+use crate::connection::responder::{Origin, Responder};
+use crate::connection::scratch::{self, spare};
+use crate::group::{Job, Watched};
+use crate::place::Place;
 use crate::route::Route;
-use crate::scratch::{self, spare};
 use crate::site::Site;
 use maitred_dispatch::Target;
 use maitred_files::{Body, Now};
@@ -68,7 +69,10 @@ impl Connection {
             let format = Format::accepted(head.fields.all("accept"));
             let mut text = String::new();
             // Reading the process's memory takes a while.
-            group.host.without_interpreter(&mut || text = group.metrics(format));
+            let metrics = group.site.metrics.get();
+            group
+                .host
+                .without_interpreter(&mut || text = metrics.map_or_else(String::new, |make| make(format)));
             let answer = ResponseHead::new(Status::OK)
                 .with("Content-Type", format.media_type())
                 .with("Vary", "Accept")

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use maitred_http::Status;
 
 use super::answer::leads_to_application;
+use super::request::Received;
 use super::stream::Stream;
 use super::streaming_body::{Live, MAX_DROPPED};
-use super::request::Received;
 use super::{Connection, Context};
 use crate::spool::{Progress, Spool};
 

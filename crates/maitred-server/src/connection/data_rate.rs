@@ -9,10 +9,10 @@ use maitred_io::clock;
 use super::body::Keeping;
 use super::stream::Stream;
 use super::{Connection, Context, Turn, nanos};
-use crate::group::Group;
-use crate::group::slots::Token;
+use crate::connection::Group;
 use crate::limits::Rule;
 use crate::limits::minimum::{Late, RateWatch};
+use crate::place::Token;
 use crate::site::Site;
 
 impl Stream {

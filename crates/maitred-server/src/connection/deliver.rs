@@ -11,11 +11,11 @@ use maitred_runtime::{Content, Flow, Last, SendError};
 use super::held::idle_time;
 use super::spilling::has_made_room;
 use super::{Connection, Key, Phase, Reach};
-use crate::group::Group;
-use crate::group::slots::Token;
-use crate::record::Record;
-use crate::scratch;
-use crate::writer::{Sent, last_bytes};
+use crate::connection::Group;
+use crate::connection::record::Record;
+use crate::connection::scratch;
+use crate::connection::writer::{Sent, last_bytes};
+use crate::place::Token;
 use maitred_log::End;
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
@@ -107,7 +107,7 @@ impl Connection {
         self.send_kept(group, token).map(drop)
     }
 
-    /// Keeps the last part of a response for [`send_last`](Self::send_last).
+    /// Keeps the last part of a response for [`send_what_waits`](Self::send_what_waits).
     ///
     /// # Errors
     /// The peer is gone.
@@ -265,13 +265,7 @@ impl Connection {
     }
 
     /// The handler has finished its response at `now`; `reusable` says whether another one may follow.
-    pub(crate) fn end_exchange(
-        &mut self,
-        group: &Group,
-        Key { token, .. }: Key,
-        reusable: bool,
-        now: u64,
-    ) {
+    pub(crate) fn end_exchange(&mut self, group: &Group, Key { token, .. }: Key, reusable: bool, now: u64) {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
         self.end_stream();
@@ -288,7 +282,7 @@ impl Connection {
     }
 
     /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
-    pub(crate) fn send_last(&mut self, group: &Group, token: Token, now: u64) {
+    pub(super) fn send_what_waits(&mut self, group: &Group, token: Token, now: u64) {
         if self.protocol.is_framed() {
             if self.fill(group, token).is_err() {
                 group.resume(token);

@@ -20,7 +20,7 @@ use super::request::Received;
 use super::stream::Stream;
 use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context};
-use crate::encoder::ValueSender;
+use crate::connection::encoder::ValueSender;
 use maitred_files::Body;
 use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
 

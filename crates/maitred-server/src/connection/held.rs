@@ -2,7 +2,7 @@
 
 use super::protocol::Protocol;
 use super::{Connection, DRAIN_GRACE, nanos};
-use crate::group::Group;
+use crate::connection::Group;
 
 /// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
 const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
@@ -19,7 +19,7 @@ impl Connection {
     }
 
     /// Tells the budget what has changed. One load where there is none.
-    pub(crate) fn account(&mut self, group: &Group) {
+    pub(super) fn tell_budget(&mut self, group: &Group) {
         let budget = &group.site.guard.budget;
         if !budget.is_on() {
             return;
@@ -36,7 +36,7 @@ impl Connection {
     }
 
     /// It is over: it holds nothing, and is no connection of its client any more.
-    pub(crate) fn leave(&self, group: &Group) {
+    pub(super) fn give_back_budget(&self, group: &Group) {
         if self.accounted > 0 {
             group.site.guard.budget.change(self.accounted.into(), 0);
         }

@@ -10,11 +10,14 @@
 //! ```
 //! A turn never waits and never runs application code: it comes back with the request to run.
 
+mod accept;
 mod admission;
 pub(crate) mod answer;
+mod backpressure;
 pub(crate) mod body;
 mod data_rate;
 mod deliver;
+pub(crate) mod encoder;
 mod filter;
 pub(crate) mod framed;
 mod h1;
@@ -22,13 +25,17 @@ mod held;
 mod linger;
 mod protocol;
 mod receive;
+pub(crate) mod record;
 mod request;
 mod request_timeout;
+mod responder;
+pub(crate) mod scratch;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;
 pub(crate) mod stream;
 mod streaming_body;
+pub(crate) mod writer;
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,17 +47,20 @@ use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Transport;
 
-use crate::group::slots::Token;
-use crate::group::{Group, Job};
+use crate::connection::writer::{Sent, Writer};
+use crate::group::Resident;
+pub(crate) use crate::group::Turn;
+pub(crate) use crate::group::flags::Flags;
 use crate::limits::Shaper;
-use crate::scratch::{self, Scratch};
-use crate::writer::{Sent, Writer};
-use maitred_dispatch::{Jobs, Signals};
-use maitred_log::End;
+use crate::listener::Listening;
+pub(crate) use crate::place::Key;
+use crate::place::Token;
 pub(crate) use framed::Values;
+use maitred_dispatch::Signals;
+use maitred_log::End;
 pub(crate) use protocol::Protocol;
+use scratch::Scratch;
 use spilling::has_made_room;
-pub(crate) use stream::{Flags, Key};
 use stream::Stream;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
@@ -132,31 +142,63 @@ enum Reach {
     Lost,
 }
 
-/// What a turn may use.
-pub(crate) struct Context<'a> {
-    pub(crate) group: &'a Arc<Group>,
-    pub(crate) token: Token,
-    pub(crate) now: u64,
-    pub(crate) scratch: &'a mut Scratch,
-    /// The requests that have to be run.
-    pub(crate) jobs: Jobs<Job>,
-}
+/// The group that connections are in.
+pub(crate) type Group = crate::group::Group<Connection>;
 
-impl Context<'_> {
-    /// The name of an exchange of this connection.
-    fn key(&self, stream: u32) -> Key {
-        Key { token: self.token, stream }
+/// What a turn of a connection may use.
+pub(crate) type Context<'a> = crate::group::Context<'a, Connection>;
+
+impl Group {
+    /// Calls `act` with a connection, if it is still there, and so is the exchange of it that a handler has.
+    pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.with_connection(key.token, |connection| {
+            connection.stream_of(key)?;
+            Some(act(connection))
+        })?
     }
 }
 
-/// How a turn ended.
-pub(crate) enum Turn {
-    /// An event or a deadline will bring the next one.
-    Wait,
-    /// The budget is used up: go on after the others.
-    Later,
-    /// The connection has ended.
-    Close,
+impl Resident for Connection {
+    type Scratch = Scratch;
+
+    fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
+        self.take_turn(context, signals)
+    }
+
+    fn account(&mut self, group: &Group) {
+        self.tell_budget(group);
+    }
+
+    fn leave(&mut self, group: &Group) {
+        self.lose_writer(group);
+        self.drop_answered(group);
+        self.give_back_budget(group);
+    }
+
+    fn cut(&mut self) {
+        self.tell_gone();
+    }
+
+    fn send_last(&mut self, group: &Group, token: Token, now: u64) {
+        self.send_what_waits(group, token, now);
+    }
+
+    fn end_turn(group: &Group, scratch: &mut Scratch, now: u64) {
+        // Of a turn that ended without sending.
+        group.site.note_all(&mut scratch.records, now, Some(End::Cut));
+    }
+
+    fn clear(scratch: &mut Scratch) {
+        scratch.out.clear();
+    }
+
+    fn accept(group: &Arc<Group>, listening: &Listening, token: Token) {
+        listening.accept(group, token);
+    }
+
+    fn close_listener(group: &Arc<Group>, listening: &Listening, token: Token) {
+        listening.close(group, token);
+    }
 }
 
 impl Connection {
@@ -224,7 +266,7 @@ impl Connection {
     }
 
     /// Does what the signals ask for.
-    pub(crate) fn turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
+    fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
             self.each_stream().filter(|stream| stream.running).for_each(|stream| stream.flags().set_left());

@@ -225,8 +225,8 @@ impl Connection {
     /// The peer is late with what it sends, or the disk with a body.
     pub(super) fn time_out_request(&mut self, context: &mut Context<'_>, late: Late) -> Turn {
         let spooled = self.spool_progress();
-        let is_checked = self.stream.as_ref().is_some_and(|stream| stream.is_filtering())
-            && !self.waits_for_filter();
+        let is_checked =
+            self.stream.as_ref().is_some_and(|stream| stream.is_filtering()) && !self.waits_for_filter();
         if matches!(spooled, Some(Progress::Written)) || is_checked {
             // In this very moment.
             return self.receive(context);

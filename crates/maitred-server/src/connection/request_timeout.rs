@@ -25,9 +25,9 @@ use maitred_stats::Times;
 use super::filter::{error_head, put_error};
 use super::stream::Stream;
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
-use crate::group::Group;
-use crate::group::slots::Token;
-use crate::record::{Kept, Record};
+use crate::connection::Group;
+use crate::connection::record::{Kept, Record};
+use crate::place::Token;
 use maitred_log::End;
 
 /// A request whose response is awaited.

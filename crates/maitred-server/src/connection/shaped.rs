@@ -6,10 +6,13 @@ use maitred_io::clock;
 use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Context, NEVER};
-use crate::group::Group;
-use crate::group::slots::Token;
+use crate::connection::Group;
+use crate::connection::writer::Sent;
 use crate::limits::Shaper;
-use crate::writer::Sent;
+use crate::place::Token;
+
+/// Bytes of one turn before others get theirs, as in the writer.
+const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
 impl Connection {
     /// A response begins, run by this pool or by none: whether and how it is limited. One load where nothing is.
@@ -43,8 +46,21 @@ impl Connection {
         match &mut self.shaper {
             None => writer.send(&mut self.transport),
             Some(shaper) => {
-                let bandwidth = &group.site.guard.bandwidth;
-                shaper.send(bandwidth, writer, &mut self.transport, clock::monotonic())
+                let (bandwidth, now) = (&group.site.guard.bandwidth, clock::monotonic());
+                let before = writer.sent();
+                loop {
+                    let granted = shaper.grant_all(bandwidth, |most| writer.waiting(most), now);
+                    if granted == 0 {
+                        return Sent::Held;
+                    }
+                    let at = writer.sent();
+                    let sent = writer.send_up_to(&mut self.transport, granted);
+                    shaper.use_up(writer.sent() - at);
+                    match sent {
+                        Sent::Budget if writer.sent() - before < MAX_BYTES_A_TURN => {}
+                        sent => return sent,
+                    }
+                }
             }
         }
     }

@@ -9,8 +9,8 @@ use maitred_runtime::Request;
 use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Phase};
-use crate::group::Group;
-use crate::writer::Marks;
+use crate::connection::Group;
+use crate::connection::writer::Marks;
 
 /// Bytes of a path that are kept to be shown.
 const MAX_PATH: usize = 256;
@@ -166,7 +166,13 @@ impl Connection {
             }
         }
         deliveries.retain(|(_, delivery)| delivery.remaining > 0);
-        ConnectionSnapshot { peer: self.peer, listener: self.listener, state: self.state(), requests, deliveries }
+        ConnectionSnapshot {
+            peer: self.peer,
+            listener: self.listener,
+            state: self.state(),
+            requests,
+            deliveries,
+        }
     }
 
     /// By which number an exchange is shown: 0 where there is one at a time.

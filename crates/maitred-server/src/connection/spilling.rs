@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{Connection, Key};
-use crate::control::thread_registry::own_tid;
-use crate::group::Group;
-use crate::group::slots::Token;
+use crate::connection::Group;
+use crate::connection::writer::Marks;
+use crate::place::Token;
 use crate::site::Site;
-use crate::spill::{Lot, Part, Which, Written, spill};
-use crate::writer::Marks;
+use crate::spill::{Lot, Part, Which, Written};
+use crate::thread_registry::own_tid;
 
 impl Connection {
     /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything
@@ -96,4 +96,26 @@ impl Connection {
 pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
     let (memory, file) = (site.spilling.memory() / 2, site.spilling.file() / 2);
     before.memory > memory && now.memory <= memory || before.file > file && now.file <= file
+}
+
+/// Writes what the connection holds to a file, on a thread that may wait for the disk. False when nothing has changed.
+pub(crate) fn spill(group: &Group, token: Token, which: Which) -> bool {
+    let lot = group.with_connection(token, |connection| connection.lend(group, which)).flatten();
+    lot.is_some_and(|lot| write(group, token, lot))
+}
+
+/// The same with what has been lent already.
+pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
+    let Some(spooler) = &group.site.spooler else { return false };
+    match lot.write(spooler) {
+        Ok(written) => {
+            group.with_connection(token, |connection| connection.exchange(&written));
+            true
+        }
+        Err(error) => {
+            group.site.spilling.tell(&group.site.log, &error);
+            group.with_connection(token, |connection| connection.take_back(&lot.parts));
+            false
+        }
+    }
 }

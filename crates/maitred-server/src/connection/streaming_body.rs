@@ -27,7 +27,7 @@ use super::protocol::Protocol;
 use super::request::Received;
 use super::stream::Stream;
 use super::{Connection, Context, Flags, Key, Turn};
-use crate::group::Group;
+use crate::connection::Group;
 use crate::site::Site;
 
 /// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
@@ -222,10 +222,7 @@ impl Connection {
     }
 
     /// The body of a request that is handed over, if it is live.
-    pub(super) fn live_reader(
-        context: &Context<'_>,
-        stream: &Stream,
-    ) -> Option<(LiveReader, Option<u64>)> {
+    pub(super) fn live_reader(context: &Context<'_>, stream: &Stream) -> Option<(LiveReader, Option<u64>)> {
         let Keeping::Live(live) = &stream.keeping else { return None };
         let length = match live.length {
             BodyLength::Fixed(length) => Some(length),
@@ -432,7 +429,6 @@ impl LiveReader {
         self.complete = matches!(read, Ok(Some(0)));
         read
     }
-
 
     fn time_out(&self) -> io::Result<usize> {
         self.group.with_stream(self.key, |connection| {

@@ -12,7 +12,7 @@ use super::status::shown_peer;
 use super::table::Given;
 use crate::connection::Key;
 use crate::connection::snapshot::{Delivery, RequestSummary};
-use crate::group::slots::{Place, Token};
+use crate::place::{Place, Token};
 use maitred_dispatch::Signals;
 use maitred_match::Shape;
 

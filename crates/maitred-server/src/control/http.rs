@@ -22,10 +22,8 @@ use super::owner::Refusal;
 use super::table::{Given, commands, find};
 use super::watch::SpinWatch;
 use super::{Inner, QueryContext};
-use crate::scratch::with_date;
-
-/// What its threads are called.
-pub(super) const THREAD: &str = "maitred-ctl";
+use crate::connection::scratch::with_date;
+use crate::roles::CONTROL;
 
 /// Connections at a time, of each door.
 const MAX_GUESTS: usize = 8;
@@ -116,7 +114,7 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Session) -> io::Resu
     let local = matches!(guest, Session::Local(_));
     count(guests, local, 1);
     let (inner, own) = (Arc::clone(inner), Arc::clone(guests));
-    let spawned = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
+    let spawned = std::thread::Builder::new().name(CONTROL.to_owned()).spawn(move || {
         // Whoever goes away before the answer does not want it.
         let _ = match guest {
             Session::Local(mut stream) => answer_local(&inner, &mut stream),

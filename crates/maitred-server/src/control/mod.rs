@@ -27,8 +27,7 @@ mod requests;
 mod stats;
 mod status;
 mod table;
-pub(crate) mod thread_registry;
-pub(crate) mod threads;
+mod threads;
 mod watch;
 
 use std::io;
@@ -84,7 +83,7 @@ impl Control {
             bell: Bell::new()?,
         });
         let own = Arc::clone(&inner);
-        let thread = std::thread::Builder::new().name(http::THREAD.to_owned());
+        let thread = std::thread::Builder::new().name(crate::roles::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
         Ok(Self { inner, thread: Some(thread) })
     }

@@ -13,11 +13,11 @@ use super::owner::Refusal;
 use super::pool::Wanted;
 use super::status::shown_peer;
 use super::table::Given;
-use super::thread_registry::Member;
+use crate::connection::Group;
 use crate::connection::snapshot::{ConnectionSnapshot, State};
-use crate::group::Group;
-use crate::group::slots::{Place, Token};
+use crate::place::{Place, Token};
 use crate::server::Server;
+use crate::thread_registry::Member;
 use maitred_log::write_iso_time;
 
 /// At most so many are listed; what there are more is counted.
@@ -87,9 +87,7 @@ fn waiting(server: &Server) -> Vec<(Place, usize, u64)> {
 /// Which threads run which requests.
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
     let members = server.shared().thread_registry.members().into_iter();
-    members
-        .filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member)))
-        .collect()
+    members.filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member))).collect()
 }
 
 pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
 
+use super::QueryContext;
 use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::table::Given;
-use super::{QueryContext, threads};
+use crate::roles::all;
 use crate::settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
@@ -48,7 +49,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in threads::all(&shared.thread_registry) {
+    for thread in all(&shared.thread_registry) {
         *roles.entry(thread.role).or_default() += 1;
     }
     let roles: Vec<Value> =

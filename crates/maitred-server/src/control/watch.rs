@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use maitred_io::tasks;
 
 use super::requests::shown_id;
-use super::thread_registry::{Inside, Member};
 use super::threads::doing;
-use crate::group::slots::Place;
+use crate::place::Place;
 use crate::server::Server;
+use crate::thread_registry::{Inside, Member};
 
 /// How often threads are looked at.
 const EVERY: Duration = Duration::from_secs(1);

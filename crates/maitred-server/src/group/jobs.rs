@@ -10,13 +10,12 @@ use maitred_io::memory;
 use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 
-use super::slots::{Place, Token};
+use super::flags::Flags;
 use super::slowness::{Measured, Watched};
-use super::{ALARM, Group};
-use crate::connection::Flags;
-use crate::control::thread_registry::{self, Role};
-use crate::scratch::Scratch;
-use maitred_dispatch::{Jobs, Scheduler, Signals, Serve, Target, panic_text, run_extra, work};
+use super::{ALARM, Group, Resident};
+use crate::place::{Place, Token};
+use crate::thread_registry::{self, Role};
+use maitred_dispatch::{Jobs, Scheduler, Serve, Signals, Target, panic_text, run_extra, work};
 
 /// A handler that says it does not block and runs for longer than this, in nanoseconds, counts as one that does: a thousand
 /// times what such a handler takes, and no time slice of the system's either.
@@ -49,26 +48,26 @@ impl Job {
     }
 }
 
-impl Serve for Group {
+impl<R: Resident> Serve for Group<R> {
     type Job = Job;
     type Measured = Measured;
-    type Context = Scratch;
+    type Context = R::Scratch;
 
     fn scheduler(&self) -> &Scheduler<Job> {
         &self.scheduler
     }
 
-    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut Scratch) -> Jobs<Job> {
+    fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut R::Scratch) -> Jobs<Job> {
         if !thread_registry::note_event(token) && self.scheduler.is_looped() {
             self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
         }
         if token == ALARM {
-            self.ring(scratch);
+            self.ring();
             return Jobs::none();
         }
         let token = Token::from_u64(token);
         if let Some(listening) = self.listeners().get(token.slot as usize) {
-            listening.accept(self, token);
+            R::accept(self, listening, token);
             return Jobs::none();
         }
         // A token of the scheduler's own finds no slot.
@@ -183,7 +182,7 @@ impl Serve for Group {
     }
 }
 
-impl Group {
+impl<R: Resident> Group<R> {
     /// A handler that claims not to block has taken `nanos`.
     fn check_claim(&self, nanos: u64) {
         if nanos >= BLOCKED && !self.groups.distrusts.swap(true, Ordering::Relaxed) {

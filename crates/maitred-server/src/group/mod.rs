@@ -4,8 +4,10 @@
 //! fetched from the kernel stays on one thread's stack (the ready list belongs to the group).
 
 pub(crate) mod claim;
+pub(crate) mod flags;
+pub(crate) mod groups;
 mod jobs;
-pub(crate) mod metrics;
+mod resident;
 mod resources;
 pub(crate) mod slots;
 pub(crate) mod slowness;
@@ -22,30 +24,29 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_io::timers::Timers;
 use maitred_runtime::ThreadHost;
 
-use crate::connection::{Connection, Context, Key, Turn};
-use crate::groups::Groups;
 use crate::listener::Listening;
+use crate::place::Token;
 use crate::pool_map::PoolMap;
-use crate::scratch::Scratch;
 use crate::site::Site;
+use groups::Groups;
 pub(crate) use jobs::Job;
-use maitred_dispatch::{Jobs, Scheduler, Signals, panic_text};
+use maitred_dispatch::{Jobs, Scheduler, Signals, TurnContext, panic_text};
 use maitred_files::Now;
-use maitred_log::End;
-use slots::{Slot, Slots, Token};
+pub(crate) use resident::{Context, Resident, Turn};
+use slots::{Slot, Slots};
 pub(crate) use slowness::Watched;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
 
 /// The group.
-pub(crate) struct Group {
+pub(crate) struct Group<R: Resident> {
     /// Which one of all.
     pub(crate) number: usize,
-    pub(crate) groups: Arc<Groups>,
+    pub(crate) groups: Arc<Groups<R>>,
     pub(crate) scheduler: Scheduler<Job>,
     pub(crate) host: Arc<dyn ThreadHost>,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Slots<R>,
     pub(crate) timers: Timers,
     alarm: Alarm,
     pub(crate) site: Arc<Site>,
@@ -54,10 +55,10 @@ pub(crate) struct Group {
     is_mapped: AtomicBool,
 }
 
-impl Group {
+impl<R: Resident> Group<R> {
     pub(crate) fn new(
         site: Arc<Site>,
-        (number, groups): (usize, &Arc<Groups>),
+        (number, groups): (usize, &Arc<Groups<R>>),
         scheduler: Scheduler<Job>,
         host: Arc<dyn ThreadHost>,
         pool_map: Arc<PoolMap>,
@@ -96,22 +97,22 @@ impl Group {
     }
 
     /// Takes turns on a connection until nothing has happened to it meanwhile.
-    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut Scratch) -> Jobs<Job> {
+    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut R::Scratch) -> Jobs<Job> {
         let mut jobs = Jobs::none();
         let Some(slot) = self.slots.find(token.slot) else { return jobs };
         if !slot.claim.signal(token.generation, signals) {
             return jobs;
         }
         let mut ended = false;
-        let now = scratch.now();
+        let now = scratch.clock_mut().now();
         loop {
             let signals = slot.claim.take();
             let mut place = slot.lock();
-            if let Some(connection) = place.as_mut() {
+            if let Some(resident) = place.as_mut() {
                 let mut context =
                     Context { group: self, token, now, scratch: &mut *scratch, jobs: Jobs::none() };
-                let turn = catch_unwind(AssertUnwindSafe(|| connection.turn(&mut context, signals)));
-                connection.account(self);
+                let turn = catch_unwind(AssertUnwindSafe(|| resident.turn(&mut context, signals)));
+                resident.account(self);
                 // Taken out whatever happened: an exchange must not be dropped under the lock.
                 jobs.append(context.jobs);
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
@@ -121,16 +122,14 @@ impl Group {
                         ended = true;
                         self.slots.retire(slot);
                         self.timers.cancel(token.slot);
-                        if let Some(mut connection) = place.take() {
-                            connection.lose_writer(self);
-                            connection.leave(self);
+                        if let Some(mut resident) = place.take() {
+                            resident.leave(self);
                         }
                     }
                 }
             }
             drop(place);
-            // Of a turn that ended without sending.
-            self.site.note_all(&mut scratch.records, now, Some(End::Cut));
+            R::end_turn(self, scratch, now);
             if slot.claim.release() {
                 break;
             }
@@ -143,21 +142,22 @@ impl Group {
     }
 
     /// A turn that panicked ends its connection, and nothing else.
-    fn note_panic(&self, panic: &(dyn Any + Send), scratch: &mut Scratch) -> Turn {
+    fn note_panic(&self, panic: &(dyn Any + Send), scratch: &mut R::Scratch) -> Turn {
         let text = panic_text(panic);
         let log = &self.site.log;
         log.error(format_args!("internal error, please report it: {text}; a connection was closed"));
-        scratch.out.clear();
+        R::clear(scratch);
         Turn::Close
     }
 
     /// Moves what is due to the ready list.
-    fn ring(&self, scratch: &mut Scratch) {
+    fn ring(&self) {
         let now = clock::monotonic();
         self.site.routes.sweep(Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() });
         self.groups.slowness.sweep(now);
-        self.timers.expire(now, &mut scratch.due);
-        for slot in scratch.due.drain(..) {
+        let mut due = Vec::new();
+        self.timers.expire(now, &mut due);
+        for slot in due {
             let generation = self.slots.find(slot).map_or(0, slots::Slot::generation);
             self.scheduler.ready_next(Token { slot, generation }.to_u64(), Signals::TIMER);
         }
@@ -184,24 +184,12 @@ impl Group {
         self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
-    /// Calls `act` with a connection, if it is still there, and so is the exchange of it that a handler has.
-    pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
-        self.with_connection(key.token, |connection| {
-            connection.stream_of(key)?;
-            Some(act(connection))
-        })?
-    }
-
     /// Calls `act` with a connection, if it is still there. Slot and generation are looked at under the lock, where the
     /// connection is taken out too.
-    pub(crate) fn with_connection<T>(
-        &self,
-        token: Token,
-        act: impl FnOnce(&mut Connection) -> T,
-    ) -> Option<T> {
+    pub(crate) fn with_connection<T>(&self, token: Token, act: impl FnOnce(&mut R) -> T) -> Option<T> {
         let slot = self.slots.find(token.slot)?;
         let mut place = slot.lock();
-        let own = |_: &&mut Connection| slot.generation() == token.generation;
+        let own = |_: &&mut R| slot.generation() == token.generation;
         place.as_mut().filter(own).map(|connection| {
             let result = act(connection);
             connection.account(self);
@@ -223,7 +211,7 @@ impl Group {
     }
 
     /// The slots of connections, with their numbers.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = (u32, &Slot)> {
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (u32, &Slot<R>)> {
         let numbers = self.slots.numbers().skip(self.listeners().len());
         numbers.filter_map(|number| Some((number, self.slots.find(number)?)))
     }
@@ -255,7 +243,7 @@ impl Group {
     /// Takes what waits in the listeners' queues, and closes them.
     pub(crate) fn close_listeners(self: &Arc<Self>) {
         for (slot, listening) in (0..).zip(self.listeners()) {
-            listening.close(self, Token { slot, generation: 0 });
+            R::close_listener(self, listening, Token { slot, generation: 0 });
         }
     }
 
@@ -278,11 +266,10 @@ impl Group {
         for slot in self.slots.numbers().skip(self.listeners().len()).filter_map(|slot| self.slots.find(slot))
         {
             let mut place = slot.lock();
-            if let Some(mut connection) = place.take() {
+            if let Some(mut resident) = place.take() {
                 self.slots.retire(slot);
-                connection.lose_writer(self);
-                connection.leave(self);
-                connection.tell_gone();
+                resident.leave(self);
+                resident.cut();
                 self.count_closed();
             }
         }

@@ -1,9 +1,9 @@
 //! The mode in which there is little of something: entered and left by whoever looks.
 
-use super::Group;
+use super::{Group, Resident};
 use crate::limits::resources::Scarce;
 
-impl Group {
+impl<R: Resident> Group<R> {
     /// Looks at what there is, with `open` of at most `most` connections. In the low-resource mode, idle connections of all
     /// groups end in a moment. Whether it is on, so that somebody has to look again.
     pub(crate) fn look_at_resources(&self, open: usize, most: usize) -> bool {

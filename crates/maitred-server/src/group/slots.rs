@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use maitred_io::sync::NamedLock;
 
 use super::claim::Claim;
-use crate::connection::Connection;
 
 /// Slots in one allocation.
 const CHUNK: usize = 256;
@@ -18,23 +17,20 @@ const CHUNK: usize = 256;
 pub(crate) const MAX_SLOTS: usize = 1 << 20;
 
 /// One place for a connection.
-pub(crate) struct Slot {
+pub(crate) struct Slot<R> {
     pub(crate) claim: Claim,
-    connection: Mutex<Option<Connection>>,
+    resident: Mutex<Option<R>>,
 }
 
-impl Slot {
+impl<R> Slot<R> {
     fn new() -> Self {
-        Self {
-            claim: Claim::default(),
-            connection: Mutex::new(None),
-        }
+        Self { claim: Claim::default(), resident: Mutex::new(None) }
     }
 
-    /// The connection, for a turn or for the responder of its exchange. Held only over work that
+    /// What lives here, for a turn or for the responder of an exchange. Held only over work that
     /// does not wait, never over application code.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<R>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn generation(&self) -> u32 {
@@ -42,20 +38,12 @@ impl Slot {
     }
 }
 
-/// Where an exchange is, in all of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    /// The number of the group.
-    pub(crate) group: usize,
-    /// The [`Token`] of the connection.
-    pub(crate) token: u64,
-    /// The number of the exchange in its connection; 0 where there is one at a time.
-    pub(crate) stream: u32,
-}
+/// Made at once, and never moved.
+type Chunk<R> = Box<[Slot<R>]>;
 
 /// All slots of a group.
-pub(crate) struct Slots {
-    chunks: Box<[OnceLock<Box<[Slot]>>]>,
+pub(crate) struct Slots<R> {
+    chunks: Box<[OnceLock<Chunk<R>>]>,
     free: NamedLock<Free>,
 }
 
@@ -66,7 +54,7 @@ struct Free {
     made: u32,
 }
 
-impl Slots {
+impl<R> Slots<R> {
     /// What the lock of the free list has counted.
     pub(crate) fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
         self.free.snapshot()
@@ -78,12 +66,12 @@ impl Slots {
     }
 
     /// The slot with this number, if it was ever taken.
-    pub(crate) fn find(&self, index: u32) -> Option<&Slot> {
+    pub(crate) fn find(&self, index: u32) -> Option<&Slot<R>> {
         self.chunks.get(index as usize / CHUNK)?.get()?.get(index as usize % CHUNK)
     }
 
     /// A free slot, or `None` at [`MAX_SLOTS`].
-    pub(crate) fn take(&self) -> Option<(u32, &Slot)> {
+    pub(crate) fn take(&self) -> Option<(u32, &Slot<R>)> {
         let index = {
             let mut free = self.free.lock();
             match free.list.pop() {
@@ -106,30 +94,13 @@ impl Slots {
     }
 
     /// Marks every event of the present connection as outdated.
-    pub(crate) fn retire(&self, slot: &Slot) {
+    pub(crate) fn retire(&self, slot: &Slot<R>) {
         slot.claim.retire();
     }
 
     /// The numbers of all slots ever used.
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
         0..self.free.lock().made
-    }
-}
-
-/// What an event carries: slot and generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
-}
-
-impl Token {
-    pub(crate) fn to_u64(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.slot)
-    }
-
-    pub(crate) fn from_u64(value: u64) -> Self {
-        Self { slot: value as u32, generation: (value >> 32) as u32 }
     }
 }
 
@@ -145,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        let slot = size_of::<Slot>();
+        let slot = size_of::<Slot<crate::connection::Connection>>();
         assert!(slot + TIMER <= MAX_IDLE / 2, "{slot} + {TIMER} bytes");
     }
 }

@@ -9,11 +9,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use maitred_io::transport::Transport;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::bucket::{Bucket, Rate};
-use crate::writer::{Sent, Writer};
 use maitred_match::PathPattern;
 
 /// Bytes per second of everything that is limited; 0: any number.
@@ -42,9 +40,6 @@ const BURSTS_A_SECOND: u64 = 16;
 
 /// The smallest piece, about a segment of an Ethernet; and the largest, what one turn copies in some microseconds.
 const PIECE: (u64, u64) = (1024, 64 * 1024);
-
-/// Bytes of one turn before others get theirs, as in the writer.
-const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
 fn piece(rate: u64) -> u64 {
     (rate / PIECES_A_SECOND).clamp(PIECE.0, PIECE.1)
@@ -221,20 +216,16 @@ impl Shaper {
 
     /// How many of the bytes that wait may leave now: none before [`resume`](Self::resume). Of the connection's own limit
     /// nothing is asked.
-    pub(crate) fn grant(&mut self, writer: &Writer, now: u64) -> u64 {
+    pub(crate) fn grant(&mut self, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {
             let Some(lowest) = self.shared.iter().flatten().filter_map(|shared| shared.bytes()).min() else {
                 return u64::MAX;
             };
-            self.granted = writer.waiting(piece(lowest));
+            self.granted = waiting(piece(lowest));
             self.ready = self.reserve_shared(now, self.granted, now);
         }
-        if now < self.ready {
-            self.resume = self.ready;
-            return 0;
-        }
-        self.granted
+        self.ready_now(now)
     }
 
     /// So many of the bytes that were granted have left.
@@ -248,48 +239,34 @@ impl Shaper {
         reserved.fold(ready, u64::max)
     }
 
-    /// Sends what is ready. [`Sent::Held`] when the rest has to wait until [`resume`](Self::resume).
-    pub(crate) fn send(
+    /// As [`grant`](Self::grant), with the connection's own limit, and where nothing is limited any more a large piece.
+    pub(crate) fn grant_all(
         &mut self,
         bandwidth: &Bandwidth,
-        writer: &mut Writer,
-        transport: &mut Transport,
+        waiting: impl FnOnce(u64) -> u64,
         now: u64,
-    ) -> Sent {
+    ) -> u64 {
         self.resume = u64::MAX;
-        let mut total = 0;
-        loop {
-            if self.granted == 0 {
-                self.reserve(bandwidth, writer, now);
-            }
-            if now < self.ready {
-                self.resume = self.ready;
-                return Sent::Held;
-            }
-            let before = writer.sent();
-            let sent = writer.send_up_to(transport, self.granted);
-            let moved = writer.sent() - before;
-            self.granted = self.granted.saturating_sub(moved);
-            total += moved;
-            match sent {
-                Sent::Budget if total < MAX_BYTES_A_TURN => {}
-                sent => return sent,
+        if self.granted == 0 {
+            self.ready = now;
+            self.granted = PIECE.1;
+            if let Some(lowest) = self.limit(bandwidth) {
+                self.granted = waiting(piece(lowest));
+                if let Some(bytes) = bandwidth.of_connection() {
+                    self.ready = self.bucket.reserve(rate(bytes), now, self.granted);
+                }
+                self.ready = self.reserve_shared(now, self.granted, self.ready);
             }
         }
+        self.ready_now(now)
     }
 
-    fn reserve(&mut self, bandwidth: &Bandwidth, writer: &Writer, now: u64) {
-        let Some(lowest) = self.limit(bandwidth) else {
-            (self.granted, self.ready) = (PIECE.1, now);
-            return;
-        };
-        let amount = writer.waiting(piece(lowest));
-        self.ready = now;
-        if let Some(bytes) = bandwidth.of_connection() {
-            self.ready = self.bucket.reserve(rate(bytes), now, amount);
+    fn ready_now(&mut self, now: u64) -> u64 {
+        if now < self.ready {
+            self.resume = self.ready;
+            return 0;
         }
-        self.ready = self.reserve_shared(now, amount, self.ready);
-        self.granted = amount;
+        self.granted
     }
 
     fn give_back(&mut self) {

@@ -6,8 +6,8 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow};
 
 use super::*;
+use crate::connection::writer::Writer;
 use crate::spool::Open;
-use crate::writer::Writer;
 use crate::{Level, LogTarget, Routes, Server, Settings};
 
 /// Longer than anything here takes; reached only when something hangs.

@@ -23,9 +23,10 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::Connection;
+use super::Key;
 use super::protocol::Protocol;
-use super::stream::{Key, Stream};
-use crate::writer::Writer;
+use super::stream::Stream;
+use crate::connection::writer::Writer;
 pub(crate) use codec::{Codec, Event};
 pub(super) use queue::Queue;
 pub(crate) use queue::Values;
@@ -48,7 +49,10 @@ pub(crate) struct Framed {
 
 impl Framed {
     /// A connection that begins.
-    #[cfg_attr(not(test), expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users")
+    )]
     pub(crate) fn new(codec: Box<dyn Codec>) -> Box<Self> {
         let (_, window) = codec.windows();
         Box::new(Self {
@@ -78,7 +82,11 @@ impl Framed {
     /// When a limit lets more of a response leave.
     pub(super) fn resumes_at(&self) -> u64 {
         let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
-        queues.filter_map(|queue| queue.shaper.as_ref()).map(|shaper| shaper.resume()).min().unwrap_or(u64::MAX)
+        queues
+            .filter_map(|queue| queue.shaper.as_ref())
+            .map(|shaper| shaper.resume())
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     /// What all streams hold in memory, in bytes.

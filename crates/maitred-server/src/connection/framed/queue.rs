@@ -9,15 +9,15 @@ use maitred_http::{Method, ResponseHead};
 use maitred_io::clock;
 use maitred_runtime::{Content, Flow, SendError};
 
+use crate::connection::Group;
 use crate::connection::protocol::Protocol;
+use crate::connection::record::Record;
+use crate::connection::scratch;
+use crate::connection::writer::Writer;
 use crate::connection::{Connection, Context, Key, Stream, Turn};
-use crate::group::Group;
 use crate::limits::Shaper;
-use crate::group::slots::Token;
-use crate::record::Record;
-use crate::scratch;
+use crate::place::Token;
 use crate::site::Site;
-use crate::writer::Writer;
 use maitred_log::End;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
@@ -28,7 +28,7 @@ const AHEAD: u64 = 64 * 1024;
 pub(crate) struct Queue {
     /// Interim ones, then the final one.
     heads: VecDeque<ResponseHead>,
-    pub(super) data: Option<Box<Writer>>,
+    pub(in crate::connection) data: Option<Box<Writer>>,
     /// What holds it back, where there is a limit, and how many bytes that lets leave now.
     pub(in crate::connection) shaper: Option<Box<Shaper>>,
     allowed: u64,
@@ -77,7 +77,7 @@ impl Queue {
     /// Asks how much a limit lets leave now.
     fn look_at_limit(&mut self, now: u64) {
         self.allowed = match (&mut self.shaper, &self.data) {
-            (Some(shaper), Some(data)) => shaper.grant(data, now),
+            (Some(shaper), Some(data)) => shaper.grant(|most| data.waiting(most), now),
             _ => u64::MAX,
         };
     }
@@ -358,9 +358,7 @@ impl Connection {
     fn queue_of(&self, key: Key) -> Option<&Queue> {
         match &self.protocol {
             Protocol::H1(_) => None,
-            Protocol::Framed(framed) => {
-                framed.streams.get(&key.stream)?.queue.as_deref()
-            }
+            Protocol::Framed(framed) => framed.streams.get(&key.stream)?.queue.as_deref(),
         }
     }
 }
@@ -390,10 +388,9 @@ impl Stream {
     pub(in crate::connection) fn enqueue(&mut self, values: Values) {
         let Some(queue) = &mut self.queue else { return };
         queue.heads.extend(values.heads);
-        if values.content.len() > 0 {
+        if !values.content.is_empty() {
             queue.data.get_or_insert_with(scratch::writer).push(values.content, 0);
         }
         queue.ended |= values.ended;
     }
 }
-

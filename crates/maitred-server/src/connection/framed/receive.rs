@@ -6,18 +6,17 @@ use maitred_http::{Method, ResponseHead, Status};
 use maitred_io::socket::Moved;
 use maitred_runtime::Content;
 
-use super::queue::Queue;
 use super::Event;
+use super::queue::Queue;
 use crate::connection::body::Keeping;
 use crate::connection::held::idle_time;
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
+use crate::connection::record::Kept;
 use crate::connection::request::Received;
 use crate::connection::stream::Stream;
 use crate::connection::{Connection, Context, NEVER, Turn, nanos};
 use crate::limits::Rule;
 use crate::limits::minimum::Late;
-use crate::record::Kept;
-
 
 impl Connection {
     /// Reads and answers until there is nothing to read, or the budget is used up.

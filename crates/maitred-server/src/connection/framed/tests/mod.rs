@@ -20,11 +20,12 @@ use maitred_runtime::{Exchange, Handler, InvocationType, ThreadBody, ThreadHost}
 use maitred_testkit::{End, Frame, MAX_FRAME, STREAM_WINDOW, pair};
 
 use super::Framed;
+use crate::connection::Group;
+use crate::connection::scratch::Scratch;
 use crate::connection::{Connection, Protocol};
-use crate::group::slots::Token;
-use crate::group::{Group, Job};
+use crate::group::Job;
+use crate::place::Token;
 use crate::route::Routes;
-use crate::scratch::Scratch;
 use crate::server::Server;
 use crate::settings::{Overflow, Settings};
 use toy::Toy;
@@ -83,10 +84,13 @@ enum Done {
     Bytes(Vec<u8>),
 }
 
+/// For which path, what is to be done, and who is told.
+type Strings = (String, Receiver<Do>, Sender<Done>);
+
 /// A handler that does what the test says, step by step: one request at a time and path.
 #[derive(Default)]
 struct Puppets {
-    steps: Mutex<Vec<(String, Receiver<Do>, Sender<Done>)>>,
+    steps: Mutex<Vec<Strings>>,
     begun: AtomicUsize,
 }
 
@@ -393,7 +397,10 @@ fn one_that_is_cancelled_while_it_is_queued_is_not_run() {
     }
     assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 1);
     assert_eq!(driven.answers(), [ok(3), data(3, "/b 0"), Frame::End(3)]);
-    assert_eq!(driven.group.with_connection(driven.token, |connection| connection.is_between_streams()), Some(true));
+    assert_eq!(
+        driven.group.with_connection(driven.token, |connection| connection.is_between_streams()),
+        Some(true)
+    );
 }
 
 #[test]
@@ -608,7 +615,8 @@ fn an_answer_of_the_engine_needs_no_handler() {
 #[test]
 fn frames_in_pieces_of_any_size_are_read() {
     let mut driven = open_with(64, |_| {});
-    let bytes: Vec<u8> = [post(1, "/x"), data(1, "12345"), Frame::End(1)].iter().flat_map(Frame::bytes).collect();
+    let bytes: Vec<u8> =
+        [post(1, "/x"), data(1, "12345"), Frame::End(1)].iter().flat_map(Frame::bytes).collect();
     let mut jobs = Vec::new();
     for byte in bytes {
         driven.client.write_all(&[byte]).expect("room");

@@ -1,6 +1,6 @@
 //! An exchange whose response is complete: kept until its last byte has left, then written down.
 //!
-//! An exchange is written down once, by [`Site::note`](crate::site::Site::note), by whichever thread gave the kernel the
+//! An exchange is written down once, by [`Site::note`], by whichever thread gave the kernel the
 //! last byte of its response, or saw that nobody is there to take it. Until then its record is with the turn that
 //! answered it, or with the connection's writer.
 
@@ -10,9 +10,10 @@ use maitred_http::{RequestHead, Status};
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
+use crate::connection::scratch;
 use crate::connection::snapshot::RequestSummary;
 use crate::connection::stream::Stream;
-use crate::scratch;
+use crate::site::Site;
 use maitred_dispatch::Trace;
 use maitred_log::RequestId;
 use maitred_log::{End, Outcome};
@@ -92,6 +93,36 @@ impl Record {
             Kept::Stream(stream) => Stream::give_back(stream),
             Kept::Request(request) => scratch::recycle(request),
             Kept::Head(_) => {}
+        }
+    }
+}
+
+impl Site {
+    /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
+    pub(crate) fn note(&self, mut record: Record, written: u64) {
+        record.times.written = written;
+        let wanted = self.figures.is_on() || self.log.writes_access();
+        let path = record.engine_path().filter(|_| wanted);
+        let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
+        let outcome = record.outcome(engine_route.map(|route| &*route.name));
+        if !record.refused {
+            self.counters.count(&outcome);
+        }
+        self.figures.record(&outcome, engine_route, self.times());
+        self.log.access(&outcome);
+        if let Some(trace) = &record.trace {
+            self.log.trace(&outcome, trace);
+            self.traced.add(&outcome, trace);
+        }
+        self.filters.trace(&outcome);
+        record.recycle();
+    }
+
+    /// The same for several; none has reached its end if `end` says so.
+    pub(crate) fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
+        for mut record in records.drain(..) {
+            record.end = end.unwrap_or(record.end);
+            self.note(record, written);
         }
     }
 }

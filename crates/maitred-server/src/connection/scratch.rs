@@ -7,8 +7,8 @@ use maitred_http::{RequestHead, date};
 use maitred_io::clock;
 use maitred_runtime::Request;
 
-use crate::record::Record;
-use crate::writer::Writer;
+use crate::connection::record::Record;
+use crate::connection::writer::Writer;
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.
@@ -39,8 +39,6 @@ pub(crate) struct Scratch {
     pub(crate) records: Vec<Record>,
     /// A normalised path.
     pub(crate) path: Vec<u8>,
-    /// Slots whose deadline is due.
-    pub(crate) due: Vec<u32>,
     date: Date,
     clock: TurnClock,
     /// How far the real clock is ahead of the monotonic one, in nanoseconds, and when that was looked at.
@@ -52,11 +50,6 @@ pub(crate) struct Scratch {
 const AHEAD_IS_GOOD: u64 = 20_000_000;
 
 impl Scratch {
-    /// The time now, in monotonic nanoseconds.
-    pub(crate) fn now(&mut self) -> u64 {
-        self.clock.now()
-    }
-
     /// A time of the real clock, which is not later than `now`, on the monotonic one; both in nanoseconds.
     pub(crate) fn monotonic_of(&mut self, real: u64, now: u64) -> u64 {
         let (mut ahead, looked) = self.ahead;

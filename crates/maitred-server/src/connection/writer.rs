@@ -14,10 +14,10 @@ use maitred_io::socket::{Moved, SEND_AHEAD};
 use maitred_io::transport::Transport;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
+use crate::connection::record::Record;
+use crate::connection::scratch::recycle_buffer;
 use crate::connection::snapshot::Delivery;
 use crate::limits::minimum::RateWatch;
-use crate::record::Record;
-use crate::scratch::recycle_buffer;
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is

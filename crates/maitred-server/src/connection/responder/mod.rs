@@ -14,12 +14,12 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Request, Respond, SendError};
 use maitred_stats::{Span, Spans, Times};
 
-use crate::backpressure;
+use crate::connection::Group;
+use crate::connection::backpressure;
+use crate::connection::encoder::Encoder;
+use crate::connection::record::{Kept, Record};
+use crate::connection::scratch::{recycle_buffer, with_date};
 use crate::connection::{Connection, Flags, Key, Values};
-use crate::encoder::Encoder;
-use crate::group::Group;
-use crate::record::{Kept, Record};
-use crate::scratch::{recycle_buffer, with_date};
 use maitred_dispatch::Trace;
 use maitred_filters::Passed;
 use maitred_log::End;
@@ -29,7 +29,8 @@ use maitred_match::Shape;
 
 use reshaped::{Reshaped, Reshaping};
 
-use crate::spill::{MIN_COUNTED, Which, spill};
+use crate::connection::spilling::spill;
+use crate::spill::{MIN_COUNTED, Which};
 use crate::submit::Submitted;
 
 /// The responder of one exchange.
@@ -138,9 +139,7 @@ impl Responder {
                     let values = Values { heads, content, ended: false };
                     connection.deliver_values(&self.group, self.key, values, true)
                 }
-                None => {
-                    connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind)
-                }
+                None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
             };
             connection.note_sender(self.key, self.label.as_ref());
             sent
@@ -295,8 +294,8 @@ impl Respond for Responder {
             return sent.unwrap_or(Err(SendError::Closed));
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        let sent = self
-            .with_connection(|connection| connection.deliver_interim(&self.group, self.key, &mut buffer));
+        let sent =
+            self.with_connection(|connection| connection.deliver_interim(&self.group, self.key, &mut buffer));
         buffer.clear();
         self.buffer = buffer;
         sent.unwrap_or(Err(SendError::Closed))
@@ -308,7 +307,8 @@ impl Respond for Responder {
         head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
-        let ends = self.live && self.with_connection(|connection| connection.begin_answer(self.key)).unwrap_or(true);
+        let ends =
+            self.live && self.with_connection(|connection| connection.begin_answer(self.key)).unwrap_or(true);
         if ends || self.group.is_draining() {
             self.encoder.close_after();
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use maitred_io::{clock, tasks};
 
-use crate::group::slots::Place;
+use crate::place::Place;
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! What the poll groups of a server share: listeners, which group gets a connection, the end.
 //!
 //! One group accepts. A connection belongs to the group with the fewest open ones for all its life; why not a listener
-//! each: [decision 0024](../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
+//! each: [decision 0024](../../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::control::thread_registry::ThreadRegistry;
-use crate::group::Group;
-use crate::group::slowness::Slowness;
+use super::slowness::Slowness;
+use super::{Group, Resident};
 use crate::listener::Listening;
+use crate::thread_registry::ThreadRegistry;
 
 /// The group that accepts: its events are those of the listeners, too.
 const ACCEPTING: usize = 0;
@@ -31,7 +31,7 @@ pub(crate) fn share(whole: usize, index: usize, count: usize) -> usize {
 }
 
 /// What all groups share.
-pub(crate) struct Groups {
+pub(crate) struct Groups<R: Resident> {
     pub(crate) listeners: Vec<Listening>,
     /// The threads.
     pub(crate) thread_registry: Arc<ThreadRegistry>,
@@ -46,7 +46,7 @@ pub(crate) struct Groups {
     /// accept at the same time keep to the limit.
     accepting: Mutex<()>,
     drained: (Mutex<()>, Condvar),
-    members: OnceLock<Box<[Weak<Group>]>>,
+    members: OnceLock<Box<[Weak<Group<R>>]>>,
 }
 
 /// 128 bytes: processors fetch pairs of 64-byte lines, and each group counts its own.
@@ -54,7 +54,7 @@ pub(crate) struct Groups {
 #[repr(align(128))]
 struct Open(AtomicUsize);
 
-impl Groups {
+impl<R: Resident> Groups<R> {
     pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
         Self {
             listeners,
@@ -70,7 +70,7 @@ impl Groups {
     }
 
     /// Makes the groups known, once, before any of them serves.
-    pub(crate) fn introduce(&self, members: &[Arc<Group>]) {
+    pub(crate) fn introduce(&self, members: &[Arc<Group<R>>]) {
         let known = self.members.set(members.iter().map(Arc::downgrade).collect());
         debug_assert!(known.is_ok(), "the groups are introduced once");
     }
@@ -81,12 +81,12 @@ impl Groups {
     }
 
     /// The group with this number; none at the end of the server.
-    pub(crate) fn find(&self, number: usize) -> Option<Arc<Group>> {
+    pub(crate) fn find(&self, number: usize) -> Option<Arc<Group<R>>> {
         self.members.get()?.get(number)?.upgrade()
     }
 
     /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group>> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter_map(|number| self.find(number))
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_group_is_the_own_one_on_a_tie() {
-        let groups = Groups::new(3, Vec::new());
+        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new());
         assert_eq!((groups.emptiest(0), groups.emptiest(2)), (0, 2));
         for number in [0, 0, 1, 2] {
             groups.count_opened(number);

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use maitred_runtime::{Flow, Observe, SendError};
 
+use crate::connection::Group;
 use crate::connection::Key;
-use crate::group::Group;
-use crate::spill::{self, Lot, Which};
+use crate::connection::spilling;
+use crate::spill::{Lot, Which};
 
 /// Is told of changes.
 #[derive(Default)]
@@ -65,7 +66,7 @@ pub(crate) fn wait(group: &Group, key: Key, limit: Duration) -> Result<Flow, Sen
             Step::Go => return Ok(Flow::Ready),
             // If it fails, nothing more is lent.
             Step::Write(lot) => {
-                spill::write(group, key.token, lot);
+                spilling::write(group, key.token, lot);
             }
             Step::Wait if left.is_zero() => return Ok(Flow::Full),
             Step::Wait => {

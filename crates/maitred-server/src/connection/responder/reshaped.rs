@@ -15,9 +15,9 @@ use maitred_http::coding::Coding;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
 use super::{Responder, cut};
-use crate::scratch::with_date;
+use crate::connection::scratch::with_date;
+use crate::connection::writer::last_bytes;
 use crate::site::Site;
-use crate::writer::last_bytes;
 use maitred_compress::{self as compress, Compressing, Compression, Opinion};
 use maitred_files::partial;
 use maitred_log::End;

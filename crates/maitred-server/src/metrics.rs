@@ -7,10 +7,10 @@ use maitred_io::socket::Backlog;
 use maitred_stats::exposition::{self, Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot};
 
-use super::Group;
-use crate::control::thread_registry::Times;
-use crate::control::threads::{self, OfRole};
+use crate::connection::Group;
 use crate::insight;
+use crate::roles::{OfRole, by_role};
+use crate::thread_registry::Times;
 use maitred_dispatch::PoolFigures;
 
 impl Group {
@@ -100,7 +100,7 @@ impl Group {
             compression.write_metrics(format, &mut out);
         }
         insight::write_process(&process::Figures::read(), format, &mut out);
-        write_roles(&threads::by_role(&self.groups.thread_registry), format, &mut out);
+        write_roles(&by_role(&self.groups.thread_registry), format, &mut out);
         insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);
         out

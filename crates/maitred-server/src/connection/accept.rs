@@ -1,0 +1,177 @@
+//! Taking connections: accept, exhaustion of descriptors, the end of a listener.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+
+use maitred_io::socket::{Accepted, Socket};
+use maitred_io::sync::atomic::Ordering;
+use maitred_io::transport::Transport;
+use maitred_io::{clock, machine};
+
+use super::{Connection, Group, Protocol};
+use crate::listener::Listening;
+use crate::place::Token;
+use maitred_dispatch::Signals;
+
+/// Connections accepted in one turn before others get theirs: accept and registration cost about
+/// 10 µs each, so a turn stays below 1 ms.
+const MAX_ACCEPTS_A_TURN: usize = 64;
+
+/// How long nothing is accepted when the process is out of descriptors. Connections wait in the
+/// kernel's queue meanwhile; retrying at once would spin.
+const EXHAUSTION_PAUSE: u64 = 50_000_000;
+
+/// The error log tells of exhaustion at most this often.
+const EXHAUSTION_REPORT: u64 = 1_000_000_000;
+
+/// Why nothing is accepted when there are descriptors yet, but not for connections.
+const NEAR: &str = "the limit of open files is near";
+
+/// While there is little of something, it is looked at this often whether that is still so.
+const LOOK_AGAIN: u64 = 1_000_000_000;
+
+impl Listening {
+    /// Takes the connections that wait, up to the turn's budget, and looks whether there is little of something.
+    pub(crate) fn accept(&self, group: &Arc<Group>, token: Token) {
+        if group.is_draining() {
+            self.close(group, token);
+            return;
+        }
+        let paused = self.accept_some(group, token);
+        let open = group.groups.open();
+        if group.look_at_resources(open, most(group)) && !paused {
+            group.set_deadline(token.slot, clock::monotonic() + LOOK_AGAIN);
+        }
+    }
+
+    /// Whether it is out of descriptors, and has set a time for the next attempt.
+    fn accept_some(&self, group: &Arc<Group>, token: Token) -> bool {
+        let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(listener) = &*listener else { return false };
+        let most = most(group);
+        for _ in 0..MAX_ACCEPTS_A_TURN {
+            let alone = group.groups.accept_alone();
+            let error = if group.groups.open() >= most {
+                io::Error::other(if most < possible() { "--max-connections is reached" } else { NEAR })
+            } else {
+                match listener.accept() {
+                    Accepted::Connection(socket, peer) => match take(group, socket, peer, token.slot) {
+                        Ok(()) => continue,
+                        Err(error) => error,
+                    },
+                    Accepted::Empty => return false,
+                    Accepted::Exhausted(error) => error,
+                    Accepted::Failed(error) => {
+                        drop(alone);
+                        group.site.log.debug(format_args!("accept on {}: {error}", self.address()));
+                        continue;
+                    }
+                }
+            };
+            drop(alone);
+            self.pause(group, token, &error);
+            return true;
+        }
+        group.scheduler.ready_next(token.to_u64(), Signals::RESUME);
+        false
+    }
+
+    /// Out of descriptors: connections wait in the kernel's queue until some are free again.
+    fn pause(&self, group: &Group, token: Token, error: &io::Error) {
+        let now = clock::monotonic();
+        let reported = self.reported.load(Ordering::Relaxed);
+        if now.saturating_sub(reported) >= EXHAUSTION_REPORT
+            && self.reported.compare_exchange(reported, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            group.site.log.error(format_args!(
+                "cannot accept on {}: {error}; {} connections are open; new ones wait until some end \
+                 (raise the limit of open files, ulimit -n, or --max-connections)",
+                self.address(),
+                group.groups.open(),
+            ));
+        }
+        group.set_deadline(token.slot, now + EXHAUSTION_PAUSE);
+    }
+
+    /// Takes what waits in the kernel's queue and closes the listener when nothing does any more.
+    /// False when descriptors ran out: to be tried again.
+    fn take_rest(&self, group: &Arc<Group>, index: u32) -> bool {
+        let mut place = self.listener.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(listener) = &*place else { return true };
+        loop {
+            match listener.accept() {
+                Accepted::Connection(socket, peer) => {
+                    if take(group, socket, peer, index).is_err() {
+                        return false;
+                    }
+                }
+                Accepted::Failed(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Accepted::Exhausted(_) => return false,
+                Accepted::Empty | Accepted::Failed(_) => break,
+            }
+        }
+        *place = None;
+        true
+    }
+
+    /// Closes the listener for a drain: every connection that the kernel has taken is served.
+    pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
+        if self.take_rest(group, token.slot) {
+            group.groups.tell_drained();
+        } else {
+            group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
+        }
+    }
+}
+
+/// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
+/// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
+/// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
+fn take(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
+    let site = &group.site;
+    let Some(counted) = site.guard.open(peer.ip(), &site.log) else { return Ok(()) };
+    Connection::open(
+        &group.for_connection(),
+        Transport::Plain(socket),
+        Protocol::h1(),
+        peer,
+        listener,
+        counted,
+    )
+    .inspect_err(|_| {
+        if counted {
+            site.guard.close(peer.ip());
+        }
+    })
+}
+
+/// The most connections now.
+fn most(group: &Group) -> usize {
+    group.site.guard.max_connections(possible())
+}
+
+/// The most that there can be.
+fn possible() -> usize {
+    max_connections(machine::descriptor_limit())
+}
+
+/// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for
+/// files, for the engine's own descriptors and for the application.
+fn max_connections(descriptors: Option<u64>) -> usize {
+    let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    descriptors.saturating_sub((descriptors / 8).clamp(32, 512)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_connections;
+
+    #[test]
+    fn connections_leave_descriptors_for_files() {
+        assert_eq!(max_connections(Some(100)), 68);
+        assert_eq!(max_connections(Some(1024)), 896);
+        assert_eq!(max_connections(Some(20_000)), 19_488);
+        assert_eq!(max_connections(Some(10)), 1);
+    }
+}
