@@ -35,6 +35,9 @@ SERVER = os.environ.get("MAITRED_TEST_SERVER", "maitred")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts what runs in its background so, and the servers would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         # Where control sockets are: servers of tests beside these are none of theirs.
         folder = tempfile.mkdtemp(prefix=f"maitred-{worker}-")
