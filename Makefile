@@ -5,6 +5,8 @@ CARGO   ?= cargo
 SECONDS ?= 60
 NAME    ?= static
 SUITES  ?=
+# What is built: `release`, or `ci` for the tests, which takes less time.
+PROFILE ?= release
 
 VENV   := .venv
 TOOLS  := .build/tools
@@ -21,7 +23,7 @@ ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-build: $(STAMPS)/engine binary ## .venv/bin/maitred (Python package) and target/release/maitred, release builds
+build: $(STAMPS)/engine-$(PROFILE) binary ## .venv/bin/maitred (Python package) and target/release/maitred
 
 run: build ## the demo site on http://127.0.0.1:8000
 	exec $(DEMO)
@@ -46,8 +48,8 @@ packages:
 	@PYTHON="$(PYTHON)" sh scripts/packages
 
 binary:
-	$(CARGO) build --release --package maitred-cli
-	@sh scripts/split-debug target/release/maitred
+	$(CARGO) build --profile $(PROFILE) --package maitred-cli
+	@sh scripts/split-debug target/$(PROFILE)/maitred
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
@@ -65,9 +67,10 @@ $(STAMPS)/requirements-bench: $(STAMPS)/venv python/requirements-bench.txt
 	@touch $@
 
 # Editable: the Python files are used where they stand, only the extension module is built and copied.
-$(STAMPS)/engine: $(STAMPS)/venv $(ENGINE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --release
+$(STAMPS)/engine-$(PROFILE): $(STAMPS)/venv $(ENGINE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
 	@sh scripts/split-debug python/maitred/_engine.*.so
+	@rm -f $(STAMPS)/engine-*
 	@touch $@
 
 deny: ## licences, advisories, banned and duplicate crates (cargo-deny); OFFLINE=1 leaves the advisories out

@@ -12,7 +12,11 @@ fuzz_target!(|input: &[u8]| {
     let slow = Slow::of(&lines);
     let order = accepted.in_order();
     for coding in Coding::COMPRESSED {
-        assert_eq!(order.contains(&coding), slow.weight(coding).is_some_and(|weight| weight > 0.0), "{coding:?}");
+        assert_eq!(
+            order.contains(&coding),
+            slow.weight(coding).is_some_and(|weight| weight > 0.0),
+            "{coding:?}"
+        );
     }
     let weights: Vec<f64> = order.iter().map(|coding| slow.weight(*coding).unwrap_or(0.0)).collect();
     assert!(weights.is_sorted_by(|first, second| first >= second), "{order:?} {weights:?}");
@@ -42,7 +46,8 @@ impl Slow {
 
     /// None: nothing is said.
     fn weight(&self, coding: Coding) -> Option<f64> {
-        let of = |wanted: &str| self.0.iter().rev().find(|(name, _)| name == wanted).map(|(_, weight)| *weight);
+        let of =
+            |wanted: &str| self.0.iter().rev().find(|(name, _)| name == wanted).map(|(_, weight)| *weight);
         of(coding.name()).or_else(|| of("*"))
     }
 }
@@ -53,7 +58,8 @@ fn name(element: &str) -> String {
 }
 
 fn weight(element: &str) -> f64 {
-    let parameter = element.split(';').skip(1).map(trim).find(|part| part.to_ascii_lowercase().starts_with("q="));
+    let parameter =
+        element.split(';').skip(1).map(trim).find(|part| part.to_ascii_lowercase().starts_with("q="));
     let Some(parameter) = parameter else { return 1.0 };
     let value = &parameter[2..];
     let is_plain = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')

@@ -6,7 +6,7 @@ use maitred_http::RequestHead;
 /// An event that can be kept. Neighbouring data is one.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the cuts are compared as text, so each target reads only some parts")]
-pub enum Seen {
+pub(crate) enum Seen {
     Head(Box<RequestHead>, HeadFacts),
     Body(Vec<u8>),
     Trailers(Vec<(Vec<u8>, Vec<u8>)>),
@@ -15,7 +15,7 @@ pub enum Seen {
 }
 
 /// The events of `stream` in pieces of `piece` bytes, and how many bytes were consumed.
-pub fn events(stream: &[u8], piece: usize) -> (Vec<Seen>, usize) {
+pub(crate) fn events(stream: &[u8], piece: usize) -> (Vec<Seen>, usize) {
     let (mut receiver, mut head, limits) = (Receiver::new(), RequestHead::default(), Limits::default());
     let (mut seen, mut start, mut end) = (Vec::new(), 0, 0);
     while end < stream.len() {
@@ -49,7 +49,7 @@ pub fn events(stream: &[u8], piece: usize) -> (Vec<Seen>, usize) {
 }
 
 /// The events, which must be the same however the stream is cut.
-pub fn events_of_any_cut(stream: &[u8]) -> (Vec<Seen>, usize) {
+pub(crate) fn events_of_any_cut(stream: &[u8]) -> (Vec<Seen>, usize) {
     let whole = events(stream, usize::MAX);
     // Byte by byte is the hardest; the others make pieces that differ with the input.
     for piece in [1, 2 + stream.len() / 5, 1 + stream.len() / 2] {

@@ -6,10 +6,12 @@ import functools
 import http.client
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +35,14 @@ SERVER = os.environ.get("MAITRED_TEST_SERVER", "maitred")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts what runs in its background so, and the servers would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        # Where control sockets are: servers of tests beside these are none of theirs.
+        folder = tempfile.mkdtemp(prefix=f"maitred-{worker}-")
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     config.addinivalue_line("markers", "differs(reason, servers): what these other servers are known to do otherwise")
 
 

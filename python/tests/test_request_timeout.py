@@ -10,17 +10,23 @@ from conftest import Serve
 
 LIMIT = ("--request-timeout", "0.3", "--max-threads", "1")
 
-# `/stands` waits in a call of C until somebody opens the FIFO for writing.
+# `/stands` waits in a call of C until somebody opens the FIFO for writing; `/stands-on` then goes on in Python.
 WSGI = """
 import os
+import time
 import maitred
 os.mkfifo("door")
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
     try:
-        if path == "/stands":
+        if path in ("/stands", "/stands-on"):
             open("door").close()
+        if path == "/stands-on":
+            # The client may have its 504 before this thread is told.
+            patience = time.monotonic() + 20
+            while time.monotonic() < patience:
+                pass
         while path in ("/computes", "/catches"):
             pass
     except maitred.RequestTimeout as error:
@@ -127,9 +133,9 @@ def test_an_application_may_catch_the_interruption(serve: Serve) -> None:
 
 def test_a_call_of_c_is_interrupted_when_it_returns(serve: Serve, tmp_path: Path) -> None:
     server = serve(*LIMIT, "--interrupt", source=WSGI)
-    assert server.fetch("/stands").status == 504
+    assert server.fetch("/stands-on").status == 504
     (tmp_path / "door").write_text("")
-    server.wait_for(r"GET /stands: the application raised an exception\n")
+    server.wait_for(r"GET /stands-on: the application raised an exception\n")
     assert server.fetch("/then").body == b"through"
     assert server.stop() == 0, server.said
 
