@@ -140,6 +140,10 @@ H2O = Contender("h2o", "h2o", _h2o)
 EPOLL_LOOP = Contender("epoll loop, no parsing", machine.REPOSITORY / "target/bench/release/epollloop", _epoll_loop)
 
 
+#: In which ours are built; in another than the release the workspace's target folder has them, and its crates already.
+PROFILE = os.environ.get("MAITRED_BENCH_PROFILE", "release")
+
+
 def maitred(threads: int = 1) -> Contender:
     """Ours, with as many application threads as told (one: what the others have)."""
     program = os.environ.get("MAITRED_BENCH_BINARY") or machine.REPOSITORY / "target/release/maitred"
@@ -150,9 +154,11 @@ def cargo_build(package: str, feature: str = "") -> None:
     """Build one of the small programs beside this module; an unchanged one takes no time.  With a feature it is in a
     folder of that name: both variants are there."""
     manifest = machine.REPOSITORY / "bench" / package / "Cargo.toml"
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(manifest),
-                    *(["--features", feature] if feature else []),
-                    "--target-dir", str(machine.REPOSITORY / "target/bench" / feature)], check=True)
+    of_workspace = package == "workbench" and PROFILE != "release"
+    folder = machine.REPOSITORY / ("target" if of_workspace else f"target/bench/{feature}")
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--manifest-path", str(manifest), "--target-dir", str(folder),
+                    *(["--profile", PROFILE] if of_workspace else ["--release"]),
+                    *(["--features", feature] if feature else [])], check=True)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ APPLICATION = "work_wsgi:application"
 HELLO = b"Hello, world!"
 NATIVE, WSGI = "native", "WSGI"
 _TARGET = machine.REPOSITORY / "target/bench"
-_PROGRAMS = _TARGET / "release"
+_PROGRAMS = _TARGET / "release" if servers.PROFILE == "release" else machine.REPOSITORY / "target" / servers.PROFILE
 #: The native server, which is also the command that asks a running one.
 PROGRAM = _PROGRAMS / "workbench"
 #: The client that tells how long each answer took.
@@ -107,7 +107,8 @@ def _said(*command: str | Path) -> str:
 
 def _contender(name: str, program: str | Path, command: python_servers.Command, words: Sequence[str],
                pinned: bool) -> Contender:
-    return Contender(name, _PROGRAMS / program, command, {"words": list(words)}, turns(), pinned)
+    folder = _PROGRAMS if program == "workbench" else _TARGET / "release"
+    return Contender(name, folder / program, command, {"words": list(words)}, turns(), pinned)
 
 
 def _words(contender: Contender) -> list[str]:

@@ -101,7 +101,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     gates: list[str] = []
     groups = []
     for form in (USERS,) if options.unpinned else (USERS, PINNED):
-        for threads in THREADS:
+        for threads in THREADS[:1] if options.smoke else THREADS:
             table, audit = _measure(options, environment, form, threads, folder, report)
             _write(report, table)
             report.text(*audit.lines())

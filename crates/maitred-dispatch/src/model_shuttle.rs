@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use maitred_io::sync::{Condvar, Mutex, thread};
+use maitred_io::sync::{Condvar, Mutex, schedules, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
@@ -341,7 +341,7 @@ fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
 }
 
 fn check_random(scenario: impl Fn() + Send + Sync + 'static) {
-    run(RandomScheduler::new(SCHEDULES), scenario);
+    run(RandomScheduler::new(schedules(SCHEDULES)), scenario);
 }
 
 /// Tries so many more schedules that a fault is found: it ends with the first one that shows it.
@@ -446,7 +446,7 @@ fn threads_are_made_up_to_the_most() {
 #[test]
 fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
     for changes in 2..=4 {
-        run(PctScheduler::new(changes, SCHEDULES), || {
+        run(PctScheduler::new(changes, schedules(SCHEDULES)), || {
             scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false);
         });
     }
@@ -507,7 +507,7 @@ fn the_other_pool_has_a_gate_too() {
     ];
     for threads in [Threads::Free, Threads::Gated] {
         for (kinds, budget) in KINDS.into_iter().flat_map(|kinds| [(kinds, 0), (kinds, 1)]) {
-            run(RandomScheduler::new(SCHEDULES), move || {
+            run(RandomScheduler::new(schedules(SCHEDULES)), move || {
                 let scheduler = scheduler_with(budget, 3, Strategy::Adaptive, 2, 2, threads);
                 play(scheduler, kinds, 2, Source::Poller, |_| None);
             });
@@ -519,7 +519,7 @@ fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
     for source in [Source::Poller, Source::Elsewhere] {
         let play_once =
             move || play(scheduler(strategy, max, 1, Threads::Free), kinds, max, source, |_| None);
-        run(RandomScheduler::new(SCHEDULES / 4), play_once);
+        run(RandomScheduler::new(schedules(SCHEDULES / 4)), play_once);
     }
 }
 
@@ -550,7 +550,7 @@ fn whoever_ends_leaves_somebody_who_polls() {
                 let scheduler = scheduler_with(1, 1, strategy, 3, pollers, threads);
                 play(scheduler, KINDS, 3, Source::Poller, |_| None);
             };
-            run(RandomScheduler::new(SCHEDULES / 4), play_once);
+            run(RandomScheduler::new(schedules(SCHEDULES / 4)), play_once);
         }
     }
 }
@@ -570,8 +570,8 @@ fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
 }
 
 fn check_groups(count: usize, max: usize, events: &'static [(usize, Kind)]) {
-    run(RandomScheduler::new(SCHEDULES / 2), move || groups(count, max, false, events));
-    run(PctScheduler::new(3, SCHEDULES / 4), move || groups(count, max, false, events));
+    run(RandomScheduler::new(schedules(SCHEDULES / 2)), move || groups(count, max, false, events));
+    run(PctScheduler::new(3, schedules(SCHEDULES / 4)), move || groups(count, max, false, events));
 }
 
 /// All threads of a group stand still until a request has been answered that only another group can run.

@@ -224,7 +224,7 @@ mod tests {
 
 #[cfg(all(test, shuttle))]
 mod shuttle_tests {
-    use maitred_io::sync::{Arc, thread};
+    use maitred_io::sync::{Arc, schedules, thread};
 
     use super::*;
 
@@ -270,7 +270,7 @@ mod shuttle_tests {
             threads.into_iter().chain(callers).for_each(|thread| thread.join().unwrap());
             assert_eq!((parking.lying(), parking.pop().is_none()), (0, true));
         };
-        shuttle::check_random(scenario, 20_000);
-        shuttle::check_pct(scenario, 20_000, 3);
+        shuttle::check_random(scenario, schedules(20_000));
+        shuttle::check_pct(scenario, schedules(20_000), 3);
     }
 }

@@ -26,5 +26,11 @@ pub use maitred_stats::NamedLock;
 #[cfg(shuttle)]
 pub use named::NamedLock;
 
+/// How many schedules a test explores of `full`: all with `MAITRED_LONG=1` (`make test-all`), else a tenth.
+#[cfg(shuttle)]
+pub fn schedules(full: usize) -> usize {
+    if std::env::var_os("MAITRED_LONG").is_some() { full } else { full.div_ceil(10) }
+}
+
 /// What [`NamedLock::lock`] returns.
 pub type NamedGuard<'a, T> = MutexGuard<'a, T>;

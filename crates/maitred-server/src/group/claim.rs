@@ -73,7 +73,7 @@ impl Claim {
 #[cfg(all(test, shuttle))]
 mod shuttle_tests {
     use maitred_io::sync::atomic::AtomicU32;
-    use maitred_io::sync::{Arc, thread};
+    use maitred_io::sync::{Arc, schedules, thread};
 
     use super::*;
 
@@ -110,7 +110,7 @@ mod shuttle_tests {
 
     #[test]
     fn no_signal_is_lost_and_no_turn_overlaps() {
-        shuttle::check_random(|| scenario(Claim::release), 20_000);
+        shuttle::check_random(|| scenario(Claim::release), schedules(20_000));
     }
 
     /// A late event of a connection that ends meanwhile, and the next connection in its slot.
@@ -147,7 +147,7 @@ mod shuttle_tests {
 
     #[test]
     fn a_late_event_never_reaches_the_next_connection() {
-        shuttle::check_random(|| reuse(|claim| claim.signal(0, Signals::CLOSED)), 20_000);
+        shuttle::check_random(|| reuse(|claim| claim.signal(0, Signals::CLOSED)), schedules(20_000));
     }
 
     /// The mutation: the generation is looked at before the signal is left, not in the same step.
