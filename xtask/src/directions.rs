@@ -29,9 +29,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-filters",
         &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-match", "maitred-log"],
     ),
+    ("maitred-limits", &["maitred-io", "maitred-log", "maitred-match", "maitred-stats"]),
     (
         "maitred-server",
         &[
+            "maitred-limits",
             "maitred-filters",
             "maitred-files",
             "maitred-compress",

@@ -15,7 +15,6 @@ use crate::connection::{Connection, Group};
 use crate::counters::Counters;
 use crate::group::groups::{self, Groups};
 use crate::insight::{Insight as Figures, Names, Statistics};
-use crate::limits::{self, Guard};
 use crate::listener::Listening;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::settings::{
@@ -29,6 +28,7 @@ use crate::traced::Traced;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
 use maitred_filters::{FilterRule, Filters};
+use maitred_limits::Guard;
 use maitred_log::Log;
 
 /// A running server. Dropping it ends it at once.
@@ -256,7 +256,7 @@ impl Server {
     /// Changes how slow peers may be, how much one client may ask for and how fast responses leave. It holds at once, also
     /// for connections that are open; a bandwidth where there was none, for responses that begin later. The IPv6 prefix
     /// stays.
-    pub fn set_peer_limits(&self, limits: &limits::Limits) {
+    pub fn set_peer_limits(&self, limits: &maitred_limits::Limits) {
         self.first().site.guard.set(limits);
     }
 

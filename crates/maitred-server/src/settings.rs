@@ -10,11 +10,11 @@ pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Str
 use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
-use crate::limits::Limits;
 use crate::route::Routes;
 use crate::submit::Submissions;
 use maitred_compress::CompressionSettings;
 use maitred_filters::{Filter, FilterRule};
+use maitred_limits::Limits;
 use maitred_log::Log;
 pub use maitred_match::{HeaderPattern, Network, PathPattern};
 

@@ -9,7 +9,6 @@ use maitred_stats::exposition::Format;
 
 use crate::counters::Counters;
 use crate::insight::Insight as Figures;
-use crate::limits::Guard;
 use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
@@ -18,6 +17,7 @@ use crate::submit::Submissions;
 use crate::traced::Traced;
 use maitred_compress::Compression;
 use maitred_filters::Filters;
+use maitred_limits::Guard;
 use maitred_log::Log;
 
 /// Read-only after the start, but for the counters.

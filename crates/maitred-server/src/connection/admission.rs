@@ -7,8 +7,8 @@ use super::answer::is_of_engine;
 use super::request::Received;
 use super::stream::Stream;
 use super::{Connection, Context};
-use crate::limits::Rule;
 use maitred_files::Body;
+use maitred_limits::Rule;
 
 /// Why a request is not let in, and after how many seconds another one may be.
 pub(super) struct NotNow {

@@ -10,10 +10,10 @@ use super::body::Keeping;
 use super::stream::Stream;
 use super::{Connection, Context, Turn, nanos};
 use crate::connection::Group;
-use crate::limits::Rule;
-use crate::limits::minimum::{Late, RateWatch};
 use crate::place::Token;
 use crate::site::Site;
+use maitred_limits::Rule;
+use maitred_limits::minimum::{Late, RateWatch};
 
 impl Stream {
     /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.

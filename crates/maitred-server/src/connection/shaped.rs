@@ -8,8 +8,8 @@ use super::stream::Stream;
 use super::{Connection, Context, NEVER};
 use crate::connection::Group;
 use crate::connection::writer::Sent;
-use crate::limits::Shaper;
 use crate::place::Token;
+use maitred_limits::Shaper;
 
 /// Bytes of one turn before others get theirs, as in the writer.
 const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
@@ -35,9 +35,9 @@ impl Connection {
         if let Some(queue) = &mut stream.queue {
             // What several share holds back the stream, the connection's own limit all of them together.
             let own = std::mem::take(&mut shared);
-            queue.shaper.get_or_insert_with(|| Box::new(Shaper::new())).set(own);
+            queue.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(own);
         }
-        self.shaper.get_or_insert_with(|| Box::new(Shaper::new())).set(shared);
+        self.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(shared);
     }
 
     /// Sends what the writer has, as far as limits and the socket allow.

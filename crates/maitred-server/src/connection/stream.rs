@@ -22,9 +22,9 @@ use super::request_timeout::Awaited;
 use super::snapshot::RequestSummary;
 use crate::connection::scratch::{MAX_SPARE, clear};
 use crate::group::flags::Flags;
-use crate::limits::minimum::RateWatch;
 use crate::site::Site;
 use maitred_filters::Passed;
+use maitred_limits::minimum::RateWatch;
 
 /// See the module text.
 #[derive(Default)]

@@ -17,8 +17,8 @@ use maitred_runtime::{Content, FileRange, Last, Owner};
 use crate::connection::record::Record;
 use crate::connection::scratch::recycle_buffer;
 use crate::connection::snapshot::Delivery;
-use crate::limits::minimum::RateWatch;
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
+use maitred_limits::minimum::RateWatch;
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).

@@ -1,7 +1,7 @@
 //! The mode in which there is little of something: entered and left by whoever looks.
 
 use super::{Group, Resident};
-use crate::limits::resources::Scarce;
+use maitred_limits::resources::Scarce;
 
 impl<R: Resident> Group<R> {
     /// Looks at what there is, with `open` of at most `most` connections. In the low-resource mode, idle connections of all

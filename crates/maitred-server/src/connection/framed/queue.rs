@@ -15,9 +15,9 @@ use crate::connection::record::Record;
 use crate::connection::scratch;
 use crate::connection::writer::Writer;
 use crate::connection::{Connection, Context, Key, Stream, Turn};
-use crate::limits::Shaper;
 use crate::place::Token;
 use crate::site::Site;
+use maitred_limits::Shaper;
 use maitred_log::End;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at

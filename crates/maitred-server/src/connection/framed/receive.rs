@@ -15,8 +15,8 @@ use crate::connection::record::Kept;
 use crate::connection::request::Received;
 use crate::connection::stream::Stream;
 use crate::connection::{Connection, Context, NEVER, Turn, nanos};
-use crate::limits::Rule;
-use crate::limits::minimum::Late;
+use maitred_limits::Rule;
+use maitred_limits::minimum::Late;
 
 impl Connection {
     /// Reads and answers until there is nothing to read, or the budget is used up.

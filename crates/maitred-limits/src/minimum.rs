@@ -10,14 +10,16 @@
 
 /// The least bytes a second, on an average over `grace` nanoseconds. A rate of 0 asks for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Minimum {
-    pub(crate) rate: u64,
-    pub(crate) grace: u64,
+pub struct Minimum {
+    /// In bytes a second.
+    pub rate: u64,
+    /// In nanoseconds.
+    pub grace: u64,
 }
 
 /// What has become of a peer's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+pub enum Late {
     /// Nothing has moved for the whole timeout.
     Silent,
     /// Something has, but less than the minimum.
@@ -26,7 +28,7 @@ pub(crate) enum Late {
 
 /// The time that a peer has left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RateWatch {
+pub struct RateWatch {
     /// When somebody looked last, what had moved by then, and the time that was left, in nanoseconds.
     looked: u64,
     position: u64,
@@ -41,17 +43,17 @@ const LOOKS_IN_GRACE: u64 = 8;
 
 impl RateWatch {
     /// Something waits for the peer from `now` on; `position` are the bytes that have moved so far, from anywhere.
-    pub(crate) fn begin(minimum: Minimum, now: u64, position: u64) -> Self {
+    pub fn begin(minimum: Minimum, now: u64, position: u64) -> Self {
         Self { looked: now, position, left: minimum.grace, moved: now, noted: position }
     }
 
     /// Something has moved.
-    pub(crate) fn touch(&mut self, now: u64) {
+    pub fn touch(&mut self, now: u64) {
         self.moved = self.moved.max(now);
     }
 
     /// As many bytes have moved so far: more than when it was last said?
-    pub(crate) fn note(&mut self, now: u64, position: u64) {
+    pub fn note(&mut self, now: u64, position: u64) {
         if position != self.noted {
             self.noted = position;
             self.touch(now);
@@ -59,7 +61,7 @@ impl RateWatch {
     }
 
     /// When to look.
-    pub(crate) fn due(&self, minimum: Minimum, timeout: u64) -> u64 {
+    pub fn due(&self, minimum: Minimum, timeout: u64) -> u64 {
         let silent = self.moved.saturating_add(timeout);
         if minimum.rate == 0 {
             return silent;
@@ -71,13 +73,7 @@ impl RateWatch {
     ///
     /// # Errors
     /// Its time is over.
-    pub(crate) fn look(
-        &mut self,
-        minimum: Minimum,
-        timeout: u64,
-        now: u64,
-        position: u64,
-    ) -> Result<(), Late> {
+    pub fn look(&mut self, minimum: Minimum, timeout: u64, now: u64, position: u64) -> Result<(), Late> {
         // Less than before is nothing: content may be counted a moment before it is seen to have left.
         let bytes = (position.wrapping_sub(self.position) as i64).max(0) as u64;
         if bytes > 0 {

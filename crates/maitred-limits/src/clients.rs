@@ -49,22 +49,22 @@ impl Default for ClientLimits {
 
 impl ClientLimits {
     /// Whether there are none for this address, which is canonical.
-    pub(super) fn exempts(&self, address: IpAddr) -> bool {
+    pub(crate) fn exempts(&self, address: IpAddr) -> bool {
         self.exempt.iter().any(|network| network.contains(address))
     }
 
-    pub(super) fn requests(&self) -> Rate {
+    pub(crate) fn requests(&self) -> Rate {
         Rate::of_requests(self.rate, self.burst.into())
     }
 }
 
 /// Who counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client(u128);
+pub(crate) struct Client(u128);
 
 impl Client {
     /// The client with this address, which is canonical.
-    pub(super) fn of(address: IpAddr, ipv6_prefix: u8) -> Self {
+    pub(crate) fn of(address: IpAddr, ipv6_prefix: u8) -> Self {
         // Turned over: 0 is then an address of multicast, which no client has, and stands for a place without one.
         Self(!match address {
             // No IPv6 address with a shorter prefix is of this form: it is canonical.
@@ -92,13 +92,13 @@ type Set = [Place; WAYS];
 const LOCK: &str = "clients";
 
 /// The clients.
-pub(super) struct Clients {
+pub(crate) struct Clients {
     sets: Box<[NamedLock<Set>]>,
     hasher: RandomState,
 }
 
 impl Clients {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_sets(MAX_CLIENTS / WAYS)
     }
 
@@ -116,7 +116,7 @@ impl Clients {
     }
 
     /// The counts of all their locks as if they were one.
-    pub(super) fn lock_snapshot(&self) -> LockSnapshot {
+    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
         let mut sum = LockSnapshot {
             name: LOCK.into(),
             acquisitions: 0,
@@ -130,7 +130,7 @@ impl Clients {
 
     /// A client makes a connection, of which it may have so many: `Some(true)` when it is counted and has to be
     /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
-    pub(super) fn open(&self, client: Client, most: u32) -> Option<bool> {
+    pub(crate) fn open(&self, client: Client, most: u32) -> Option<bool> {
         let mut set = self.set(client);
         let Some(place) = place(&mut set, client) else { return Some(false) };
         if place.connections >= most {
@@ -141,7 +141,7 @@ impl Clients {
     }
 
     /// A connection that was counted has ended.
-    pub(super) fn close(&self, client: Client) {
+    pub(crate) fn close(&self, client: Client) {
         let mut set = self.set(client);
         if let Some(place) = set.iter_mut().find(|place| place.client == client.0) {
             place.connections = place.connections.saturating_sub(1);
@@ -152,7 +152,7 @@ impl Clients {
     ///
     /// # Errors
     /// It may not; the value is when it may, on the clock of `now`.
-    pub(super) fn request(&self, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
+    pub(crate) fn request(&self, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
         let mut set = self.set(client);
         match place(&mut set, client) {
             Some(place) => place.bucket.take(rate, now, 1),

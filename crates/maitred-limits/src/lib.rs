@@ -12,8 +12,8 @@
 mod bandwidth;
 mod bucket;
 mod clients;
-pub(crate) mod minimum;
-pub(crate) mod resources;
+pub mod minimum;
+pub mod resources;
 mod rule;
 
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_stats::LockSnapshot;
 
-pub(crate) use bandwidth::{Bandwidth, Shaper};
+pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
 pub use clients::ClientLimits;
 use clients::{Client, Clients};
@@ -33,7 +33,7 @@ use maitred_log::Log;
 use minimum::Minimum;
 use resources::{Budget, Resources};
 use rule::Applied;
-pub(crate) use rule::Rule;
+pub use rule::Rule;
 
 /// The limits of a server beside its timeouts and sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Default for MinimumRates {
 }
 
 /// The limits of a running server, and what they have to know.
-pub(crate) struct Guard {
+pub struct Guard {
     inward: AtomicU64,
     outward: AtomicU64,
     grace: AtomicU64,
@@ -93,16 +93,20 @@ pub(crate) struct Guard {
     /// Made when there is a limit for the first time.
     clients: OnceLock<Clients>,
     ipv6_prefix: u8,
-    pub(crate) bandwidth: Bandwidth,
-    pub(crate) applied: Applied,
-    pub(crate) budget: Budget,
-    pub(crate) resources: Resources,
+    /// How fast responses leave.
+    pub bandwidth: Bandwidth,
+    /// How often which rule was applied.
+    pub applied: Applied,
+    /// What connections hold in buffers, and may.
+    pub budget: Budget,
+    /// Whether there is little of something.
+    pub resources: Resources,
     connections: AtomicUsize,
 }
 
 impl Guard {
     /// `pools` are the bandwidths of the pools by number.
-    pub(crate) fn new(limits: &Limits, pools: impl Iterator<Item = u64>) -> Self {
+    pub fn new(limits: &Limits, pools: impl Iterator<Item = u64>) -> Self {
         let guard = Self {
             inward: AtomicU64::new(0),
             outward: AtomicU64::new(0),
@@ -123,7 +127,7 @@ impl Guard {
     }
 
     /// Changes everything but the IPv6 prefix, by which connections are counted that are open.
-    pub(crate) fn set(&self, limits: &Limits) {
+    pub fn set(&self, limits: &Limits) {
         let Limits { rates, clients, bandwidth, buffers, connections: most } = limits;
         let quarter = || machine::memory_limit().map_or(0, |bytes| bytes / 4);
         self.budget.set(buffers.unwrap_or_else(quarter));
@@ -143,17 +147,17 @@ impl Guard {
     }
 
     /// The counts of the locks around clients, if clients are counted.
-    pub(crate) fn lock_snapshot(&self) -> Option<LockSnapshot> {
+    pub fn lock_snapshot(&self) -> Option<LockSnapshot> {
         self.clients.get().map(Clients::lock_snapshot)
     }
 
     /// The least a peer has to send of a request body.
-    pub(crate) fn inward(&self) -> Minimum {
+    pub fn inward(&self) -> Minimum {
         self.minimum(&self.inward)
     }
 
     /// The least a peer has to take of a response.
-    pub(crate) fn outward(&self) -> Minimum {
+    pub fn outward(&self) -> Minimum {
         self.minimum(&self.outward)
     }
 
@@ -162,7 +166,7 @@ impl Guard {
     }
 
     /// The most connections, of those that there may be by the limit of open files.
-    pub(crate) fn max_connections(&self, possible: usize) -> usize {
+    pub fn max_connections(&self, possible: usize) -> usize {
         match self.connections.load(Ordering::Relaxed) {
             0 => possible,
             most => most.min(possible),
@@ -171,7 +175,7 @@ impl Guard {
 
     /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is
     /// one too many.
-    pub(crate) fn open(&self, peer: IpAddr, log: &Log) -> Option<bool> {
+    pub fn open(&self, peer: IpAddr, log: &Log) -> Option<bool> {
         if !self.limits_connections.load(Ordering::Acquire) {
             return Some(false);
         }
@@ -190,7 +194,7 @@ impl Guard {
     }
 
     /// A connection that was counted has ended.
-    pub(crate) fn close(&self, peer: IpAddr) {
+    pub fn close(&self, peer: IpAddr) {
         if let Some(clients) = self.clients.get() {
             clients.close(Client::of(peer.to_canonical(), self.ipv6_prefix));
         }
@@ -200,7 +204,7 @@ impl Guard {
     ///
     /// # Errors
     /// It may not; the value are the seconds after which it may, at least 1.
-    pub(crate) fn request(&self, peer: IpAddr, now: u64, log: &Log) -> Result<(), u64> {
+    pub fn request(&self, peer: IpAddr, now: u64, log: &Log) -> Result<(), u64> {
         if !self.limits_requests.load(Ordering::Acquire) {
             return Ok(());
         }

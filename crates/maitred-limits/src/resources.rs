@@ -9,7 +9,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 /// Bytes that connections hold in buffers: what they have received and not handled, bodies in memory that a handler has or
 /// waits for, and what waits to be sent.
 #[derive(Default)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// 0: any number.
     most: AtomicU64,
     held: AtomicU64,
@@ -17,7 +17,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn set(&self, most: u64) {
+    pub(crate) fn set(&self, most: u64) {
         self.most.store(most, Ordering::Relaxed);
         if most == 0 {
             self.over.store(false, Ordering::Relaxed);
@@ -25,22 +25,22 @@ impl Budget {
     }
 
     /// Whether there is one.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.most.load(Ordering::Relaxed) > 0
     }
 
     /// Bytes held, and how many may be.
-    pub(crate) fn figures(&self) -> (u64, u64) {
+    pub fn figures(&self) -> (u64, u64) {
         (self.held.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 
     /// Whether more is held than may be. It stays so until an eighth is free, so that it does not change all the time.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Somebody who held `before` bytes holds `now`; whether the budget is used up by that.
-    pub(crate) fn change(&self, before: u64, now: u64) -> bool {
+    pub fn change(&self, before: u64, now: u64) -> bool {
         let difference = now.wrapping_sub(before);
         let held = self.held.fetch_add(difference, Ordering::Relaxed).wrapping_add(difference);
         let most = self.most.load(Ordering::Relaxed);
@@ -57,14 +57,16 @@ impl Budget {
 /// What there is little of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Scarce {
+pub enum Scarce {
+    /// Of places for connections.
     Connections = 1,
+    /// Of memory for buffers.
     Buffers = 2,
 }
 
 impl Scarce {
     /// As it is shown.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Connections => "connections",
             Self::Buffers => "buffers",
@@ -84,16 +86,11 @@ fn scarce(open: usize, most: usize, over: bool, was: Option<Scarce>) -> Option<S
 
 /// The low-resource mode: while there is little of something, connections are idle for a moment only.
 #[derive(Default)]
-pub(crate) struct Resources(AtomicU8);
+pub struct Resources(AtomicU8);
 
 impl Resources {
     /// Looks at what there is; the mode before and now, if it has changed.
-    pub(crate) fn look(
-        &self,
-        open: usize,
-        most: usize,
-        over: bool,
-    ) -> Option<(Option<Scarce>, Option<Scarce>)> {
+    pub fn look(&self, open: usize, most: usize, over: bool) -> Option<(Option<Scarce>, Option<Scarce>)> {
         let before = self.low();
         let now = scarce(open, most, over, before);
         let number = now.map_or(0, |scarce| scarce as u8);
@@ -102,7 +99,7 @@ impl Resources {
     }
 
     /// What there is little of now. One load.
-    pub(crate) fn low(&self) -> Option<Scarce> {
+    pub fn low(&self) -> Option<Scarce> {
         match self.0.load(Ordering::Relaxed) {
             1 => Some(Scarce::Connections),
             2 => Some(Scarce::Buffers),

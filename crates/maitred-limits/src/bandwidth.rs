@@ -51,7 +51,7 @@ fn rate(bytes: u64) -> Rate {
 
 /// What several deliveries share.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub struct Shared {
     /// Bytes per second; 0: any number.
     bytes: AtomicU64,
     full_at: AtomicU64,
@@ -93,7 +93,7 @@ impl Shared {
 }
 
 /// All limits of a server.
-pub(crate) struct Bandwidth {
+pub struct Bandwidth {
     /// There is one.
     on: AtomicBool,
     connection: AtomicU64,
@@ -104,7 +104,7 @@ pub(crate) struct Bandwidth {
 }
 
 impl Bandwidth {
-    pub(super) fn new(pools: impl Iterator<Item = u64>) -> Self {
+    pub(crate) fn new(pools: impl Iterator<Item = u64>) -> Self {
         Self {
             on: AtomicBool::new(false),
             connection: AtomicU64::new(0),
@@ -114,7 +114,7 @@ impl Bandwidth {
     }
 
     /// Changes the limits of connections and routes. A route that stays keeps what it has used up.
-    pub(super) fn set(&self, limits: &BandwidthLimits) {
+    pub(crate) fn set(&self, limits: &BandwidthLimits) {
         self.connection.store(limits.connection, Ordering::Relaxed);
         let known = self.routes.load();
         let mut routes = Vec::with_capacity(limits.routes.len());
@@ -136,7 +136,7 @@ impl Bandwidth {
     }
 
     /// Changes the limit of a pool.
-    pub(crate) fn set_pool(&self, number: usize, bytes: u64) {
+    pub fn set_pool(&self, number: usize, bytes: u64) {
         if let Some(pool) = self.pools.get(number) {
             pool.bytes.store(bytes, Ordering::Relaxed);
         }
@@ -152,17 +152,17 @@ impl Bandwidth {
     }
 
     /// Whether anything is limited. One load.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
     /// Whether the path of a request has to be known.
-    pub(crate) fn has_routes(&self) -> bool {
+    pub fn has_routes(&self) -> bool {
         !self.routes.load().is_empty()
     }
 
     /// What the response to a request is under: its pool, if it has one, and its decoded path. None if nothing.
-    pub(crate) fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
+    pub fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
         let pool = pool.and_then(|pool| self.pools.get(pool)).filter(|pool| pool.bytes().is_some());
         let routes = self.routes.load();
         let route = routes.iter().find(|(route, _)| route.path.matches(path)).map(|(_, shared)| shared);
@@ -175,7 +175,7 @@ impl Bandwidth {
 }
 
 /// What holds back the responses of one connection.
-pub(crate) struct Shaper {
+pub struct Shaper {
     bucket: Bucket,
     shared: [Option<Arc<Shared>>; 2],
     /// A piece that was reserved, and when it is ready.
@@ -185,13 +185,16 @@ pub(crate) struct Shaper {
     resume: u64,
 }
 
-impl Shaper {
-    pub(crate) fn new() -> Self {
+impl Default for Shaper {
+    /// Nothing is limited yet.
+    fn default() -> Self {
         Self { bucket: Bucket::default(), shared: [None, None], granted: 0, ready: 0, resume: u64::MAX }
     }
+}
 
+impl Shaper {
     /// The next response is under these.
-    pub(crate) fn set(&mut self, shared: [Option<Arc<Shared>>; 2]) {
+    pub fn set(&mut self, shared: [Option<Arc<Shared>>; 2]) {
         let same = |one: &Option<Arc<Shared>>, other: &Option<Arc<Shared>>| match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
@@ -204,19 +207,19 @@ impl Shaper {
     }
 
     /// When the timer has to bring the sender back; `u64::MAX` when it need not.
-    pub(crate) fn resume(&self) -> u64 {
+    pub fn resume(&self) -> u64 {
         self.resume
     }
 
     /// The lowest limit it is under now, in bytes per second.
-    pub(crate) fn limit(&self, bandwidth: &Bandwidth) -> Option<u64> {
+    pub fn limit(&self, bandwidth: &Bandwidth) -> Option<u64> {
         let shared = self.shared.iter().flatten().filter_map(|shared| shared.bytes());
         shared.chain(bandwidth.of_connection()).min()
     }
 
     /// How many of the bytes that wait may leave now: none before [`resume`](Self::resume). Of the connection's own limit
     /// nothing is asked.
-    pub(crate) fn grant(&mut self, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
+    pub fn grant(&mut self, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {
             let Some(lowest) = self.shared.iter().flatten().filter_map(|shared| shared.bytes()).min() else {
@@ -229,7 +232,7 @@ impl Shaper {
     }
 
     /// So many of the bytes that were granted have left.
-    pub(crate) fn use_up(&mut self, bytes: u64) {
+    pub fn use_up(&mut self, bytes: u64) {
         self.granted = self.granted.saturating_sub(bytes);
     }
 
@@ -240,12 +243,7 @@ impl Shaper {
     }
 
     /// As [`grant`](Self::grant), with the connection's own limit, and where nothing is limited any more a large piece.
-    pub(crate) fn grant_all(
-        &mut self,
-        bandwidth: &Bandwidth,
-        waiting: impl FnOnce(u64) -> u64,
-        now: u64,
-    ) -> u64 {
+    pub fn grant_all(&mut self, bandwidth: &Bandwidth, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {
             self.ready = now;
@@ -345,7 +343,7 @@ mod tests {
         assert_eq!(&ready[..4], [NOW; 4]);
         let steps: Vec<u64> = ready[3..].windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(steps, [15_625_000; 4]);
-        let mut shaper = Shaper::new();
+        let mut shaper = Shaper::default();
         shaper.set([Some(Arc::clone(&shared)), None]);
         shaper.granted = 1000;
         shaper.set([Some(Arc::clone(&shared)), None]);

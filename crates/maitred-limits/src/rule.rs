@@ -8,19 +8,28 @@ use maitred_log::Log;
 
 /// A rule, called as its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// The head of a request took too long.
     HeadTimeout,
+    /// Nothing of a request body came for too long.
     BodyTimeout,
+    /// Nothing of a response was taken for too long.
     SendTimeout,
+    /// A request body came too slowly.
     MinRateIn,
+    /// A response was taken too slowly.
     MinRateOut,
+    /// A client has too many connections.
     ClientConnections,
+    /// A client makes too many requests.
     ClientRate,
+    /// Connections hold more memory than they may.
     BufferBudget,
 }
 
 impl Rule {
-    pub(crate) const ALL: [Self; 8] = [
+    /// All of them.
+    pub const ALL: [Self; 8] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -32,7 +41,7 @@ impl Rule {
     ];
 
     /// As in figures. That of the option, but for the two directions of one.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::SendTimeout => "body-timeout-out",
             other => other.option(),
@@ -68,18 +77,18 @@ impl Rule {
 
 /// How often each rule was applied.
 #[derive(Default)]
-pub(crate) struct Applied(Counters<{ Rule::ALL.len() }>);
+pub struct Applied(Counters<{ Rule::ALL.len() }>);
 
 impl Applied {
     /// A rule is applied to a peer. The line is the same for all connections of an address, so that the log folds them.
-    pub(crate) fn note(&self, rule: Rule, peer: IpAddr, log: &Log) {
+    pub fn note(&self, rule: Rule, peer: IpAddr, log: &Log) {
         self.0.add(rule as usize, 1);
         let peer = peer.to_canonical();
         log.warn(format_args!("{peer}: {} (--{})", rule.sentence(), rule.option()));
     }
 
     /// Names and counts.
-    pub(crate) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    pub fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Rule::ALL.into_iter().map(|rule| (rule.name(), self.0.total(rule as usize)))
     }
 }
