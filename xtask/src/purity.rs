@@ -62,7 +62,7 @@ fn is_inner_segment(tokens: &[Token<'_>], position: usize) -> bool {
 
 /// Collects the paths of the tree that starts at `position`, each with its line, and returns the position behind it:
 /// `std::{fs, time::{self, Duration}}` gives `std::fs`, `std::time::self` and `std::time::Duration`.
-fn expand(
+pub(crate) fn expand(
     tokens: &[Token<'_>],
     mut position: usize,
     prefix: &str,
@@ -115,8 +115,8 @@ fn expand_group(
 }
 
 /// A word, `::` or a single other character, with the line it stands on, counted from 1.
-struct Token<'a> {
-    text: &'a str,
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
     line: usize,
 }
 
@@ -127,7 +127,7 @@ impl Token<'_> {
 }
 
 /// Splits source into tokens without comments, strings and character literals.
-fn tokens(source: &str) -> Vec<Token<'_>> {
+pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = source;
     let mut line = 1;

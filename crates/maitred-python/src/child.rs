@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
-use crate::host::flush_streams;
+use crate::standard_streams::flush_streams;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 

@@ -251,15 +251,6 @@ fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Gets out what was printed.
-pub(crate) fn flush_streams(py: Python<'_>) {
-    let Ok(system) = py.import("sys") else { return };
-    for stream in ["stdout", "stderr"] {
-        // A stream that is closed or that nobody reads must not keep the process.
-        let _ = system.getattr(stream).and_then(|stream| stream.call_method0("flush"));
-    }
-}
-
 /// Writes to standard error where the error log is not there yet, or not any more. A pipe that
 /// nobody reads must not keep the process, so nobody waits long for it.
 pub(crate) fn say_last(entry: &str) {

@@ -18,6 +18,7 @@ mod native;
 mod releaser;
 mod report;
 mod signals;
+mod standard_streams;
 mod stuck;
 mod text;
 mod threads;
@@ -87,6 +88,6 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
 /// Ends without Python's own shutdown: it would take the interpreter away from under threads that
 /// come back from the application. What was printed still gets out.
 fn end_process(py: Python<'_>, code: u8) -> PyResult<()> {
-    host::flush_streams(py);
+    standard_streams::flush_streams(py);
     py.import("os")?.call_method1("_exit", (code,)).map(drop)
 }

@@ -37,7 +37,7 @@ use registry::Slot;
 
 pub(crate) use interpreter::{Interpreter, stacks_of};
 pub(crate) use registry::enter;
-pub(crate) use signal::Dumper;
+pub(crate) use signal::{Dumper, name_requests_by};
 
 /// How long the interpreter may take. A thread that waits for it gets it after one switch interval (5 ms)
 /// for each thread in front of it, so this is a hundred threads that compute, or one that keeps it.

@@ -65,7 +65,7 @@ pub(super) fn whereabouts() -> Whereabouts {
 
 /// Calls `write` with the parts of `GET /path`, if the calling thread, whose number is `tid`, is the loop's and runs a
 /// request. May be called in a signal handler, where nothing is allocated, locked or waited for.
-pub(crate) fn with_name(tid: i32, mut write: impl FnMut(&[u8])) {
+pub(crate) fn with_name(tid: i32, write: &mut dyn FnMut(&[u8])) {
     if THREAD.load(Ordering::Acquire) != tid {
         return;
     }

@@ -47,7 +47,6 @@ use event_loop::PythonLoop;
 use runner::NotStarted;
 use still::StillWatch;
 
-pub(crate) use current::with_name as with_current_name;
 pub(crate) use runner::LoopThread;
 pub(crate) use still::StillThread;
 

@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyType};
 use super::adapter::Adapter;
 use super::current;
 use crate::report::{self, LeveledSink};
+use crate::stuck;
 
 /// The name of the loop's thread.
 pub(super) const THREAD: &str = "maitred-loop";
@@ -185,6 +186,7 @@ impl Engine {
         if let Some(state) = state {
             self.adapter.get().use_state(state);
         }
+        stuck::name_requests_by(current::with_name);
         self.tell(Started::Ready(kind, current::whereabouts()));
     }
 

@@ -33,6 +33,19 @@ static FAULTHANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Where it writes.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
 
+/// Calls the function with the parts of `GET /path`, if the calling thread, whose number is given, runs a request that only
+/// that thread knows. Called in a signal handler, where nothing may be allocated, locked or waited for.
+pub(crate) type NameRequest = fn(i32, &mut dyn FnMut(&[u8]));
+
+/// Set before the first stack is asked for; reading it is one load.
+static NAMED_BY: OnceLock<NameRequest> = OnceLock::new();
+
+/// Requests of an event loop are named by this from now on.
+pub(crate) fn name_requests_by(name: NameRequest) {
+    // Another loop of this process has the same function.
+    let _ = NAMED_BY.set(name);
+}
+
 /// What a line begins with that names the request.
 const REQUEST: char = '\x01';
 
@@ -128,7 +141,9 @@ extern "C" fn on_signal(number: c_int) {
                 unsafe { libc::write(WRITER.load(Ordering::Relaxed), bytes.as_ptr().cast(), bytes.len()) };
         };
         write(b"\n\x01");
-        crate::asgi::with_current_name(tid, write);
+        if let Some(named_by) = NAMED_BY.get() {
+            named_by(tid, &mut |bytes| write(bytes));
+        }
         write(b"\n");
         let mark: &[u8; 2] = if holds { b"\0K" } else { b"\0W" };
         write(mark);
