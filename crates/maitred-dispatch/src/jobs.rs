@@ -20,10 +20,22 @@ impl<J> Jobs<J> {
         }
     }
 
+    /// Takes the first one out.
+    pub fn take_first(&mut self) -> Option<J> {
+        self.first.take()
+    }
+
+    /// Whether there is none but the first.
+    pub fn is_single(&self) -> bool {
+        self.more.is_empty()
+    }
+
     /// Those of another turn behind these.
     pub fn append(&mut self, other: Self) {
-        for job in other {
-            self.push(job);
+        if self.first.is_none() {
+            *self = other;
+        } else {
+            other.into_iter().for_each(|job| self.push(job));
         }
     }
 }

@@ -314,9 +314,11 @@ pub(super) fn serve<S: Serve>(
 ) -> Option<S::Job> {
     let scheduler = server.scheduler();
     scheduler.note_progress();
-    let mut jobs = server.serve(token, signals, context).into_iter();
-    let first = jobs.next();
-    // This thread runs one of them: the others must not wait for its end.
-    jobs.for_each(|job| scheduler.submit(job, server));
+    let mut jobs = server.serve(token, signals, context);
+    let first = jobs.take_first();
+    if !jobs.is_single() {
+        // This thread runs one of them: the others must not wait for its end.
+        jobs.into_iter().for_each(|job| scheduler.submit(job, server));
+    }
     first
 }

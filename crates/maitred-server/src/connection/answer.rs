@@ -266,7 +266,8 @@ impl Connection {
         let flags = stream.run();
         stream.summarise(&request, context.now, target.pool);
         stream.awaited = Awaited::of(context, &request, stream.times, target.pool);
-        let interrupts = stream.awaited.is_some() && context.group.scheduler.interrupts(target.pool);
+        let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
+        let interrupts = limited.is_some() && context.group.scheduler.interrupts(target.pool);
         let key = context.key(stream.number);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
         let origin = Origin { peer: self.peer, listener: self.listener, pool, times: stream.times };
@@ -276,7 +277,7 @@ impl Connection {
             self.phase = Phase::Running;
             Encoder::H1(sender)
         };
-        let mut responder = Responder::new(context.group, key, Arc::clone(&flags), encoder, origin, buffer);
+        let mut responder = Responder::new(context.group, key, flags, encoder, origin, buffer);
         responder.set_direct(self.is_direct());
         responder.set_interrupts(interrupts);
         responder.set_passed(stream.passed.take());
@@ -288,7 +289,7 @@ impl Connection {
         let exchange = Exchange::new(request, Box::new(responder));
         let shown = if self.protocol.is_framed() { key.stream } else { 0 };
         let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
-        context.jobs.push(Job { handler, exchange, home, target, watched, flags });
+        context.jobs.push(Job { handler, exchange, home, target, watched, limited });
         Received::HandedOver
     }
 

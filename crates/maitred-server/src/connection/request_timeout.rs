@@ -23,6 +23,7 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use super::filter::{error_head, put_error};
+use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 use crate::connection::Group;
@@ -102,12 +103,21 @@ impl Connection {
 
     /// Whether a request runs, or waits to be run, that has a time limit and no response yet.
     pub(super) fn awaits_response(&self) -> bool {
-        self.streams().any(|stream| stream.awaited.is_some())
+        match &self.protocol {
+            Protocol::H1(_) => self.stream.as_ref().is_some_and(|stream| stream.awaited.is_some()),
+            Protocol::Framed(framed) => framed.streams.values().any(|stream| stream.awaited.is_some()),
+        }
     }
 
     /// When the present request is due.
     pub(super) fn request_due(&self) -> u64 {
-        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
+        let due = |stream: &Stream| stream.response_due().min(stream.due);
+        match &self.protocol {
+            Protocol::H1(_) => self.stream.as_ref().map_or(NEVER, |stream| due(stream)),
+            Protocol::Framed(framed) => {
+                framed.streams.values().map(|stream| due(stream)).min().unwrap_or(NEVER)
+            }
+        }
     }
 
     /// Has the timer ring for whatever is due first.

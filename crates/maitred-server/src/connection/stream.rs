@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use maitred_h1::HeadFacts;
 use maitred_log::next_number;
@@ -106,10 +107,13 @@ impl Stream {
     /// A handler gets it: what others will ask about it, all unset.
     pub(super) fn run(&mut self) -> Arc<Flags> {
         self.running = true;
-        match Arc::get_mut(&mut self.flags) {
-            Some(flags) => *flags = Flags::default(),
+        // Weak references are never made.
+        if Arc::strong_count(&self.flags) == 1 {
+            fence(Ordering::Acquire);
+            self.flags.reset();
+        } else {
             // Somebody still has those of the last exchange.
-            None => self.flags = Arc::default(),
+            self.flags = Arc::default();
         }
         Arc::clone(&self.flags)
     }

@@ -22,6 +22,12 @@ const LEFT: u32 = 8;
 const GROUP: u32 = 8;
 
 impl Flags {
+    /// Those of the next exchange: nobody else has them.
+    pub(crate) fn reset(&self) {
+        self.word.store(0, Ordering::Relaxed);
+        self.begun.store(0, Ordering::Relaxed);
+    }
+
     fn has(&self, flag: u32) -> bool {
         self.word.load(Ordering::Acquire) & flag != 0
     }

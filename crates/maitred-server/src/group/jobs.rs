@@ -33,14 +33,14 @@ pub(crate) struct Job {
     pub(crate) target: Target,
     /// Its route, if routes are watched.
     pub(crate) watched: Option<Watched>,
-    /// What became of it meanwhile: to be asked also after it has run.
-    pub(crate) flags: Arc<Flags>,
+    /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
+    pub(crate) limited: Option<Arc<Flags>>,
 }
 
 impl Job {
     /// Whether it has been answered while it waited: it is dropped then, and not run. One load.
     pub(crate) fn is_dead(&self) -> bool {
-        self.flags.is_out()
+        self.limited.as_ref().is_some_and(|flags| flags.is_out())
     }
 
     fn claims_not_to_block(&self) -> bool {
@@ -107,18 +107,20 @@ impl<R: Resident> Serve for Group<R> {
             return None;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, mut exchange, home, watched, flags, target } = job;
+        let Job { handler, mut exchange, home, watched, limited, target } = job;
         exchange.begin(now);
         let exchange = exchange.unless_left()?;
         let _entered = thread_registry::enter(home, now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
-        flags.enter(self.number, now);
+        if let Some(flags) = &limited {
+            flags.enter(self.number, now);
+        }
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
         }
-        if flags.leave() {
+        if limited.is_some_and(|flags| flags.leave()) {
             self.scheduler.find_thread(target.pool);
         }
         if let Some(entered) = entered {
