@@ -85,23 +85,26 @@ fn a_connection_goes_to_the_group_with_the_fewest_and_stays_there() {
 
 #[test]
 fn a_request_leaves_its_group_when_all_its_threads_are_busy_and_only_then() {
-    let (running, Opened(door)) = &groups(2, |_| {});
-    let mut streams = spread(running, 4);
+    // Two threads in each: one that the system stops in the application is none that blocks.
+    let (running, Opened(door)) = &groups(2, |settings| settings.pool.limits.max_threads = 4);
+    let mut streams = spread(running, 6);
     for round in 1..=3 {
-        // The thread of the first group waits until another connection of it has been answered.
+        // The threads of the first group wait until another connection of it has been answered.
         ask(&mut streams[0], "/wait");
-        door.wait_for(round);
+        ask(&mut streams[2], "/wait");
+        door.wait_for(2 * round);
         let before = migrations(running);
-        assert_eq!(ask_group(&mut streams[2]), 2);
+        assert_eq!(ask_group(&mut streams[4]), 2);
         assert_eq!(migrations(running), before + 1);
         // The other group's own requests stay there.
         assert_eq!((ask_group(&mut streams[1]), ask_group(&mut streams[3])), (2, 2));
         assert_eq!(migrations(running), before + 1);
         door.let_one_through();
-        assert_eq!(group_of(&mut streams[0]), 1);
+        door.let_one_through();
+        assert_eq!((group_of(&mut streams[0]), group_of(&mut streams[2])), (1, 1));
         // The thread may have answered, and not have left the application yet.
         let begin = Instant::now();
-        while ask_group(&mut streams[2]) != 1 {
+        while ask_group(&mut streams[4]) != 1 {
             assert!(begin.elapsed() < PATIENCE, "the group serves itself again");
         }
     }
