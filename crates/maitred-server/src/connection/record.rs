@@ -105,10 +105,10 @@ impl Site {
         let path = record.engine_path().filter(|_| wanted);
         let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
         let outcome = record.outcome(engine_route.map(|route| &*route.name));
+        self.figures.record(&outcome, engine_route, self.times());
         if !record.refused {
             self.counters.count(&outcome);
         }
-        self.figures.record(&outcome, engine_route, self.times());
         self.log.access(&outcome);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);

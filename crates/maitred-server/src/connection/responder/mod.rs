@@ -207,9 +207,11 @@ impl Responder {
         if defers && rest && ended.is_some() {
             self.group.scheduler.send_later(self.key.token.to_u64());
         }
+        if ended.is_none() {
+            self.group.with_connection(self.key.token, |connection| connection.forget(&self.group, self.key));
+        }
         let (sent, lost, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), true, clock::monotonic()));
         if let Some(mut record) = record {
-            self.group.with_connection(self.key.token, |connection| connection.forget(&self.group, self.key));
             if self.is_dead() {
                 // The engine has answered in our place, and written that down.
                 record.recycle();
