@@ -73,9 +73,13 @@ def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(serve: 
     # More than the disk and the buffer of the log (1 MiB) take.
     sent = 400
     connection = server.connect()
+    begin = r" error the access log cannot be written \(No space left on device \(os error 28\)\); lines wait"
     for number in range(sent):
         connection.request("GET", f"/?{number:06}{'x' * 6000}")
         assert connection.getresponse().read() == b"hello"
+        if number == 20:
+            # More than the disk takes. Were the buffer full before the log's thread has seen that, its slowness would be told.
+            server.wait_for(begin)
     connection.close()
     assert log.stat().st_size <= 64 << 10
     subprocess.run(["mount", "-o", "remount,size=16m", small_disk], check=True)
@@ -96,7 +100,6 @@ def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(serve: 
             numbers.append(int(line[:6]))
     assert numbers == sorted(set(numbers))
     assert missing >= sent - len(numbers) > 0
-    begin = r" error the access log cannot be written \(No space left on device \(os error 28\)\); lines wait"
     assert len(re.findall(begin, server.said)) == 1, server.said
     over = [int(lost) for lost in re.findall(r" warn the access log is written again; (\d+) lines were", server.said)]
     assert over and 0 < over[0] <= missing, server.said

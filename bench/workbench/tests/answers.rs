@@ -1,7 +1,7 @@
 //! The workbench and the echo answer over real sockets.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 /// Ended when the test is over, however it ends.
@@ -69,27 +69,16 @@ fn the_workbench_works_by_path() {
 
 #[test]
 fn the_echo_answers_with_its_time() {
-    // Another process may take the port between the probe and the start: then there is another attempt.
-    let mut stream = None;
-    let mut echo = None;
-    for _ in 0..3 {
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_echo"))
-            .arg(port.to_string())
-            .spawn()
-            .map(Running)
-            .expect("the echo starts");
-        while stream.is_none() && child.0.try_wait().expect("a child").is_none() {
-            stream = TcpStream::connect(("127.0.0.1", port)).ok();
-            std::thread::yield_now();
-        }
-        echo = Some(child);
-        if stream.is_some() {
-            break;
-        }
-    }
-    let mut stream = stream.expect("it listens");
+    let mut echo = Command::new(env!("CARGO_BIN_EXE_echo"))
+        .arg("0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .map(Running)
+        .expect("the echo starts");
+    let mut line = String::new();
+    BufReader::new(echo.0.stdout.take().expect("piped")).read_line(&mut line).expect("its port");
+    let port: u16 = line.trim().parse().expect("a port");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let before = work::monotonic_ns();
     ask(&mut stream, "/clock");
     let (status, body) = answer(&mut stream, work::clock_text(before).len());

@@ -1,10 +1,10 @@
 //! The loopback's own delay: a thread for each connection, which blocks until something comes and answers it with the
 //! time at which it came (see `work::monotonic_ns`), and in `Server-Timing` with how long the kernel had it by then.
-//! `echo PORT`; 127.0.0.1 only.
+//! `echo PORT`; 127.0.0.1 only. The port is said on standard output: with 0 the system chooses it.
 //!
 //! It parses nothing: whatever one read brings is one request. A yardstick for one client that waits for each answer.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
@@ -15,6 +15,7 @@ fn main() -> io::Result<()> {
     let wrong = || io::Error::new(ErrorKind::InvalidInput, "usage: echo PORT");
     let port: u16 = std::env::args().nth(1).and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
     for stream in listener.incoming() {
         let stream = stream?;
         // The thread ends with its connection.

@@ -284,7 +284,7 @@ impl Connection {
     /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
     pub(super) fn send_what_waits(&mut self, group: &Group, token: Token, now: u64) {
         if self.protocol.is_framed() {
-            if self.fill(group, token).is_err() {
+            if self.fill_to_the_end(group, token).is_err() {
                 group.resume(token);
             }
             return;

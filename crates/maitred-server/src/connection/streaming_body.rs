@@ -301,8 +301,7 @@ impl Connection {
             self.put(stream);
             if let Ok(Some(count)) = read {
                 if let Some(framed) = self.protocol.framed() {
-                    // A read is shorter than 4 GiB.
-                    framed.credit(reader.key.stream, count as u32);
+                    framed.credit(reader.key.stream, count as u64);
                 }
                 self.note_body_read(reader.key);
             }

@@ -73,7 +73,7 @@ impl Claim {
 #[cfg(all(test, shuttle))]
 mod shuttle_tests {
     use maitred_io::sync::atomic::AtomicU32;
-    use maitred_io::sync::{Arc, schedules, thread};
+    use maitred_io::sync::{Arc, Mutex, schedules, thread};
 
     use super::*;
 
@@ -160,6 +160,71 @@ mod shuttle_tests {
     }
 
     /// The mutation: a release that does not look whether signals have come.
+    /// What the turns of a connection see of its two exchanges.
+    #[derive(Default)]
+    struct Ends {
+        over: [bool; 2],
+        closed: u32,
+    }
+
+    /// Takes turns until nothing has come meanwhile; the connection is closed when both exchanges are over.
+    fn turns(claim: &Claim, ends: &Mutex<Ends>) {
+        loop {
+            claim.take();
+            let mut ends = ends.lock().expect("not poisoned");
+            if ends.over == [true, true] && ends.closed == 0 {
+                ends.closed += 1;
+            }
+            drop(ends);
+            if claim.release() {
+                return;
+            }
+        }
+    }
+
+    /// Two exchanges of one connection end on two threads while an event comes for it.
+    fn exchanges(end: fn(&Claim, &Mutex<Ends>, usize) -> bool) {
+        let claim = Arc::new(Claim::default());
+        let ends = Arc::new(Mutex::new(Ends::default()));
+        let threads = [0, 1, 2].map(|number| {
+            let (claim, ends) = (Arc::clone(&claim), Arc::clone(&ends));
+            thread::spawn(move || {
+                let claimed = match number {
+                    2 => claim.signal(0, Signals::READ),
+                    exchange => end(&claim, &ends, exchange),
+                };
+                if claimed {
+                    turns(&claim, &ends);
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().expect("no thread fails");
+        }
+        assert_eq!(ends.lock().expect("not poisoned").closed, 1, "the last one closes it");
+    }
+
+    fn end_and_tell(claim: &Claim, ends: &Mutex<Ends>, exchange: usize) -> bool {
+        ends.lock().expect("not poisoned").over[exchange] = true;
+        claim.signal(0, Signals::RESUME)
+    }
+
+    #[test]
+    fn two_exchanges_that_end_at_once_are_both_seen() {
+        shuttle::check_random(|| exchanges(end_and_tell), schedules(20_000));
+    }
+
+    #[test]
+    #[should_panic(expected = "the last one closes it")]
+    fn an_exchange_that_tells_before_it_has_ended_is_found_out() {
+        let early = |claim: &Claim, ends: &Mutex<Ends>, exchange: usize| {
+            let claimed = claim.signal(0, Signals::RESUME);
+            ends.lock().expect("not poisoned").over[exchange] = true;
+            claimed
+        };
+        shuttle::check_random(move || exchanges(early), 20_000);
+    }
+
     #[test]
     #[should_panic(expected = "every signal is seen")]
     fn a_careless_release_is_found_out() {

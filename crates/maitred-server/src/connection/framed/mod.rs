@@ -71,11 +71,16 @@ impl Framed {
         self.streams.values().any(|stream| stream.running)
     }
 
-    /// The peer may send so many bytes more on a stream.
-    pub(super) fn credit(&mut self, number: u32, bytes: u32) {
+    /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
+    pub(super) fn credit(&mut self, number: u32, bytes: u64) {
         if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
-            queue.inward += u64::from(bytes);
-            self.codec.put_credit(number, bytes, &mut self.control);
+            let bytes = bytes.min(queue.untaken);
+            queue.untaken -= bytes;
+            queue.inward += bytes;
+            // A window is smaller than 4 GiB.
+            if bytes > 0 && !queue.received {
+                self.codec.put_credit(number, bytes as u32, &mut self.control);
+            }
         }
     }
 

@@ -39,6 +39,10 @@ pub(crate) struct Queue {
     /// Bytes of the body that the peer takes now, and that it may send now.
     pub(super) outward: u64,
     pub(super) inward: u64,
+    /// Bytes of the request's body that have come and that nobody has taken.
+    pub(super) untaken: u64,
+    /// The same while the request waits in the filters: what has come.
+    pub(super) early: Vec<u8>,
     /// When a frame of it was made last, or the first value came, in monotonic nanoseconds.
     pub(super) moved: u64,
     /// The peer has sent all of its request.
@@ -58,6 +62,8 @@ impl Queue {
             cut: false,
             outward: window,
             inward: window,
+            untaken: 0,
+            early: Vec::new(),
             moved: 0,
             received: false,
             record: None,
@@ -66,7 +72,7 @@ impl Queue {
 
     /// Bytes in memory.
     pub(crate) fn held(&self) -> u64 {
-        self.data.as_ref().map_or(0, |data| data.held())
+        self.data.as_ref().map_or(0, |data| data.held()) + self.early.len() as u64
     }
 
     /// Whether a frame of it could leave now.
@@ -129,6 +135,7 @@ impl Connection {
         stream.enqueue(values);
         if at_once {
             self.fill(group, key.token)?;
+            self.settle_framed(group, key.token, clock::monotonic());
         }
         if let Some(writer) = self.writer_of(key) {
             writer.count(&group.site.spilling);
@@ -151,6 +158,23 @@ impl Connection {
                 return Ok(());
             }
         }
+    }
+
+    /// The same when a response has ended: an idle connection has its deadline, and one that nothing follows on ends.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(in crate::connection) fn fill_to_the_end(
+        &mut self,
+        group: &Group,
+        token: Token,
+    ) -> Result<(), SendError> {
+        self.fill(group, token)?;
+        self.settle_framed(group, token, clock::monotonic());
+        if self.last && self.writer.is_none() && self.is_between_streams() {
+            group.resume(token);
+        }
+        Ok(())
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
@@ -264,7 +288,7 @@ impl Connection {
             return Err(SendError::Closed);
         }
         if at_once {
-            self.fill(group, key.token)?;
+            self.fill_to_the_end(group, key.token)?;
         }
         if let Some(writer) = self.writer_of(key) {
             writer.count(&group.site.spilling);

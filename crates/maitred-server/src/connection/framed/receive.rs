@@ -14,7 +14,8 @@ use crate::connection::receive::MAX_RECEIVES_A_TURN;
 use crate::connection::record::Kept;
 use crate::connection::request::Received;
 use crate::connection::stream::Stream;
-use crate::connection::{Connection, Context, NEVER, Turn, nanos};
+use crate::connection::{Connection, Context, Group, NEVER, Turn, nanos};
+use crate::place::Token;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 
@@ -51,7 +52,7 @@ impl Connection {
         if self.last && self.writer.is_none() && self.is_between_streams() {
             return Turn::Close;
         }
-        self.settle_framed(context);
+        self.settle_framed(context.group, context.token, context.now);
         if self.unread { Turn::Later } else { Turn::Wait }
     }
 
@@ -71,11 +72,45 @@ impl Connection {
             let Some(framed) = self.protocol.framed() else { return };
             let Some(stream) = framed.streams.remove(&number) else { continue };
             let received = if stream.is_filtering() {
-                self.pass_filters(context, stream)
+                let passed = self.pass_filters(context, stream);
+                if matches!(passed, Received::HandedOver) {
+                    self.hand_over_early(number);
+                }
+                self.take_early(context, passed)
             } else {
                 self.advance_spool(context, stream)
             };
             self.keep_on(received);
+        }
+    }
+
+    /// A request that was in the filters goes on: so does what has come of it meanwhile.
+    fn take_early(&mut self, context: &mut Context<'_>, received: Received) -> Received {
+        let Received::Goes(mut stream) = received else { return received };
+        let Some(queue) = &mut stream.queue else { return Received::Goes(stream) };
+        let (early, ends) = (std::mem::take(&mut queue.early), queue.received);
+        let received = if early.is_empty() {
+            Received::Goes(stream)
+        } else {
+            self.data_received(context, stream, &early)
+        };
+        match received {
+            Received::Goes(stream) if ends => self.request_received(context, stream),
+            received => received,
+        }
+    }
+
+    /// The same of one whose handler reads the body as it comes.
+    fn hand_over_early(&mut self, number: u32) {
+        let Some(framed) = self.protocol.framed() else { return };
+        let Some(stream) = framed.streams.get_mut(&number) else { return };
+        let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut **stream else { return };
+        let early = std::mem::take(&mut queue.early);
+        if !early.is_empty() {
+            live.take(&early);
+        }
+        if queue.received {
+            live.complete();
         }
     }
 
@@ -135,7 +170,8 @@ impl Connection {
         bytes: &[u8],
     ) -> Result<(), &'static str> {
         let count = bytes.len() as u64;
-        let credit = u32::try_from(count).unwrap_or(u32::MAX);
+        // A frame is smaller than 4 GiB.
+        let credit = count as u32;
         let Some(framed) = self.protocol.framed() else { return Ok(()) };
         framed.inward = framed.inward.checked_sub(count).ok_or("more than the connection's window")?;
         // It is in the stream's memory from here on, or dropped.
@@ -144,6 +180,7 @@ impl Connection {
         let Some(mut stream) = framed.streams.remove(&number) else { return Ok(()) };
         if let Some(queue) = &mut stream.queue {
             queue.inward = queue.inward.checked_sub(count).ok_or("more than the stream's window")?;
+            queue.untaken += count;
         }
         stream.received += count;
         if stream.answered || stream.dead {
@@ -155,12 +192,16 @@ impl Connection {
             self.put(stream);
             return Ok(());
         }
-        let received = self.data_received(context, stream, bytes);
-        let taken = matches!(received, Received::Goes(_));
-        self.keep_on(received);
-        if taken && let Some(framed) = self.protocol.framed() {
-            framed.credit(number, credit);
+        if stream.is_filtering() {
+            // Nothing of it is looked at before the filters have let it pass.
+            if let Some(queue) = &mut stream.queue {
+                queue.early.extend_from_slice(bytes);
+            }
+            self.put(stream);
+            return Ok(());
         }
+        let received = self.data_received(context, stream, bytes);
+        self.keep_on(received);
         Ok(())
     }
 
@@ -177,6 +218,9 @@ impl Connection {
             live.complete();
             return self.put(stream);
         }
+        if stream.is_filtering() {
+            return self.put(stream);
+        }
         let received = self.request_received(context, stream);
         self.keep_on(received);
     }
@@ -184,7 +228,15 @@ impl Connection {
     /// Keeps what goes on or waits.
     fn keep_on(&mut self, received: Received) {
         match received {
-            Received::Goes(stream) | Received::Waits(stream) => self.put(stream),
+            Received::Goes(stream) => {
+                let number = stream.number;
+                self.put(stream);
+                if let Some(framed) = self.protocol.framed() {
+                    // All that has come is in its memory, or in its file.
+                    framed.credit(number, u64::MAX);
+                }
+            }
+            Received::Waits(stream) => self.put(stream),
             Received::Answered | Received::HandedOver | Received::Dropped | Received::Ended(_) => {}
         }
     }
@@ -211,8 +263,8 @@ impl Connection {
     }
 
     /// Has the timer ring for what is due first.
-    fn settle_framed(&mut self, context: &Context<'_>) {
-        let timeout = nanos(context.group.site.timeouts.send);
+    pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
+        let timeout = nanos(group.site.timeouts.send);
         for stream in self.each_stream() {
             let stalled = stream.queue.as_ref().filter(|queue| queue.is_stalled());
             if let Some(queue) = stalled {
@@ -220,18 +272,15 @@ impl Connection {
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
             } else {
-                stream.due = stream.body_due(&context.group.site, context.now);
+                stream.due = stream.body_due(&group.site, now);
             }
         }
         if self.is_idle() {
-            let due = context.now + idle_time(context.group);
-            self.set_deadline(context, due);
-        } else {
-            if self.writer.is_none() {
-                self.deadline = NEVER;
-            }
-            self.arm(context.group, context.token);
+            self.deadline = now + idle_time(group);
+        } else if self.writer.is_none() {
+            self.deadline = NEVER;
         }
+        self.arm(group, token);
     }
 
     /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's.

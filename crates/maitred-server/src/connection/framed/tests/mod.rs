@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
+use base64ct::{Base64, Encoding};
 use maitred_dispatch::{Serve, Signals, TurnContext};
+use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::{Pipe, Transport};
@@ -571,8 +573,6 @@ fn a_stream_whose_reader_takes_nothing_is_reset_and_the_connection_stays() {
     let mut jobs = driven.asks(&[get(1, "/a")]).into_iter();
     driven.runs(jobs.next().expect("one"), &mut first);
     first.does(Do::Send(vec![b'a'; 2 * STREAM_WINDOW as usize]));
-    // The turn sets the timer.
-    driven.turn(Signals::WRITE);
     driven.passes(Duration::from_secs(9));
     assert!(!driven.answers().contains(&Frame::Reset(1)));
     driven.passes(Duration::from_secs(2));
@@ -629,4 +629,83 @@ fn frames_in_pieces_of_any_size_are_read() {
         driven.turn(Signals::WRITE);
     }
     assert_eq!(frames, [ok(1), data(1, "/x 5"), Frame::End(1)]);
+}
+
+#[test]
+fn an_idle_connection_ends_after_its_time() {
+    let mut driven = open(|settings| settings.timeouts.keep_alive = Duration::from_secs(5));
+    let jobs = driven.asks(&[get(1, "/x")]);
+    driven.run_here(jobs);
+    assert_eq!(driven.answers().len(), 3);
+    driven.passes(Duration::from_secs(4));
+    assert!(!driven.client.is_at_end());
+    // What has rung was none of its deadlines, and has put them off.
+    driven.passes(Duration::from_secs(6));
+    assert!(driven.client.is_at_end());
+}
+
+#[test]
+fn a_client_that_has_ended_its_side_gets_its_answers_and_then_the_end() {
+    let mut driven = open(|_| {});
+    driven.send(&[get(1, "/x")]);
+    driven.client.shutdown_write();
+    let jobs = driven.turn(Signals::READ.with(Signals::READ_CLOSED));
+    assert!(!driven.client.is_at_end());
+    driven.run_here(jobs);
+    assert!(driven.turn(Signals::NONE).is_empty());
+    assert_eq!(driven.answers().len(), 3);
+    assert!(driven.client.is_at_end());
+}
+
+#[test]
+fn nothing_of_a_request_goes_on_before_its_filters_have_let_it_pass() {
+    const USERS: &str =
+        "ann:$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let is_right = move |password: &[u8]| {
+        let _ = wait.lock().expect("no panic").recv();
+        password == b"right"
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("users");
+    std::fs::write(&path, USERS).expect("room");
+    let users = Users::open_judged(&path, is_right).expect("valid");
+    let mut driven = open(|settings| {
+        settings.filters.push(FilterRule {
+            when: Condition { path: Some("/in/*".parse().expect("a path")), ..Condition::default() },
+            authentication: Some(Authentication::Basic(BasicAuth::new(users, "realm").expect("a realm"))),
+            ..FilterRule::default()
+        });
+    });
+    let of = |stream, password: &str| {
+        let who = Base64::encode_string(format!("ann:{password}").as_bytes());
+        Frame::Head(stream, format!("POST /in/x\nauthorization: Basic {who}"))
+    };
+    // All of it is there before its password is known to be wrong.
+    assert!(driven.asks(&[of(1, "wrong"), data(1, "secret"), Frame::End(1)]).is_empty());
+    assert_eq!(driven.answers(), []);
+    go.send(()).expect("it is checked");
+    let begin = std::time::Instant::now();
+    let refused = loop {
+        assert!(driven.turn(Signals::NONE).is_empty());
+        let answers = driven.answers();
+        if !answers.is_empty() {
+            break answers;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    };
+    assert_eq!(refused.first(), Some(&Frame::Head(1, "401".into())));
+    assert!(driven.asks(&[of(3, "right"), data(3, "secret")]).is_empty());
+    let credit = driven.frames();
+    assert_eq!(credit, [Frame::Credit(0, 6)], "nobody has taken it");
+    go.send(()).expect("it is checked");
+    while driven.frames() != [Frame::Credit(3, 6)] {
+        assert!(driven.turn(Signals::NONE).is_empty());
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
+    let jobs = driven.asks(&[Frame::End(3)]);
+    driven.run_here(jobs);
+    assert_eq!(driven.answers(), [ok(3), data(3, "/in/x 6"), Frame::End(3)]);
+    assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 1);
 }

@@ -76,7 +76,8 @@ impl Codec for Toy {
 fn head(text: &str) -> Result<(Box<RequestHead>, HeadFacts), &'static str> {
     let (line, fields) = text.split_once('\n').unwrap_or((text, ""));
     let body = if line.starts_with("GET ") { "" } else { "transfer-encoding: chunked\r\n" };
-    let wire = format!("{line} HTTP/1.1\r\nhost: toy\r\n{}{body}\r\n", fields.replace('\n', "\r\n"));
+    let fields: String = fields.lines().map(|field| format!("{field}\r\n")).collect();
+    let wire = format!("{line} HTTP/1.1\r\nhost: toy\r\n{fields}{body}\r\n");
     let mut head = Box::<RequestHead>::default();
     let step = Receiver::new()
         .poll_event(wire.as_bytes(), &mut head, &maitred_h1::Limits::default())
