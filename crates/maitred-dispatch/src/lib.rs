@@ -71,7 +71,7 @@ use interpreter::Interpreter;
 pub use jobs::Jobs;
 use pool::{Call, Pool};
 use ready::Ready;
-pub use serve::{Serve, Target};
+pub use serve::{Ran, Serve, Target};
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use signals::Signals;
 pub use slow::Pace;
@@ -545,9 +545,11 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 }
 
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
-    let measured = server.run(job, now);
+    let ran = server.run(job, now);
     let ended = clock::monotonic();
-    server.note_run(measured, ended.saturating_sub(now), ended);
+    if let Ran::Run(measured) = ran {
+        server.note_run(measured, ended.saturating_sub(now), ended);
+    }
     ended
 }
 

@@ -12,7 +12,7 @@ use maitred_io::sync::{Condvar, Mutex, schedules, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
-use super::{Jobs, Pace, Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Jobs, Pace, Ran, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::signals::Signals;
 use crate::turn_clock::TurnClock;
@@ -157,7 +157,7 @@ impl Serve for Model {
         self.events.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize, _now: u64) -> Option<()> {
+    fn run(&self, event: usize, _now: u64) -> Ran<()> {
         if self.events.kinds[event].is_counted() {
             let most = self.max + usize::from(self.has_extra());
             assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
@@ -178,7 +178,7 @@ impl Serve for Model {
         } else {
             self.events.answer(event);
         }
-        None
+        Ran::Run(None)
     }
 
     fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, _: usize) -> io::Result<()> {

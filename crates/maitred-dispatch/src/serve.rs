@@ -6,6 +6,14 @@ use std::sync::Arc;
 
 use super::{Jobs, Pace, Scheduler, Signals, TurnContext};
 
+/// What has become of a request that was to be run.
+pub enum Ran<M> {
+    /// Nobody waits for it any more: it says nothing about how long requests take.
+    Not,
+    /// It was, and this was measured, if anything is.
+    Run(Option<M>),
+}
+
 /// What the threads of a scheduler serve.
 pub trait Serve: Send + Sync + Sized + 'static {
     /// A request that needs an application thread.
@@ -35,7 +43,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     fn target(&self, job: &Self::Job) -> Target;
 
     /// Runs application code.
-    fn run(&self, job: Self::Job, now: u64) -> Option<Self::Measured>;
+    fn run(&self, job: Self::Job, now: u64) -> Ran<Self::Measured>;
 
     /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
     fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);

@@ -15,7 +15,7 @@ use super::slowness::{Measured, Watched};
 use super::{ALARM, Group, Resident};
 use crate::place::{Place, Token};
 use crate::thread_registry::{self, Role};
-use maitred_dispatch::{Jobs, Scheduler, Serve, Signals, Target, panic_text, run_extra, work};
+use maitred_dispatch::{Jobs, Ran, Scheduler, Serve, Signals, Target, panic_text, run_extra, work};
 
 /// A handler that says it does not block and runs for longer than this, in nanoseconds, counts as one that does: a thousand
 /// times what such a handler takes, and no time slice of the system's either.
@@ -102,14 +102,14 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     /// The job may be that of another group.
-    fn run(&self, job: Job, now: u64) -> Option<Measured> {
+    fn run(&self, job: Job, now: u64) -> Ran<Measured> {
         if job.is_dead() {
-            return None;
+            return Ran::Not;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
         let Job { handler, mut exchange, home, watched, limited, target } = job;
         exchange.begin(now);
-        let exchange = exchange.unless_left()?;
+        let Some(exchange) = exchange.unless_left() else { return Ran::Not };
         let _entered = thread_registry::enter(home, now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
@@ -126,7 +126,7 @@ impl<R: Resident> Serve for Group<R> {
         if let Some(entered) = entered {
             self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));
         }
-        measured
+        Ran::Run(measured)
     }
 
     fn note_run(&self, measured: Option<Measured>, nanos: u64, now: u64) {

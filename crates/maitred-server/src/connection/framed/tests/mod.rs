@@ -12,7 +12,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use base64ct::{Base64, Encoding};
-use maitred_dispatch::{Serve, Signals, TurnContext};
+use maitred_dispatch::{Ran, Serve, Signals, TurnContext};
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
@@ -394,10 +394,12 @@ fn one_that_is_cancelled_while_it_is_queued_is_not_run() {
         driven.group.scheduler.give(job, &driven.group);
     }
     assert!(driven.asks(&[Frame::Reset(1)]).is_empty());
+    let mut run = 0;
     while let Some(job) = driven.group.scheduler.next_queued() {
-        driven.run_here(vec![job]);
+        // What is not run says nothing about how long requests take.
+        run += usize::from(matches!(driven.group.run(job, clock::monotonic()), Ran::Run(_)));
     }
-    assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 1);
+    assert_eq!((run, driven.puppets.begun.load(Ordering::SeqCst)), (1, 1));
     assert_eq!(driven.answers(), [ok(3), data(3, "/b 0"), Frame::End(3)]);
     assert_eq!(
         driven.group.with_connection(driven.token, |connection| connection.is_between_streams()),
