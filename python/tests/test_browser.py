@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Response, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, Response, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "demo"
@@ -93,8 +93,13 @@ class Record:
         self.responses: list[Response] = []
         self.complaints: list[str] = []
         page.on("response", lambda response: self.responses.append(response))
-        page.on("requestfailed", lambda request: self.complaints.append(f"{request.url}: {request.failure}"))
+        page.on("requestfailed", self._note_failed)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _note_failed(self, request: Request) -> None:
+        # What the browser itself gives up when it goes to another page; a server's fault has another name.
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"{request.url}: {request.failure}")
 
     def paths(self, kind: str) -> list[str]:
         return [urlsplit(response.url).path for response in self.responses if response.request.resource_type == kind]
