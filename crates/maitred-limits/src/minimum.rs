@@ -4,7 +4,7 @@
 //! patience   <---- grace ---->  at first, and never more
 //!            a second less for each second, a second more for each `rate` bytes
 //! ```
-//! Whoever uses it asks [`due`](RateWatch::due) when to look again, and [`look`](RateWatch::look)s then. Between two looks
+//! [`due`](RateWatch::due) says when to look again, and [`look`](RateWatch::look) judges the peer then. Between two looks
 //! nothing is counted: what moves costs at most a store. A peer that is a little too slow is found out after a few
 //! looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
 

@@ -221,7 +221,7 @@ struct Found {
     length: Option<u64>,
 }
 
-/// The head as it is sent but for its length, and what was taken out.
+/// Takes the fields of the connection and the length out of a head; returns the rest, and what was found.
 fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
     let mut settled = ResponseHead::new(head.status);
     let mut found = Found::default();

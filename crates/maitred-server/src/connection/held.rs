@@ -1,6 +1,6 @@
 //! The memory of a connection, which counts against the budget of all.
 
-use super::protocol::Protocol;
+use super::stream::Stream;
 use super::{Connection, DRAIN_GRACE, nanos};
 use crate::connection::Group;
 
@@ -10,10 +10,7 @@ const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
 impl Connection {
     /// Bytes that it holds in buffers; what is beyond 4 GiB does not count.
     fn holds(&self) -> u32 {
-        let streams = match &self.protocol {
-            Protocol::H1(_) => self.stream.as_ref().map_or(0, |stream| stream.held()),
-            Protocol::Framed(framed) => framed.held(),
-        };
+        let streams: u64 = self.streams().map(Stream::held).sum();
         let writer = self.writer.as_ref().map_or(0, |writer| writer.held());
         u32::try_from(self.input.len() as u64 + streams + writer).unwrap_or(u32::MAX)
     }

@@ -361,10 +361,7 @@ impl Connection {
 
     /// Whether a handler has one of its exchanges.
     fn is_running(&self) -> bool {
-        match &self.protocol {
-            Protocol::H1(_) => self.phase == Phase::Running,
-            Protocol::Framed(framed) => framed.is_running(),
-        }
+        self.streams().any(|stream| stream.running)
     }
 
     /// Both directions are dead, or sending failed.
@@ -395,15 +392,6 @@ impl Connection {
             stream.flags().set_gone();
             stream.tell();
         }
-    }
-
-    /// The exchange that `key` names, if it is still there.
-    pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
-        let stream = match &mut self.protocol {
-            Protocol::H1(_) => self.stream.as_deref_mut(),
-            Protocol::Framed(framed) => framed.streams.get_mut(&key.stream).map(|stream| &mut **stream),
-        };
-        stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
     }
 
     /// Whether the peer has ended its sending side, or is gone.

@@ -1,4 +1,5 @@
-//! Which protocol a connection speaks. No other code asks: what differs is behind these functions, in `h1.rs` and `framed/`.
+//! Which protocol a connection speaks. `h1.rs` and `framed/` have what differs. What holds for every exchange goes over
+//! `streams()` and `stream_of()`, whichever protocol it is.
 
 use maitred_h1::Receiver;
 

@@ -66,7 +66,7 @@ impl Connection {
         }
         let facts = stream.facts.unwrap_or_default();
         if facts.expect_continue && !leads_to_application(context, &stream) {
-            // The answer does not depend on the body: it is not asked for, and what comes of it is no request.
+            // The engine answers without the body, so it does not ask for it. If the body comes anyway, it is dropped.
             stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
             return self.answer(context, stream);
         }

@@ -6,7 +6,7 @@
 //!                                             504, last response <------------- TIMER, due
 //!   everything it sends or reads from then on: as if the peer were gone
 //! ```
-//! Both happen under the slot's lock: whoever is first wins, also where a complete response waits to leave with others.
+//! The slot's lock decides which comes first. A complete response that waits to leave with others has begun.
 //!
 //! Promises: the exchange of a request that was answered here is dead. Nothing of it reaches the connection, which
 //! sends its 504 and closes whatever the handler does; the outcome is written down here and nowhere else. A request
@@ -23,7 +23,6 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use super::filter::{error_head, put_error};
-use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 use crate::connection::Group;
@@ -71,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// Its time is over: whoever has it is told.
+    /// Ends the wait for its response: its handler's thread, its observer and its reader are told.
     fn give_up(&mut self, context: &Context<'_>) -> Option<Box<Awaited>> {
         let awaited = self.awaited.take()?;
         context.group.site.counters.timeouts.add(1);
@@ -103,21 +102,12 @@ impl Connection {
 
     /// Whether a request runs, or waits to be run, that has a time limit and no response yet.
     pub(super) fn awaits_response(&self) -> bool {
-        match &self.protocol {
-            Protocol::H1(_) => self.stream.as_ref().is_some_and(|stream| stream.awaited.is_some()),
-            Protocol::Framed(framed) => framed.streams.values().any(|stream| stream.awaited.is_some()),
-        }
+        self.streams().any(|stream| stream.awaited.is_some())
     }
 
-    /// When the present request is due.
+    /// When the first of its exchanges is due.
     pub(super) fn request_due(&self) -> u64 {
-        let due = |stream: &Stream| stream.response_due().min(stream.due);
-        match &self.protocol {
-            Protocol::H1(_) => self.stream.as_ref().map_or(NEVER, |stream| due(stream)),
-            Protocol::Framed(framed) => {
-                framed.streams.values().map(|stream| due(stream)).min().unwrap_or(NEVER)
-            }
-        }
+        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
 
     /// Has the timer ring for whatever is due first.
@@ -162,39 +152,39 @@ impl Connection {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let begun = stream.flags().begun();
-        let Awaited { times, head, number, limit, pool, .. } = awaited;
-        let times = Times { begun: begun.unwrap_or(context.now), done: context.now, ..times };
-        let (status, text) = self.note_late(context, &head, limit);
+        let (text, record) = self.timed_out(context, awaited, stream.flags().begun());
+        let contents = if record.body_bytes > 0 { vec![text.into()] } else { Vec::new() };
         stream.dead = true;
-        let body_bytes = if head.method == Method::Head { 0 } else { text.len() as u64 };
-        let record = Record {
-            request: Kept::Head(Box::new(head)),
-            number,
-            peer: self.peer,
-            listener: self.listener,
-            pool: u16::try_from(pool).ok(),
-            status,
-            body_bytes,
-            times,
-            end: End::Complete,
-            refused: false,
-            trace: None,
-        };
-        stream.answer_with(error_head(context, None, status), vec![text.into()], record);
+        stream.answer_with(error_head(context, None, record.status), contents, record);
         self.served = self.served.saturating_add(1);
         self.put(stream);
     }
 
-    /// Says that a request has had no response in time; what it is answered with.
-    fn note_late(&self, context: &Context<'_>, head: &RequestHead, limit: Duration) -> (Status, String) {
+    /// Tells the log that a request has had no response in time: what it is answered with, and its record. To HEAD no text
+    /// is sent.
+    fn timed_out(&self, context: &Context<'_>, awaited: Awaited, begun: Option<u64>) -> (String, Record) {
+        let Awaited { times, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         let log = &context.group.site.log;
         log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
         let status = Status::GATEWAY_TIMEOUT;
         let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
-        (status, text)
+        let record = Record {
+            body_bytes: if head.method == Method::Head { 0 } else { text.len() as u64 },
+            request: Kept::Head(Box::new(head)),
+            number,
+            peer: self.peer,
+            listener: self.listener,
+            pool: u16::try_from(pool).ok(),
+            status,
+            // What no thread has begun has only waited.
+            times: Times { begun: begun.unwrap_or(context.now), done: context.now, ..times },
+            end: End::Complete,
+            refused: false,
+            trace: None,
+        };
+        (text, record)
     }
 
     /// The engine's own answer, the last one of the connection.
@@ -205,30 +195,13 @@ impl Connection {
         begun: Option<u64>,
     ) -> Turn {
         let site = &context.group.site;
-        let Awaited { times, head, number, limit, pool, .. } = awaited;
-        // What no thread has begun has only waited.
-        let times = Times { begun: begun.unwrap_or(context.now), done: context.now, ..times };
-        let (status, text) = self.note_late(context, &head, limit);
-        put_error(context, None, status, &text);
-        let out = &mut context.scratch.out;
-        let mut body_bytes = text.len();
-        if head.method == Method::Head {
-            out.truncate(out.len() - body_bytes);
-            body_bytes = 0;
+        let (text, record) = self.timed_out(context, awaited, begun);
+        put_error(context, None, record.status, &text);
+        if record.body_bytes == 0 {
+            let out = &mut context.scratch.out;
+            out.truncate(out.len() - text.len());
         }
-        context.scratch.records.push(Record {
-            request: Kept::Head(Box::new(head)),
-            number,
-            peer: self.peer,
-            listener: self.listener,
-            pool: u16::try_from(pool).ok(),
-            status,
-            body_bytes: body_bytes as u64,
-            times,
-            end: End::Complete,
-            refused: false,
-            trace: None,
-        });
+        context.scratch.records.push(record);
         self.served = self.served.saturating_add(1);
         self.last = true;
         self.unread = true;

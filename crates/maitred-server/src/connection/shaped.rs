@@ -7,12 +7,9 @@ use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Context, NEVER};
 use crate::connection::Group;
-use crate::connection::writer::Sent;
+use crate::connection::writer::{MAX_BYTES_A_TURN, Sent};
 use crate::place::Token;
 use maitred_limits::Shaper;
-
-/// Bytes of one turn before others get theirs, as in the writer.
-const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
 impl Connection {
     /// A response begins, run by this pool or by none: whether and how it is limited. One load where nothing is.

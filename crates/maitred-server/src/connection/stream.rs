@@ -58,7 +58,7 @@ pub(crate) struct Stream {
     /// Bytes received since then, and the time that the peer has left to send the body; none while it is not waited for.
     pub(crate) received: u64,
     pub(crate) patience: Option<RateWatch>,
-    /// What its handler has, for whoever asks while it runs.
+    /// A copy of method and path for the control, while a handler has the request.
     pub(super) summary: RequestSummary,
     /// The time limit of its response; none without one, or when the response has begun.
     pub(super) awaited: Option<Box<Awaited>>,

@@ -26,7 +26,7 @@ const MAX_SEGMENTS_A_CALL: usize = 16;
 
 /// Bytes sent in one turn before others get theirs, reached or passed by one call: half of Linux's largest send buffer
 /// (net.ipv4.tcp_wmem, 4 MiB), about 0.2 ms of copying.
-const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
+pub(super) const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
 /// A writer that is kept for the next response has room for at most so many segments.
 const MAX_KEPT_SEGMENTS: usize = 64;

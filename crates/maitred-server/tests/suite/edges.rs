@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::harness::door::Door;
 use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
 };
@@ -20,34 +21,6 @@ const LARGE: usize = 20_000_000;
 /// A file that is answered from memory, so that answers are gathered before they leave: one that has
 /// not changed lately.
 const FILE: &[u8] = include_bytes!("../../../../LICENSE-APACHE");
-
-/// A door that handlers wait at.
-#[derive(Default)]
-struct Door {
-    state: Mutex<(usize, bool)>,
-    changed: Condvar,
-}
-
-impl Door {
-    fn wait(&self) {
-        let mut state = self.state.lock().unwrap();
-        state.0 += 1;
-        self.changed.notify_all();
-        drop(self.changed.wait_while(state, |(_, open)| !*open).unwrap());
-    }
-
-    fn wait_for(&self, waiting: usize) {
-        let state = self.state.lock().unwrap();
-        let (_state, timeout) =
-            self.changed.wait_timeout_while(state, PATIENCE, |(now, _)| *now < waiting).unwrap();
-        assert!(!timeout.timed_out(), "{waiting} handlers wait at the door");
-    }
-
-    fn open(&self) {
-        self.state.lock().unwrap().1 = true;
-        self.changed.notify_all();
-    }
-}
 
 /// A server of files: `/LICENSE-APACHE` is answered from memory.
 fn files() -> Settings {
@@ -118,7 +91,7 @@ fn a_connection_disarmed_while_its_request_ran_hears_again_after_a_slow_answer()
     let routes = Routes::new().with_application(Arc::new(move |exchange: Exchange| {
         match exchange.request().head.path() {
             b"/large" => {
-                inside.wait();
+                inside.pass("");
                 let _ = exchange.respond(ResponseHead::new(Status::OK), vec![b'x'; LARGE]);
             }
             _ => text(exchange, "small"),
@@ -507,7 +480,7 @@ fn a_server_that_is_dropped_cuts_its_connections_although_a_handler_is_stuck() {
     let inside = Arc::clone(&door);
     let routes = Routes::new().with_application(Arc::new(move |exchange: Exchange| {
         if exchange.request().head.path() == b"/stuck" {
-            inside.wait();
+            inside.pass("");
         }
         text(exchange, "done");
     }));
@@ -539,7 +512,7 @@ fn a_second_drain_changes_nothing_and_draining_works_with_every_thread_blocked()
     let door = Arc::new(Door::default());
     let inside = Arc::clone(&door);
     let routes = Routes::new().with_application(Arc::new(move |exchange: Exchange| {
-        inside.wait();
+        inside.pass("");
         text(exchange, "done");
     }));
     let mut settings = settings(routes);

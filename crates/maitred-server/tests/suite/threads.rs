@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::harness::door::Door;
 use crate::harness::{
     PATIENCE, connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text,
 };
@@ -12,34 +13,6 @@ use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler, InvocationType, SendError};
 use maitred_server::Routes;
-
-/// A door that handlers wait at.
-#[derive(Default)]
-struct Door {
-    state: Mutex<(usize, bool)>,
-    changed: Condvar,
-}
-
-impl Door {
-    fn wait(&self) {
-        let mut state = self.state.lock().unwrap();
-        state.0 += 1;
-        self.changed.notify_all();
-        drop(self.changed.wait_while(state, |(_, open)| !*open).unwrap());
-    }
-
-    fn wait_for(&self, waiting: usize) {
-        let state = self.state.lock().unwrap();
-        let (_state, timeout) =
-            self.changed.wait_timeout_while(state, PATIENCE, |(now, _)| *now < waiting).unwrap();
-        assert!(!timeout.timed_out(), "{waiting} handlers wait at the door");
-    }
-
-    fn open(&self) {
-        self.state.lock().unwrap().1 = true;
-        self.changed.notify_all();
-    }
-}
 
 #[test]
 fn an_exchange_can_be_finished_from_another_thread() {
@@ -78,7 +51,7 @@ fn with_every_thread_blocked_files_refusals_and_timeouts_go_on() {
     let routes = Routes::new()
         .with_static("/s", StaticFiles::open(folder.path(), StaticSettings::default()).unwrap())
         .with_application(Arc::new(move |exchange: Exchange| {
-            inside.wait();
+            inside.pass("");
             text(exchange, "late");
         }));
     let mut settings = settings(routes);
@@ -108,7 +81,7 @@ fn threads_grow_to_the_maximum_and_not_beyond() {
     let door = Arc::new(Door::default());
     let inside = Arc::clone(&door);
     let routes = Routes::new().with_application(Arc::new(move |exchange: Exchange| {
-        inside.wait();
+        inside.pass("");
         text(exchange, "done");
     }));
     let mut settings = settings(routes);
@@ -236,7 +209,7 @@ fn a_handler_that_wrongly_claims_not_to_block_stops_nobody_else() {
         }
 
         fn handle(&self, exchange: Exchange) {
-            self.0.wait();
+            self.0.pass("");
             text(exchange, "late");
         }
     }
@@ -264,7 +237,7 @@ fn draining_answers_what_was_accepted_and_closes() {
     let inside = Arc::clone(&door);
     let running = serve(move |exchange: Exchange| {
         if exchange.request().head.path() == b"/wait" {
-            inside.wait();
+            inside.pass("");
         }
         text(exchange, "done");
     });

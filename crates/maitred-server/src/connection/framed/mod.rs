@@ -66,11 +66,6 @@ impl Framed {
         })
     }
 
-    /// Whether a handler has one of its streams.
-    pub(super) fn is_running(&self) -> bool {
-        self.streams.values().any(|stream| stream.running)
-    }
-
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
     pub(super) fn credit(&mut self, number: u32, bytes: u64) {
         if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
@@ -93,14 +88,18 @@ impl Framed {
             .min()
             .unwrap_or(u64::MAX)
     }
-
-    /// What all streams hold in memory, in bytes.
-    pub(super) fn held(&self) -> u64 {
-        self.streams.values().map(|stream| stream.held()).sum::<u64>() + self.control.len() as u64
-    }
 }
 
 impl Connection {
+    /// The exchange that `key` names, if a handler still answers it.
+    pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
+        let stream = match &mut self.protocol {
+            Protocol::H1(_) => self.stream.as_deref_mut(),
+            Protocol::Framed(framed) => framed.streams.get_mut(&key.stream).map(|stream| &mut **stream),
+        };
+        stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
+    }
+
     /// Keeps an exchange that is not over.
     pub(super) fn put(&mut self, stream: Box<Stream>) {
         match self.protocol.framed() {

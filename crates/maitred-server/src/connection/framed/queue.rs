@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use maitred_http::{Method, ResponseHead};
+use maitred_http::ResponseHead;
 use maitred_io::clock;
 use maitred_runtime::{Content, Flow, SendError};
 
@@ -88,9 +88,9 @@ impl Queue {
         };
     }
 
-    /// Whether it waits for the peer's credit.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.heads.is_empty() && self.data.is_some() && self.outward == 0
+    /// Whether it waits for the peer's credit, of its own or of the connection, which has `outward`.
+    pub(super) fn is_stalled(&self, outward: u64) -> bool {
+        self.heads.is_empty() && self.data.is_some() && self.outward.min(outward) == 0
     }
 
     /// Bytes of the body that can leave now.
@@ -115,7 +115,7 @@ impl Values {
 }
 
 impl Connection {
-    /// Takes what a handler sends, and makes frames of it if this thread may send now.
+    /// Takes what a handler sends, and makes frames of it as far as it may leave.
     ///
     /// # Errors
     /// The peer is gone.
@@ -124,7 +124,6 @@ impl Connection {
         group: &Group,
         key: Key,
         values: Values,
-        at_once: bool,
     ) -> Result<Flow, SendError> {
         if self.is_dead() {
             self.lose();
@@ -133,10 +132,8 @@ impl Connection {
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
         stream.awaited = None;
         stream.enqueue(values);
-        if at_once {
-            self.fill(group, key.token)?;
-            self.settle_framed(group, key.token, clock::monotonic());
-        }
+        self.fill(group, key.token)?;
+        self.settle_framed(group, key.token, clock::monotonic());
         if let Some(writer) = self.writer_of(key) {
             writer.count(&group.site.spilling);
         }
@@ -283,7 +280,7 @@ impl Connection {
         }
         if self.is_dead() {
             self.lose();
-            self.drop_stream(group, key.stream, End::PeerGone);
+            self.drop_stream(group, key.stream);
             group.resume(key.token);
             return Err(SendError::Closed);
         }
@@ -298,25 +295,17 @@ impl Connection {
     }
 
     /// Takes a stream out that will not be sent to its end.
-    pub(super) fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
+    fn drop_stream(&mut self, group: &Group, number: u32) {
         let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(&number));
         let Some(mut stream) = stream else { return };
-        if let Some(mut record) = stream.queue.as_mut().and_then(|queue| queue.record.take()) {
-            record.end = end;
-            group.site.note(record, clock::monotonic());
-        }
+        stream.lose_queue(group);
         Stream::give_back(stream);
     }
 
     /// The peer is gone: what has been answered is written down as that.
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
         let Some(framed) = self.protocol.framed() else { return };
-        for stream in framed.streams.values_mut() {
-            if let Some(mut record) = stream.queue.as_mut().and_then(|queue| queue.record.take()) {
-                record.end = End::PeerGone;
-                group.site.note(record, clock::monotonic());
-            }
-        }
+        framed.streams.values_mut().for_each(|stream| stream.lose_queue(group));
         framed.streams.retain(|_, stream| stream.running);
     }
 
@@ -325,16 +314,13 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(stream) = framed.streams.get_mut(&number) else { return };
         if !stream.running {
-            self.drop_stream(group, number, End::PeerGone);
+            self.drop_stream(group, number);
             return;
         }
         stream.dead = true;
         stream.flags().set_gone();
         stream.tell();
-        if let Some(queue) = &mut stream.queue {
-            queue.heads.clear();
-            queue.data = None;
-        }
+        stream.lose_queue(group);
     }
 
     /// The handler of a stream that is dead has let go of it.
@@ -342,7 +328,8 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(stream) = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead) else { return };
         stream.stop();
-        if stream.queue.as_ref().is_none_or(|queue| !queue.ended)
+        // One that was answered in its handler's place is there until that has left.
+        if stream.queue.is_none()
             && let Some(stream) = framed.streams.remove(&key.stream)
         {
             Stream::give_back(stream);
@@ -388,6 +375,14 @@ impl Connection {
 }
 
 impl Stream {
+    /// Nobody takes what waits; what has been answered is written down as that.
+    fn lose_queue(&mut self, group: &Group) {
+        if let Some(mut record) = self.queue.take().and_then(|queue| queue.record) {
+            record.end = End::PeerGone;
+            group.site.note(record, clock::monotonic());
+        }
+    }
+
     /// The engine's own answer is all that is sent; what its handler has sent so far is not.
     pub(in crate::connection) fn answer_with(
         &mut self,
@@ -396,14 +391,13 @@ impl Stream {
         record: Record,
     ) {
         self.answered = true;
-        let to_head = self.request.head.method == Method::Head;
         if let Some(queue) = &mut self.queue {
             queue.heads.clear();
             queue.data = None;
             queue.record = Some(record);
         }
         self.enqueue(Values { heads, content: Content::Static(b""), ended: true });
-        for content in contents.into_iter().filter(|_| !to_head) {
+        for content in contents {
             self.enqueue(Values { heads: VecDeque::new(), content, ended: true });
         }
     }

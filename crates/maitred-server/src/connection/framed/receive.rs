@@ -57,8 +57,8 @@ impl Connection {
     }
 
     /// Whether no exchange is under way.
-    pub(in crate::connection) fn is_between_streams(&mut self) -> bool {
-        self.each_stream().next().is_none()
+    pub(in crate::connection) fn is_between_streams(&self) -> bool {
+        self.streams().next().is_none()
     }
 
     /// Looks at streams that wait for a password's check or for the disk.
@@ -251,10 +251,11 @@ impl Connection {
         refused: bool,
     ) -> Received {
         let status = heads.back().map_or(Status::OK, |head| head.status);
-        let to_head = stream.request.head.method == Method::Head;
-        let length = if to_head { 0 } else { contents.iter().map(Content::len).sum() };
+        let head = std::mem::take(&mut stream.request.head);
+        let contents = if head.method == Method::Head { Vec::new() } else { contents };
+        let length = contents.iter().map(Content::len).sum();
         let (times, number) = (stream.times, stream.request.number);
-        let head = Kept::Head(Box::new(stream.request.head.clone()));
+        let head = Kept::Head(Box::new(head));
         let record = self.record_of(context, (head, number), status, length, times, refused);
         stream.answer_with(heads, contents, record);
         self.served = self.served.saturating_add(1);
@@ -265,8 +266,9 @@ impl Connection {
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
         let timeout = nanos(group.site.timeouts.send);
+        let Some(outward) = self.protocol.framed().map(|framed| framed.outward) else { return };
         for stream in self.each_stream() {
-            let stalled = stream.queue.as_ref().filter(|queue| queue.is_stalled());
+            let stalled = stream.queue.as_ref().filter(|queue| queue.is_stalled(outward));
             if let Some(queue) = stalled {
                 stream.due = queue.moved + timeout;
             } else if stream.running || stream.answered {
@@ -307,7 +309,7 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(mut stream) = framed.streams.remove(&number) else { return };
         stream.due = NEVER;
-        if stream.queue.as_ref().is_some_and(|queue| queue.is_stalled()) {
+        if stream.queue.as_ref().is_some_and(|queue| queue.is_stalled(framed.outward)) {
             // Its peer takes nothing: the others go on.
             framed.codec.put_reset(number, &mut framed.control);
             site.guard.applied.note(Rule::SendTimeout, self.peer.ip(), &site.log);

@@ -137,7 +137,7 @@ impl Responder {
             let sent = match heads {
                 Some(heads) => {
                     let values = Values { heads, content, ended: false };
-                    connection.deliver_values(&self.group, self.key, values, true)
+                    connection.deliver_values(&self.group, self.key, values)
                 }
                 None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
             };
@@ -291,7 +291,7 @@ impl Respond for Responder {
         if let Some(heads) = self.encoder.take_heads() {
             let values = Values { heads, content: Content::Static(b""), ended: false };
             let sent = self.with_connection(|connection| {
-                connection.deliver_values(&self.group, self.key, values, true).map(drop)
+                connection.deliver_values(&self.group, self.key, values).map(drop)
             });
             return sent.unwrap_or(Err(SendError::Closed));
         }

@@ -711,3 +711,63 @@ fn nothing_of_a_request_goes_on_before_its_filters_have_let_it_pass() {
     assert_eq!(driven.answers(), [ok(3), data(3, "/in/x 6"), Frame::End(3)]);
     assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 1);
 }
+
+#[test]
+fn a_head_request_that_is_answered_in_its_handlers_place_gets_no_body() {
+    let mut driven = open(|settings| settings.pool.limits.request_timeout = Some(Duration::from_secs(3)));
+    let jobs = driven.asks(&[Frame::Head(1, "HEAD /a".into()), Frame::End(1)]);
+    assert_eq!(jobs.len(), 1);
+    driven.passes(Duration::from_secs(4));
+    assert_eq!(driven.answers(), [Frame::Head(1, "504".into()), Frame::End(1)]);
+    driven.run_here(jobs);
+    assert_eq!(driven.puppets.begun.load(Ordering::SeqCst), 0);
+}
+
+/// So many requests whose handlers run, from stream 1 on in steps of two. Each of the first four has sent as much as a stream's
+/// window takes, which is all that the connection's takes.
+fn without_credit(driven: &mut Driven, count: u32) -> Vec<Puppet> {
+    let streams: Vec<u32> = (0..count).map(|number| 2 * number + 1).collect();
+    let mut puppets: Vec<Puppet> =
+        streams.iter().map(|stream| driven.puppet(&format!("/{stream}"))).collect();
+    let heads: Vec<Frame> = streams.iter().map(|stream| get(*stream, &format!("/{stream}"))).collect();
+    for (job, puppet) in driven.asks(&heads).into_iter().zip(&mut puppets) {
+        driven.runs(job, puppet);
+    }
+    for puppet in &puppets[..4] {
+        puppet.does(Do::Send(vec![b'x'; STREAM_WINDOW as usize]));
+    }
+    driven.answers();
+    puppets
+}
+
+#[test]
+fn a_stream_that_is_reset_after_it_was_answered_sends_nothing_more() {
+    let mut driven = open(|settings| settings.pool.limits.request_timeout = Some(Duration::from_secs(3)));
+    let puppets = without_credit(&mut driven, 5);
+    driven.passes(Duration::from_secs(4));
+    assert_eq!(driven.answers(), [Frame::Head(9, "504".into())], "its text waits for credit");
+    assert!(driven.asks(&[Frame::Reset(9), Frame::Credit(0, 1000)]).is_empty());
+    assert_eq!(driven.answers(), []);
+    for puppet in puppets {
+        puppet.does(Do::Finish);
+        puppet.joins();
+    }
+    driven.turn(Signals::WRITE);
+    let still = |connection: &mut Connection| connection.is_between_streams();
+    assert_eq!(driven.group.with_connection(driven.token, still), Some(true));
+}
+
+#[test]
+fn without_credit_for_the_connection_its_streams_are_reset_in_time() {
+    let mut driven = open(|settings| settings.timeouts.send = Duration::from_secs(10));
+    let puppets = without_credit(&mut driven, 5);
+    puppets[4].does(Do::Send("x".into()));
+    assert_eq!(driven.answers(), [ok(9)], "it has a window, and the connection has none");
+    driven.passes(Duration::from_secs(11));
+    assert_eq!(driven.answers(), [Frame::Reset(9)]);
+    assert_eq!(puppets[4].does(Do::Send("x".into())), Done::Gone);
+    for puppet in puppets {
+        puppet.does(Do::Finish);
+        puppet.joins();
+    }
+}
