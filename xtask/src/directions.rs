@@ -1,7 +1,7 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  server  →  { h1  match  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
+//! python, cli  →  control  →  server  →  { h1  match  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
 //!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats; nothing else sideways,
 //!                              nothing back
 //! ```
@@ -29,11 +29,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-filters",
         &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-match", "maitred-log"],
     ),
+    ("maitred-spool", &["maitred-io", "maitred-runtime"]),
     ("maitred-limits", &["maitred-io", "maitred-log", "maitred-match", "maitred-stats"]),
     (
         "maitred-server",
         &[
             "maitred-limits",
+            "maitred-spool",
             "maitred-filters",
             "maitred-files",
             "maitred-compress",
@@ -48,6 +50,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "maitred-control",
+        &[
+            "maitred-http",
+            "maitred-h1",
+            "maitred-stats",
+            "maitred-io",
+            "maitred-log",
+            "maitred-match",
+            "maitred-files",
+            "maitred-dispatch",
+            "maitred-runtime",
+            "maitred-server",
+        ],
+    ),
+    (
         "maitred-cli",
         &[
             "maitred-http",
@@ -58,6 +75,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-files",
             "maitred-filters",
             "maitred-server",
+            "maitred-control",
         ],
     ),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),

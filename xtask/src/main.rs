@@ -6,13 +6,11 @@
 mod circles;
 mod directions;
 mod purity;
+mod sizes;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-
-/// Crates that have a circle of rooms still.
-const NOT_YET: &[&str] = &["maitred-cli"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,20 +49,21 @@ fn directions() -> Result<String, Vec<String>> {
             faults.extend(purity::faults(&text).iter().map(|fault| format!("{}:{fault}", file.display())));
         }
     }
-    let mut rooms = 0;
+    let (mut rooms, mut sizes) = (0, Vec::new());
     for package in packages.iter().filter(|package| package.name.starts_with("maitred-")) {
         let source = package.folder.join("src");
-        let mut found = circles::Rooms::default();
+        let (mut found, mut lines) = (circles::Rooms::default(), 0);
         for file in rust_files(&source).map_err(|error| vec![error])? {
             let text = std::fs::read_to_string(&file)
                 .map_err(|error| vec![format!("{}: {error}", file.display())])?;
+            lines += text.lines().count();
             found.add(file.strip_prefix(&source).unwrap_or(&file), &text);
         }
         rooms += found.count();
-        if !NOT_YET.contains(&package.name.as_str()) {
-            faults.extend(found.faults(&package.name));
-        }
+        faults.extend(found.faults(&package.name));
+        sizes.push((package.name.clone(), lines));
     }
+    faults.extend(sizes::faults(&sizes));
     if !faults.is_empty() {
         faults.push(format!("directions: {} faults", faults.len()));
         return Err(faults);

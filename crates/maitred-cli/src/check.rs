@@ -7,8 +7,10 @@ use maitred_server::DEFAULT_POOL;
 
 use crate::filters;
 use crate::options::{self, Definition, Kind};
-use crate::pools::{self, NamedPool};
-use crate::sources::{Loaded, Source};
+use crate::config::NamedPool;
+use crate::pools;
+use crate::origins::Source;
+use crate::sources::Loaded;
 
 /// Of a line, and where what it says came from.
 type Line = (String, Option<Source>);

@@ -1,21 +1,16 @@
-//! The merged configuration, and the rules that concern several options at once.
+//! The merged configuration: nothing but data. What its options are says `options/`, what several of them mean together
+//! `validation.rs`.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
-use maitred_server::{CompressionSettings, Period, PoolRule};
+use maitred_server::{CompressionSettings, Overflow, Period, PoolRule, Strategy};
 
-use crate::env_file;
-use crate::filters::{self, FilterConfig};
 use crate::host::Interface;
 use crate::limits::LimitConfig;
-use crate::logs::{self, LogPlace};
-use crate::options;
-use crate::pools::{self, NamedPool, PoolConfig};
-use crate::problem::{Problem, nearest};
-use crate::sources::{Origins, Source};
+use crate::log_values::LogPlace;
 use crate::value::{ControlSocket, ListenAddress, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
@@ -126,10 +121,92 @@ pub struct Config {
     pub admin_token_file: Option<PathBuf>,
 }
 
-impl Default for Config {
-    /// The defaults of the option table.
-    fn default() -> Self {
-        let mut config = Self {
+/// The threads of a pool. The meaning of the fields is that of the options with the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// At most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
+    pub min_threads: usize,
+    /// From 1 to 10,000.
+    pub max_threads: usize,
+    /// From 1 to 1,000,000.
+    pub queue: usize,
+    /// Percent, at most `queue_high`.
+    pub queue_low: u8,
+    /// Percent, at most 100.
+    pub queue_high: u8,
+    /// More than zero.
+    pub thread_idle: Duration,
+    /// Zero for never.
+    pub thread_requests: usize,
+    /// Zero for never.
+    pub request_timeout: Duration,
+    /// As many as `max_threads` without it.
+    pub max_lost_threads: Option<usize>,
+    /// Whether an exception is raised in the thread of a request that has timed out.
+    pub interrupt: bool,
+    /// What becomes of a request that finds the queue full.
+    pub overflow: Overflow,
+    /// Bytes per second; zero for any number.
+    pub bandwidth: u64,
+    /// Who runs a request; in a named pool `Adaptive` or `Pec`.
+    pub strategy: Strategy,
+}
+
+/// A pool besides the default one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPool {
+    /// What rules, logs and statistics call it.
+    pub name: String,
+    /// Its threads.
+    pub threads: PoolConfig,
+}
+
+impl PoolConfig {
+    /// What the option table fills.
+    pub(crate) const EMPTY: Self = Self {
+        min_threads: 0,
+        max_threads: 0,
+        queue: 0,
+        queue_low: 0,
+        queue_high: 0,
+        thread_idle: Duration::ZERO,
+        thread_requests: 0,
+        request_timeout: Duration::ZERO,
+        max_lost_threads: None,
+        interrupt: false,
+        overflow: Overflow::Wait,
+        bandwidth: 0,
+        strategy: Strategy::Adaptive,
+    };
+}
+
+/// A filter as it is written. The meaning of the keys is in docs/operations/filters.md.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterConfig {
+    /// All of it but the authentication, whose file is read when the server starts.
+    pub rule: FilterRule,
+    /// Who is asked for a password.
+    pub basic_auth: Option<BasicAuthConfig>,
+}
+
+/// The value of `basic-auth`, with its realm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BasicAuthConfig {
+    /// Nobody, whatever a less specific filter says.
+    Off,
+    /// Everybody.
+    Users {
+        /// Where the users are.
+        file: PathBuf,
+        /// What clients show.
+        realm: String,
+    },
+}
+
+impl Config {
+    /// What the option table fills.
+    pub(crate) fn empty() -> Self {
+        Self {
             application: None,
             listen: Vec::new(),
             pool: PoolConfig::EMPTY,
@@ -181,217 +258,6 @@ impl Default for Config {
             control: ControlSocket::default(),
             admin: None,
             admin_token_file: None,
-        };
-        for definition in options::all().filter(|definition| !definition.default.is_empty()) {
-            let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
-            let set = definition.set(&mut config, &texts);
-            debug_assert!(set.is_ok(), "the default of {} is not valid", definition.name);
-        }
-        config
-    }
-}
-
-/// What the configuration means on this machine, found while it was checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Checked {
-    /// One for each of `listen`, in the same order.
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) target: Option<Target>,
-    /// All mounts, with the folder given as application.
-    pub(crate) mounts: Vec<Mount>,
-    /// The variables of the `env-file`, in its order.
-    pub(crate) environment: Vec<(String, String)>,
-}
-
-impl Checked {
-    /// Whether this is the folder given as application.
-    pub(crate) fn is_of_application(&self, mount: &Mount) -> bool {
-        mount.prefix == "/" && self.target.as_ref() == Some(&Target::Folder(mount.folder.clone()))
-    }
-}
-
-/// What the application argument names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// A folder of static files.
-    Folder(PathBuf),
-    /// Something for the host to load.
-    Program(String),
-}
-
-/// Makes `chdir` the current directory: what follows looks at relative paths.
-pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    let Some(folder) = &config.chdir else { return Ok(()) };
-    let wrong = |(what, remedy)| Problem::new(origins.describe("chdir"), what, remedy);
-    check_folder(folder).map_err(wrong)?;
-    std::env::set_current_dir(folder).map_err(|error| {
-        wrong((format!("the folder {} cannot be entered: {error}", folder.display()), "allow it".to_owned()))
-    })
-}
-
-/// Checks what no single option can know. `origins` says in an error where the value came from.
-pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
-    let at = |name: &str| origins.describe(name);
-    pools::check(config, origins)?;
-    if config.interface == Interface::Asgi {
-        pools::refuse_with_event_loop(config, origins)?;
-    }
-    let target = match &config.application {
-        Some(text) => Some(
-            target(text, config.app_dir.as_deref())
-                .map_err(|(what, remedy)| Problem::new(at("application"), what, remedy))?,
-        ),
-        None => None,
-    };
-    if let Some(folder) = &config.app_dir {
-        check_folder(folder).map_err(|(what, remedy)| Problem::new(at("app-dir"), what, remedy))?;
-    }
-    let environment = match &config.env_file {
-        Some(path) => env_file::read(path, &at("env-file"))?,
-        None => Vec::new(),
-    };
-    let mut mounts = config.mounts.clone();
-    check_mounts(&mounts).map_err(|(what, remedy)| Problem::new(at("static"), what, remedy))?;
-    if let Some(Target::Folder(folder)) = &target {
-        if mounts.iter().any(|mount| mount.prefix == "/") {
-            return Err(Problem::new(
-                at("static"),
-                format!("'/' is already served from the folder {}", folder.display()),
-                "choose another URL or leave the folder out",
-            ));
-        }
-        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
-    }
-    check_mounts(&config.sendfile).map_err(|(what, remedy)| Problem::new(at("sendfile"), what, remedy))?;
-    logs::check(config, origins)?;
-    filters::rules(config, origins)?;
-    // A default that does not fit this machine is a warning when the server starts.
-    if *origins.of("spool") != Source::Default {
-        check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;
-    }
-    let addresses =
-        addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
-    Ok(Checked { addresses, target, mounts, environment })
-}
-
-/// What is wrong, and the remedy.
-type Wrong = (String, String);
-
-fn check_mounts(mounts: &[Mount]) -> Result<(), Wrong> {
-    for (position, mount) in mounts.iter().enumerate() {
-        if let Some(other) = mounts[..position].iter().find(|other| other.prefix == mount.prefix) {
-            let what = format!(
-                "{} is served from two folders, {} and {}",
-                mount.prefix,
-                other.folder.display(),
-                mount.folder.display()
-            );
-            return Err((what, "leave one of them out".to_owned()));
-        }
-        check_folder(&mount.folder)?;
-    }
-    Ok(())
-}
-
-fn check_folder(folder: &Path) -> Result<(), Wrong> {
-    let shown = folder.display();
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => std::fs::read_dir(folder)
-            .map(drop)
-            .map_err(|error| (format!("the folder {shown} cannot be read: {error}"), "allow it".to_owned())),
-        Ok(_) => Err((format!("{shown} is not a folder"), "name the folder that holds the files".to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err((format!("there is no folder {shown}"), correct(folder)))
-        }
-        Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
-    }
-}
-
-fn check_spool(folder: &Path) -> Result<(), Wrong> {
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err((format!("{} is not a folder", folder.display()), "name a folder on a disk".to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err((format!("there is no folder {}", folder.display()), correct(folder)))
-        }
-        Err(error) => {
-            Err((format!("the folder {} cannot be used: {error}", folder.display()), "allow it".to_owned()))
-        }
-    }
-}
-
-fn addresses(listen: &[ListenAddress]) -> Result<Vec<SocketAddr>, Wrong> {
-    if listen.is_empty() {
-        return Err((
-            "there is no address to listen on".to_owned(),
-            "give one, such as 127.0.0.1:8000".to_owned(),
-        ));
-    }
-    let mut addresses: Vec<SocketAddr> = Vec::with_capacity(listen.len());
-    for wanted in listen {
-        let address = wanted.resolve().map_err(|error| {
-            (
-                format!("the name in {wanted} cannot be resolved: {error}"),
-                "use a number, such as 127.0.0.1".to_owned(),
-            )
-        })?;
-        if let Some(position) = addresses.iter().position(|other| overlap(*other, address)) {
-            let what = if addresses[position] == address {
-                format!("{address} is listed twice")
-            } else {
-                format!("{} and {wanted} cover the same address", listen[position])
-            };
-            return Err((what, "leave one of them out".to_owned()));
-        }
-        addresses.push(address);
-    }
-    Ok(addresses)
-}
-
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    // Port 0 is a different port each time.
-    one.port() == other.port()
-        && one.port() != 0
-        && one.is_ipv4() == other.is_ipv4()
-        && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
-}
-
-/// A folder when it is one, or looks like one; a Python module of that name is a program.
-fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
-    let path = Path::new(text);
-    let is_module_name = !text.contains('/') && text != "." && text != "..";
-    let module = app_dir.unwrap_or(Path::new("")).join(text);
-    let file = PathBuf::from(format!("{}.py", module.display()));
-    let is_python = module.join("__init__.py").exists() || file.exists();
-    if text.ends_with('/') || path.is_dir() && !(is_module_name && is_python) {
-        return check_folder(path).map(|()| Target::Folder(path.to_owned()));
-    }
-    let file = text.rsplit_once(".py:").map_or(text, |(stem, _)| &text[..stem.len() + 3]);
-    if (file.ends_with(".py") || text.contains('/')) && !Path::new(file).is_file() {
-        return Err((format!("there is no file {file}"), correct(Path::new(file))));
-    }
-    if path.is_file() && !text.ends_with(".py") {
-        let remedy = format!("give the folder to serve ({}/), or a Python file", folder_of(path).display());
-        return Err((format!("{text} is a file, neither a folder nor a Python program"), remedy));
-    }
-    Ok(Target::Program(text.to_owned()))
-}
-
-/// The folder that holds `path`.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
-fn correct(path: &Path) -> String {
-    let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
-    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match nearest(&wanted, names.iter().map(String::as_str)) {
-        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
-        None => {
-            let current = std::env::current_dir().unwrap_or_default();
-            format!("create it or correct the path (the current directory is {})", current.display())
         }
     }
 }

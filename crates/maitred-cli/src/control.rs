@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_server::control::{Control, DoorSettings, Doors, NotOpened, read_token};
+use maitred_control::{Control, DoorSettings, Doors, NotOpened, read_token};
 use maitred_server::{Log, Server};
 
 use crate::config::Config;
@@ -11,7 +11,7 @@ use crate::ctl::find;
 use crate::host::Host;
 use crate::operator::Operator;
 use crate::problem::Problem;
-use crate::sources::Origins;
+use crate::origins::Origins;
 use crate::value::ControlSocket;
 
 /// Opens the doors of the configuration. One that nobody asked for is left out where it cannot be.

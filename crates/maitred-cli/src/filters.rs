@@ -1,6 +1,5 @@
 //! Filters: from the tables `[[filter]]` of the files to the server's settings.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use maitred_filters::{
@@ -10,35 +9,12 @@ use maitred_filters::{
 use maitred_match::BadPattern;
 use maitred_server::PoolRule;
 
-use crate::config::Config;
+use crate::config::{BasicAuthConfig, Config, FilterConfig};
 use crate::options::quoted;
 use crate::pools::{CONDITIONS, set_condition};
 use crate::problem::Problem;
-use crate::sources::{Origins, Source};
+use crate::origins::{Origins, Source};
 use crate::value::{self, BadValue};
-
-/// A filter as it is written. The meaning of the keys is in docs/operations/filters.md.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FilterConfig {
-    /// All of it but the authentication, whose file is read when the server starts.
-    pub rule: FilterRule,
-    /// Who is asked for a password.
-    pub basic_auth: Option<BasicAuthConfig>,
-}
-
-/// The value of `basic-auth`, with its realm.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BasicAuthConfig {
-    /// Nobody, whatever a less specific filter says.
-    Off,
-    /// Everybody.
-    Users {
-        /// Where the users are.
-        file: PathBuf,
-        /// What clients show.
-        realm: String,
-    },
-}
 
 /// What a key of a filter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,11 @@ mod holder;
 mod host;
 mod lifetime;
 mod limits;
+mod log_values;
 mod logs;
 mod operator;
 mod options;
+mod origins;
 mod passwd;
 mod pools;
 mod problem;
@@ -24,20 +26,20 @@ mod reference;
 mod reload;
 mod report;
 mod run;
+mod settings;
 mod sources;
+mod validation;
 mod value;
 
 use std::ffi::OsString;
 use std::io::Write;
 
-pub use config::Config;
-pub use filters::{BasicAuthConfig, FilterConfig};
+pub use config::{BasicAuthConfig, Config, FilterConfig, NamedPool, PoolConfig};
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
 };
-pub use logs::LogPlace;
+pub use log_values::LogPlace;
 pub use maitred_server::printable;
-pub use pools::{NamedPool, PoolConfig};
 pub use problem::Problem;
 pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};
 
@@ -92,13 +94,13 @@ fn execute(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Probl
         say(&format!("warning: {warning}"));
     }
     if matches!(loaded.command, Command::Run | Command::Check) {
-        config::change_folder(&loaded.config, &loaded.origins)?;
+        validation::change_folder(&loaded.config, &loaded.origins)?;
     }
     match loaded.command {
         Command::Run => run::run(loaded, inputs, host),
         Command::Check => {
             print(&check::report(loaded));
-            config::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
+            validation::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
         }
         Command::Reference => Ok(print(&reference::markdown())),
         Command::Help => Ok(print(&reference::help())),

@@ -15,7 +15,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::config::{Checked, Config, Target};
+use crate::config::Config;
+use crate::validation::{Checked, Target};
 use crate::host::{Application, Signal, Signals, StopSignal};
 use crate::pools::PoolConfig;
 use crate::{EXIT_FAILURE, EXIT_SUCCESS};

@@ -1,144 +1,20 @@
-//! Logs: the values of their options, and what the server makes of them.
+//! Opens the logs that the configuration names.
 
-use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_log::{AccessLogSettings, BadFormat, Format, Level, Log, Mask, strftime};
+use maitred_log::{AccessLogSettings, Level, Log, strftime};
 use maitred_server::{LogTarget, Rotation};
 
 use crate::config::Config;
-use crate::problem::{Problem, nearest};
-use crate::sources::Origins;
-use crate::value::{BadValue, LogLevel};
+use crate::log_values::LogPlace;
+use crate::origins::Origins;
+use crate::problem::Problem;
+use crate::value::LogLevel;
 
 /// The local syslog (syslog(3)).
 const LOCAL_SYSLOG: &str = "/dev/log";
-
-/// Where a log goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LogPlace {
-    /// Nowhere.
-    #[default]
-    Off,
-    /// To standard output.
-    Stdout,
-    /// To standard error.
-    Stderr,
-    /// To the local syslog.
-    Syslog,
-    /// To a syslog that takes UDP: as it was written, and its address.
-    SyslogAt(String, SocketAddr),
-    /// Appended to this file, whose name may have the date in it.
-    File(PathBuf),
-}
-
-impl fmt::Display for LogPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::Stdout => f.write_str("-"),
-            Self::Stderr => f.write_str("stderr"),
-            Self::Syslog => f.write_str("syslog"),
-            Self::SyslogAt(text, _) => write!(f, "syslog:{text}"),
-            Self::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
-pub(crate) fn access_place(text: &str) -> Result<LogPlace, BadValue> {
-    match text {
-        "" => Err(BadValue::new("the file name is empty", "write off, - or the path of a file")),
-        "off" => Ok(LogPlace::Off),
-        "-" => Ok(LogPlace::Stdout),
-        _ => place(text),
-    }
-}
-
-pub(crate) fn error_place(text: &str) -> Result<LogPlace, BadValue> {
-    match text {
-        "" | "off" | "-" => Err(BadValue::new(
-            format!("'{text}' is no place for the error log"),
-            "write stderr, stdout, syslog or the path of a file",
-        )),
-        _ => place(text),
-    }
-}
-
-fn place(text: &str) -> Result<LogPlace, BadValue> {
-    match text {
-        "stdout" => Ok(LogPlace::Stdout),
-        "stderr" => Ok(LogPlace::Stderr),
-        "syslog" => Ok(LogPlace::Syslog),
-        _ => match text.strip_prefix("syslog:") {
-            Some(address) => syslog_at(address),
-            None => Ok(LogPlace::File(PathBuf::from(text))),
-        },
-    }
-}
-
-fn syslog_at(text: &str) -> Result<LogPlace, BadValue> {
-    let remedy = "write syslog:HOST:PORT, for example syslog:127.0.0.1:514, or syslog alone for /dev/log";
-    let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
-    match found {
-        Ok(Some(address)) => Ok(LogPlace::SyslogAt(text.to_owned(), address)),
-        Ok(None) => Err(BadValue::new(format!("'{text}' has no address"), remedy)),
-        Err(error) => Err(BadValue::new(format!("'{text}' cannot be sent to: {error}"), remedy)),
-    }
-}
-
-pub(crate) fn format(text: &str) -> Result<Format, BadValue> {
-    Format::parse(text).map_err(|bad| match bad {
-        BadFormat::Empty => BadValue::new("the format is empty", format!("write {}", names())),
-        BadFormat::NoField(text) => {
-            let remedy = match nearest(&text, Format::names()) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("write {}, or text with fields such as $status", names()),
-            };
-            BadValue::new(format!("'{text}' is neither a format's name nor has it a field"), remedy)
-        }
-        BadFormat::UnknownField(name) => {
-            let remedy = match nearest(&name, Format::fields()) {
-                Some(meant) => format!("did you mean ${meant}?"),
-                None => "docs/operations/logs.md lists the fields".to_owned(),
-            };
-            BadValue::new(format!("there is no field ${name}"), remedy)
-        }
-        BadFormat::NoName(at) => BadValue::new(
-            format!("the dollar sign at byte {at} has no name behind it"),
-            "write $name, ${name}, or $$ for the sign itself",
-        ),
-        BadFormat::ControlCharacter => {
-            BadValue::new("a format is one line without control characters", "leave them out")
-        }
-    })
-}
-
-fn names() -> String {
-    Format::names().collect::<Vec<_>>().join(", ")
-}
-
-pub(crate) fn mask(text: &str) -> Result<Option<Mask>, BadValue> {
-    match text {
-        "off" | "false" | "no" | "0" => return Ok(None),
-        "on" | "true" | "yes" | "1" => return Ok(Some(Mask::default())),
-        _ => {}
-    }
-    let bits = |text: &str, most: u8| text.trim().parse::<u8>().ok().filter(|bits| *bits <= most);
-    let mask = text.split_once(',').and_then(|(v4, v6)| Some(Mask { v4: bits(v4, 32)?, v6: bits(v6, 128)? }));
-    mask.map(Some).ok_or_else(|| {
-        BadValue::new(
-            format!("'{text}' is neither off, on nor two numbers of bits"),
-            "write for example 24,48: the bits that are kept of IPv4 (to 32) and IPv6 (to 128)",
-        )
-    })
-}
-
-pub(crate) fn show_mask(mask: Option<Mask>) -> String {
-    mask.map_or("off".to_owned(), |mask| format!("{},{}", mask.v4, mask.v6))
-}
 
 /// Opens the logs.
 pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Problem> {
@@ -243,56 +119,5 @@ fn check_file(path: &Path) -> Result<(), (String, String)> {
         Err((what, "create it or correct the path".to_owned()))
     } else {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_field_comes_with_the_one_that_was_meant() {
-        let bad = format("$status $http_refrer $statsu").expect_err("a wrong field");
-        assert_eq!(
-            (bad.what.as_str(), bad.remedy.as_str()),
-            ("there is no field $statsu", "did you mean $status?")
-        );
-        let bad = format("combind").expect_err("a wrong name");
-        assert_eq!(bad.remedy, "did you mean 'combined'?");
-        assert!(format("off").is_err());
-    }
-
-    #[test]
-    fn places_are_read_as_they_are_shown() {
-        for text in ["off", "-", "stderr", "syslog", "syslog:127.0.0.1:514", "/var/log/a-%Y%m%d.log", "./off"]
-        {
-            assert_eq!(access_place(text).expect(text).to_string(), text);
-        }
-        for text in ["", "syslog:", "syslog:nobody", "syslog:127.0.0.1:99999"] {
-            assert!(access_place(text).is_err(), "{text}");
-        }
-        assert!(error_place("off").is_err() && error_place("-").is_err());
-    }
-
-    #[test]
-    fn masks_are_bits() {
-        assert_eq!(mask("off"), Ok(None));
-        assert_eq!(mask("on"), Ok(Some(Mask { v4: 24, v6: 48 })));
-        assert_eq!(mask("16, 32"), Ok(Some(Mask { v4: 16, v6: 32 })));
-        for text in ["", "24", "33,48", "24,129", "a,b"] {
-            assert!(mask(text).is_err(), "{text}");
-        }
-    }
-
-    /// The page has the fields in a table.
-    #[test]
-    fn every_field_and_format_is_documented() {
-        let page = include_str!("../../../docs/operations/logs.md");
-        for name in Format::fields() {
-            assert!(page.contains(&format!("`${name}`")), "${name}");
-        }
-        for name in Format::names() {
-            assert!(page.contains(&format!("`{name}`")), "{name}");
-        }
     }
 }

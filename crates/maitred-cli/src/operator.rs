@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use maitred_server::control::{Done, Owner, Refusal, Setting};
+use maitred_control::{Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::config::Config;
-use crate::logs::LogPlace;
+use crate::log_values::LogPlace;
 use crate::options::{self, Definition, renamed};
 use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::reload::Reload;
-use crate::sources::Source;
+use crate::origins::Source;
 
 /// Settings of the logs.
 const LOG_LEVEL: &str = "log-level";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(crate) use maitred_server::control::nearest;
+pub(crate) use maitred_control::nearest;
 
 /// An error in the configuration or on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,15 @@ use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
 
-use crate::config::{self, Config};
+use crate::config::{Config, NamedPool, PoolConfig};
 use crate::filters;
 use crate::options::{self, Definition, Kind};
-use crate::pools::{self, NamedPool, PoolConfig};
+use crate::pools;
 use crate::problem::Problem;
-use crate::run;
-use crate::sources::{self, Inputs, Loaded, Origins};
+use crate::settings;
+use crate::origins::Origins;
+use crate::sources::{self, Inputs, Loaded};
+use crate::validation;
 
 /// What a running server was made of, to be compared with what is written now.
 pub(crate) struct Reload {
@@ -113,7 +115,7 @@ impl Reload {
         }
         // Relative paths are meant from the folder that has been entered: those of another one cannot be looked at.
         if config.chdir == self.running.chdir {
-            config::check(config, origins)?;
+            validation::check(config, origins)?;
         }
         Ok(loaded)
     }
@@ -154,9 +156,9 @@ impl Reload {
             if options::of_peers().any(|of_peers| of_peers.name == option.name) {
                 plan.peers = Some(next.limits.settings());
             } else if options::is_of_responses(option) {
-                plan.writer = Some(run::writer(&next));
+                plan.writer = Some(settings::writer(&next));
             } else {
-                plan.insight = Some((run::insight(&next), next.dispatch_trace));
+                plan.insight = Some((settings::insight(&next), next.dispatch_trace));
             }
         }
         next.pool = plan.change(DEFAULT_POOL, &self.running.pool, &wanted.pool, self.single);

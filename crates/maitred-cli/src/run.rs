@@ -16,7 +16,7 @@ use maitred_server::{
     WriterSettings,
 };
 
-use crate::config::{self, Checked, Config, Target};
+use crate::config::Config;
 use crate::control;
 use crate::filters;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
@@ -27,8 +27,11 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::sources::command_line::meant_command;
-use crate::sources::{Inputs, Loaded, Origins};
+use crate::origins::Origins;
+use crate::settings;
+use crate::sources::{Inputs, Loaded};
 use crate::value::{LogLevel, Spans};
+use crate::validation::{self, Checked, Target};
 use crate::{EXIT_FAILURE, holder};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
@@ -37,7 +40,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
 pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
-    let checked = config::check(&loaded.config, &loaded.origins)?;
+    let checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.target.is_none() && checked.mounts.is_empty() {
         return Err(nothing_to_serve());
     }
@@ -135,7 +138,7 @@ fn serve_loaded(
         pools::refuse_with_event_loop(config, origins)?;
     }
     let what = application.as_ref().map(|application| lifetime::what(config, application));
-    let settings = settings(config, origins, checked, application, log)?;
+    let settings = settings::make(config, origins, checked, application, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
         Ok(signals) => signals,
@@ -237,74 +240,6 @@ fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Resu
     })
 }
 
-fn settings(
-    config: &Config,
-    origins: &Origins,
-    checked: &Checked,
-    application: Option<Application>,
-    log: &Arc<Log>,
-) -> Result<Settings, Problem> {
-    let mut routes = Routes::new();
-    let compression = config.compress.then(|| Arc::new(config.compression.clone()));
-    for mount in &checked.mounts {
-        let (listing, compression) = (config.listing, compression.clone());
-        let settings = StaticSettings { listing, compression, ..StaticSettings::default() };
-        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
-            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
-            Problem::new(origins.describe("static"), what, "allow it or leave it out")
-        })?;
-        if !listing && checked.is_of_application(mount) && files.file_at(b"/", Now::default()).is_none() {
-            log.info(format_args!(
-                "the folder {} has no index.html, so / is answered with 404; --listing shows what is in it",
-                mount.folder.display()
-            ));
-        }
-        routes = routes.with_static(&mount.prefix, files);
-    }
-    let mut submissions = Submissions::default();
-    for mount in &config.sendfile {
-        let settings = StaticSettings { precompressed: false, ..StaticSettings::default() };
-        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
-            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
-            Problem::new(origins.describe("sendfile"), what, "allow it or leave it out")
-        })?;
-        submissions = submissions.with_root(&mount.prefix, files);
-    }
-    let mut settings = match application {
-        Some(Application { handler, threads, .. }) => {
-            Settings { threads, ..Settings::new(routes.with_application(handler), Arc::clone(log)) }
-        }
-        None => Settings::new(routes, Arc::clone(log)),
-    };
-    let listeners = checked.addresses.iter().zip(&config.listen);
-    settings.listeners = listeners
-        .map(|(address, listen)| ListenerSettings {
-            address: *address,
-            read_ahead: listen.reads_ahead(),
-            writer: listen.has_writer(),
-        })
-        .collect();
-    settings.health_path = config.health_path.clone();
-    settings.metrics_path = config.metrics_path.clone();
-    settings.insight = insight(config);
-    settings.compression = config.compress.then(|| config.compression.clone());
-    pools::apply(config, &mut settings);
-    settings.filters = filters::rules(config, origins)?;
-    settings.max_body = config.max_body;
-    settings.body_memory = config.body_memory;
-    settings.spool = config.spool.clone();
-    settings.limits = config.limits.settings();
-    settings.writer = writer(config);
-    settings.submissions = submissions;
-    settings.timeouts = Timeouts {
-        head: config.head_timeout,
-        body: config.body_timeout,
-        keep_alive: config.keep_alive,
-        send: config.body_timeout,
-    };
-    Ok(settings)
-}
-
 /// The line about an address that could not be bound (bind(2)).
 fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Problem {
     let place = origins.describe("listen");
@@ -329,26 +264,6 @@ fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Probl
         _ => (format!("{address} cannot be listened on: {error}"), "listen on another address".to_owned()),
     };
     Problem::new(place, what, remedy)
-}
-
-/// What waits for slow readers.
-pub(crate) fn writer(config: &Config) -> WriterSettings {
-    WriterSettings {
-        memory: config.response_memory,
-        file: config.response_file,
-        budget: config.response_budget,
-    }
-}
-
-/// What is measured of each request.
-pub(crate) fn insight(config: &Config) -> Insight {
-    Insight {
-        times: config.spans != Spans::Off,
-        receipt: config.spans == Spans::Kernel,
-        statistics: config.statistics,
-        server_timing: config.server_timing,
-        ids: config.request_ids,
-    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ mod ready;
 mod response_batch;
 mod runner;
 mod scaling;
+#[cfg(all(test, shuttle))]
+mod scenarios_shuttle;
 mod seat;
 mod serve;
 mod settings;

@@ -1,7 +1,8 @@
-//! The scheduler under shuttle: the shipped words, worker and driver, a simulated poller, and
+//! A model for shuttle: the shipped words, worker and driver, a simulated poller, and
 //! application code that waits for what only another thread can bring.
 //!
-//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock.
+//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. What is played with it says
+//! `scenarios_shuttle.rs`.
 
 use std::fmt;
 use std::io;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use maitred_io::sync::{Condvar, Mutex, schedules, thread};
 use maitred_runtime::{EventLoop, Turned, Turns};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::scheduler::RandomScheduler;
 
 use super::{Jobs, Pace, Ran, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
@@ -18,11 +19,11 @@ use crate::signals::Signals;
 use crate::turn_clock::TurnClock;
 
 /// Schedules tried for each scenario.
-const SCHEDULES: usize = 2_000;
+pub(crate) const SCHEDULES: usize = 2_000;
 
 /// What an event is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// The engine answers it.
     File,
     /// The application answers it.
@@ -81,7 +82,7 @@ impl Kind {
 }
 
 /// One group.
-struct Model {
+pub(crate) struct Model {
     scheduler: Scheduler<usize>,
     max: usize,
     running: AtomicUsize,
@@ -97,7 +98,7 @@ impl Model {
 }
 
 /// What happens, in all groups.
-struct Events {
+pub(crate) struct Events {
     kinds: Vec<Kind>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
@@ -205,7 +206,7 @@ impl Serve for Model {
 
 /// How events come.
 #[derive(Clone, Copy)]
-enum Source {
+pub(crate) enum Source {
     /// From the poller.
     Poller,
     /// From a thread that does not serve, as when an exchange is finished elsewhere.
@@ -216,24 +217,24 @@ enum Source {
 
 /// Whether the language's interpreter is one lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Threads {
+pub(crate) enum Threads {
     Free,
     Gated,
 }
 
-fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source: Source, forgetful: bool) {
+pub(crate) fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source: Source, forgetful: bool) {
     let mut scheduler = scheduler(Strategy::Adaptive, max, pollers, threads);
     scheduler.forgetful = forgetful;
     play(scheduler, kinds, max, source, |_| None);
 }
 
 /// With a second pool of one thread.
-fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
+pub(crate) fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
     scheduler_with(0, 1, strategy, max, pollers, threads)
 }
 
 /// With threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
-fn scheduler_with(
+pub(crate) fn scheduler_with(
     budget: u64,
     others: usize,
     strategy: Strategy,
@@ -256,7 +257,7 @@ fn scheduler_with(
 }
 
 /// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
-fn play(
+pub(crate) fn play(
     scheduler: Scheduler<usize>,
     kinds: &[Kind],
     max: usize,
@@ -268,7 +269,7 @@ fn play(
 }
 
 /// The same with several groups: each event comes to one of them.
-fn play_groups(
+pub(crate) fn play_groups(
     schedulers: Vec<Scheduler<usize>>,
     events: &[(usize, Kind)],
     max: usize,
@@ -334,7 +335,7 @@ fn play_groups(
     );
 }
 
-fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
+pub(crate) fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
     for threads in [Threads::Free, Threads::Gated] {
         check_random(move || scenario(kinds, max, pollers, threads, source, false));
     }
@@ -345,11 +346,11 @@ fn check_random(scenario: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Tries so many more schedules that a fault is found: it ends with the first one that shows it.
-fn find_out(scenario: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn find_out(scenario: impl Fn() + Send + Sync + 'static) {
     run(RandomScheduler::new(50 * SCHEDULES), scenario);
 }
 
-fn run(order: impl shuttle::scheduler::Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn run(order: impl shuttle::scheduler::Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     // A scheduler that is moved a few times in a debug build needs more than the default.
     config.stack_size = 256 * 1024;
@@ -395,219 +396,6 @@ fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     });
 }
 
-fn check_looped(kinds: &'static [Kind], source: Source, deaf: bool) {
+pub(crate) fn check_looped(kinds: &'static [Kind], source: Source, deaf: bool) {
     check_random(move || looped(kinds, source, deaf));
-}
-
-#[test]
-fn an_event_loop_forgets_nothing() {
-    for source in [Source::Poller, Source::Elsewhere] {
-        check_looped(&[Page, File, Page], source, false);
-    }
-}
-
-#[test]
-fn files_are_served_while_the_event_loop_is_in_application_code() {
-    for source in [Source::Poller, Source::Elsewhere] {
-        check_looped(&[PageAfterFiles, File, File], source, false);
-        check_looped(&[PageAfterFiles, Page, File], source, false);
-    }
-}
-
-#[test]
-fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
-    for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
-        check_looped(&[File, File], source, true);
-    }
-}
-
-use Kind::{
-    File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
-    PageAfterPages, SlowAfterPages,
-};
-
-#[test]
-fn files_are_served_while_the_only_thread_is_in_application_code() {
-    check(&[PageAfterFiles, File, File], 1, 1, Source::Poller);
-}
-
-#[test]
-fn pages_queued_by_the_driver_are_run_by_the_only_thread() {
-    check(&[PageAfterFiles, Page, File, Page], 1, 1, Source::Poller);
-}
-
-#[test]
-fn threads_are_made_up_to_the_most() {
-    check(&[PageAfterFiles, PageAfterFiles, Page, File], 2, 1, Source::Poller);
-}
-
-/// A batch's rest, left by a thread that entered application code while another one had begun to
-/// poll. Random schedules hardly ever get there; priorities that change a few times do.
-#[test]
-fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
-    for changes in 2..=4 {
-        run(PctScheduler::new(changes, schedules(SCHEDULES)), || {
-            scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false);
-        });
-    }
-}
-
-/// Responses that wait for others, and a handler that stands still behind them.
-#[test]
-fn what_is_unsent_leaves_although_a_handler_stands_still() {
-    for pollers in [1, 2] {
-        check(&[Page, PageAfterPages, Page], 3, pollers, Source::Poller);
-        check(&[Page, Page, PageAfterPages, PageAfterPages], 3, pollers, Source::Poller);
-        check(&[Page, PageAfterPages, File, Page, PageAfterFiles], 4, pollers, Source::Poller);
-    }
-}
-
-#[test]
-fn several_pollers_forget_nothing() {
-    check(&[PageAfterFiles, File, Page, NonBlocking], 3, 2, Source::Poller);
-}
-
-#[test]
-fn what_is_made_ready_elsewhere_is_served() {
-    check(&[File, Page], 1, 1, Source::Elsewhere);
-    check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
-}
-
-/// Requests of slow routes stand still on all threads, and what comes behind them is answered.
-#[test]
-fn others_get_past_slow_requests() {
-    for pollers in [1, 2] {
-        check(&[SlowAfterPages, Page, Page], 2, pollers, Source::Poller);
-        check(&[SlowAfterPages, SlowAfterPages, Page], 2, pollers, Source::Poller);
-        check(&[SlowAfterPages, SlowAfterPages, SlowAfterPages, Page], 2, pollers, Source::Poller);
-        check(&[LongAfterPages, LongAfterPages, Page], 2, pollers, Source::Poller);
-        check(&[LongAfterPages, SlowAfterPages, LongAfterPages, Page], 3, pollers, Source::Poller);
-        check(&[SlowAfterPages, PageAfterPages, SlowAfterPages, Page], 4, pollers, Source::Poller);
-    }
-}
-
-/// The only thread of the other pool stands still, and what comes behind its requests is answered.
-#[test]
-fn what_waits_for_another_pool_holds_nobody_up() {
-    for pollers in [1, 2] {
-        check(&[OtherAfterPages, OtherAfterPages, Page, File], 1, pollers, Source::Poller);
-        check(&[OtherAfterPages, SlowAfterPages, OtherAfterPages, Page], 3, pollers, Source::Poller);
-    }
-}
-
-/// Threads of the other pool stand still, and those behind them get past, whether the pool's threads end after each request
-/// or not.
-#[test]
-fn the_other_pool_has_a_gate_too() {
-    const KINDS: [&[Kind]; 4] = [
-        &[OtherAfterOthers, Other],
-        &[OtherAfterOthers, OtherAfterOthers, Other, Page],
-        &[OtherAfterPages, OtherAfterOthers, Other, PageAfterPages, Page],
-        &[Other, OtherAfterOthers, Other, OtherAfterOthers, Other],
-    ];
-    for threads in [Threads::Free, Threads::Gated] {
-        for (kinds, budget) in KINDS.into_iter().flat_map(|kinds| [(kinds, 0), (kinds, 1)]) {
-            run(RandomScheduler::new(schedules(SCHEDULES)), move || {
-                let scheduler = scheduler_with(budget, 3, Strategy::Adaptive, 2, 2, threads);
-                play(scheduler, kinds, 2, Source::Poller, |_| None);
-            });
-        }
-    }
-}
-
-fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
-    for source in [Source::Poller, Source::Elsewhere] {
-        let play_once =
-            move || play(scheduler(strategy, max, 1, Threads::Free), kinds, max, source, |_| None);
-        run(RandomScheduler::new(schedules(SCHEDULES / 4)), play_once);
-    }
-}
-
-#[test]
-fn every_strategy_forgets_nothing() {
-    for strategy in [Strategy::Pc, Strategy::Pec, Strategy::Epc] {
-        check_strategy(strategy, &[PageAfterFiles, File, Page, NonBlocking], 1);
-        check_strategy(strategy, &[OtherAfterPages, Page, OtherAfterPages, File], 1);
-    }
-    for strategy in [Strategy::Pec, Strategy::Epc] {
-        check_strategy(strategy, &[PageAfterPages, PageAfterPages, Page, File], 3);
-        check_strategy(strategy, &[PageAfterFiles, PageAfterPages, Page, SlowAfterPages, File], 4);
-    }
-}
-
-/// Threads that end after each request, while others are parked and rely on them to poll.
-#[test]
-fn whoever_ends_leaves_somebody_who_polls() {
-    const KINDS: &[Kind] = &[PageAfterPages, Page, Page, File, Page];
-    for (strategy, threads) in [
-        (Strategy::Adaptive, Threads::Free),
-        (Strategy::Adaptive, Threads::Gated),
-        (Strategy::Epc, Threads::Free),
-        (Strategy::Pec, Threads::Free),
-    ] {
-        for pollers in [1, 2] {
-            let play_once = move || {
-                let scheduler = scheduler_with(1, 1, strategy, 3, pollers, threads);
-                play(scheduler, KINDS, 3, Source::Poller, |_| None);
-            };
-            run(RandomScheduler::new(schedules(SCHEDULES / 4)), play_once);
-        }
-    }
-}
-
-/// `count` groups of up to `max` threads. No thread looks again by itself.
-fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
-    let limits =
-        PoolLimits { max_threads: max, thread_idle: Duration::from_secs(3600), ..PoolLimits::default() };
-    let first = PoolSettings { limits, ..PoolSettings::default() };
-    let other =
-        PoolSettings { limits: PoolLimits { max_threads: 1, ..limits }, ..PoolSettings::named("other") };
-    for source in [Source::Poller, Source::Elsewhere] {
-        let mut all = Scheduler::linked(&vec![first.clone(); count], &[other.clone()], 1).expect("simulated");
-        all[1].forgetful = forgetful;
-        play_groups(all, events, max, source, |_| None);
-    }
-}
-
-fn check_groups(count: usize, max: usize, events: &'static [(usize, Kind)]) {
-    run(RandomScheduler::new(schedules(SCHEDULES / 2)), move || groups(count, max, false, events));
-    run(PctScheduler::new(3, schedules(SCHEDULES / 4)), move || groups(count, max, false, events));
-}
-
-/// All threads of a group stand still until a request has been answered that only another group can run.
-#[test]
-fn what_a_stuck_group_cannot_run_is_run_by_another_one() {
-    check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (0, Page), (0, File)]);
-    check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (1, Page), (1, File)]);
-    check_groups(2, 2, &[(0, PageAfterPages), (0, PageAfterPages), (0, Page), (1, Page)]);
-    check_groups(2, 1, &[(0, OtherAfterPages), (1, OtherAfterPages), (0, PageAfterPages), (0, Page)]);
-}
-
-/// The group that is called has too few threads for that, and makes more.
-#[test]
-fn a_group_makes_threads_for_another_one_that_may_not() {
-    check_groups(2, 2, &[(0, PageAfterPages), (0, PageAfterPages), (0, PageAfterPages), (0, Page)]);
-}
-
-/// The group that is called is stuck itself in the next moment: a third one is left.
-#[test]
-fn a_call_is_passed_on() {
-    check_groups(3, 1, &[(0, PageAfterPages), (0, PageAfterPages), (0, Page), (1, File)]);
-    check_groups(3, 1, &[(0, PageAfterPages), (1, PageAfterPages), (0, Page), (1, Page)]);
-}
-
-/// The mutation: a thread that has nothing to do in its own group, and does not look at the others after it has counted
-/// itself as a poller.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_poller_that_does_not_look_at_other_groups_is_found_out() {
-    find_out(|| groups(2, 1, true, &[(0, PageAfterPages), (0, Page), (0, Page)]));
-}
-
-/// The mutation: a thread that does not look again after it has counted itself as a poller. The
-/// model must notice.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_poller_that_does_not_look_again_is_found_out() {
-    find_out(|| scenario(&[File, Page], 1, 1, Threads::Free, Source::Elsewhere, true));
 }

@@ -26,6 +26,7 @@ mod reply;
 mod resource;
 mod root;
 mod stamp;
+mod submit;
 
 use std::ffi::OsStr;
 use std::io;
@@ -41,6 +42,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource as Limit, getrlimit};
 
 pub use cache::CacheStatistics;
+pub use submit::{Submissions, Submitted};
 
 use cache::{LookUp, ResourceCache};
 use folders::Folders;

@@ -28,10 +28,10 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
-pub mod control;
 mod counters;
 mod group;
 mod insight;
+pub mod inspect;
 pub use maitred_limits as limits;
 mod listener;
 mod metrics;
@@ -43,8 +43,6 @@ mod server;
 mod settings;
 mod site;
 mod spill;
-mod spool;
-mod submit;
 mod thread_registry;
 mod traced;
 
@@ -53,11 +51,13 @@ pub use maitred_compress::CompressionSettings;
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use maitred_limits::Limits;
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};
+pub use place::{NoPlace, Place};
 pub use pool_map::PoolMap;
-pub use route::Routes;
+pub use roles::CONTROL;
+pub use route::{Route, Routes};
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
     DEFAULT_POOL, HeaderPattern, Insight, ListenerSettings, Network, Overflow, PathPattern, PoolLimits,
     PoolRule, PoolSettings, Settings, Strategy, Timeouts, WriterSettings,
 };
-pub use submit::Submissions;
+pub use maitred_files::Submissions;

@@ -9,7 +9,7 @@ use maitred_stats::{Counter, LockSnapshot};
 
 use crate::connection::Group;
 use crate::insight;
-use crate::roles::{OfRole, by_role};
+use crate::roles::{self, OfRole};
 use crate::thread_registry::Times;
 use maitred_dispatch::PoolFigures;
 
@@ -100,7 +100,7 @@ impl Group {
             compression.write_metrics(format, &mut out);
         }
         insight::write_process(&process::Figures::read(), format, &mut out);
-        write_roles(&by_role(&self.groups.thread_registry), format, &mut out);
+        write_roles(&roles::list(&self.groups.thread_registry).roles, format, &mut out);
         insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);
         out

@@ -8,15 +8,26 @@ use maitred_io::tasks::{self, Task};
 use crate::thread_registry::{Member, ThreadRegistry, Times};
 
 /// What the thread is called that answers the control.
-pub(crate) const CONTROL: &str = "maitred-ctl";
+pub const CONTROL: &str = "maitred-ctl";
 
 /// One thread of the process.
-pub(crate) struct Thread {
-    pub(crate) task: Task,
-    /// The whole one, where the system has its beginning only, or none of its own.
-    pub(crate) name: String,
-    pub(crate) role: &'static str,
-    pub(crate) member: Option<Arc<Member>>,
+pub struct ProcessThread {
+    /// What the system says of it.
+    pub task: Task,
+    /// The whole name, where the system has its beginning only, or none of its own.
+    pub name: String,
+    /// What it is for.
+    pub role: &'static str,
+    /// What it says itself, if it serves or runs requests.
+    pub member: Option<Arc<Member>>,
+}
+
+/// The threads of the process, and their sums.
+pub struct ThreadList {
+    /// Each of them.
+    pub threads: Vec<ProcessThread>,
+    /// Sums by role, with the times of those that have ended.
+    pub roles: BTreeMap<&'static str, OfRole>,
 }
 
 /// What the names of threads that are in no thread_registry begin with; the system keeps 15 bytes.
@@ -31,7 +42,13 @@ const ROLES: &[(&str, &str)] = &[
 ];
 
 /// All of them; none where the system does not say.
-pub(crate) fn all(thread_registry: &ThreadRegistry) -> Vec<Thread> {
+pub(crate) fn list(thread_registry: &ThreadRegistry) -> ThreadList {
+    let threads = all(thread_registry);
+    let roles = sums(&threads, thread_registry);
+    ThreadList { threads, roles }
+}
+
+fn all(thread_registry: &ThreadRegistry) -> Vec<ProcessThread> {
     let members = thread_registry.members();
     let mut members: HashMap<i32, Arc<Member>> =
         members.into_iter().map(|member| (member.tid, member)).collect();
@@ -46,28 +63,25 @@ pub(crate) fn all(thread_registry: &ThreadRegistry) -> Vec<Thread> {
             }
         };
         let name = member.as_ref().map_or_else(|| task.name.clone(), |member| member.name.clone());
-        Thread { task, name, role, member }
+        ProcessThread { task, name, role, member }
     };
     tasks::list().unwrap_or_default().into_iter().map(known).collect()
 }
 
 /// Threads of one role, and the processor time of these and of all that were there before.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct OfRole {
-    pub(crate) threads: u64,
-    pub(crate) times: Times,
+pub struct OfRole {
+    /// How many there are.
+    pub threads: u64,
+    /// Their processor time.
+    pub times: Times,
 }
 
-/// Takes about 10 µs for each thread; empty where the system does not list them.
-pub(crate) fn by_role(thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
-    sums(&all(thread_registry), thread_registry)
-}
-
-pub(crate) fn sums(threads: &[Thread], thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
+fn sums(threads: &[ProcessThread], thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
     let mut roles: BTreeMap<&str, OfRole> = BTreeMap::new();
-    // RequestSummary for after the list was made, so that nobody is missing in both.
+    // Read after the list was made, so that nobody is missing in both.
     let ended = thread_registry.ended();
-    for Thread { task, role, member, .. } in threads {
+    for ProcessThread { task, role, member, .. } in threads {
         if !ended.has(task.tid, member.as_ref()) {
             let sum = roles.entry(role).or_default();
             sum.threads += 1;

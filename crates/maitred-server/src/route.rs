@@ -20,7 +20,7 @@ struct Mount {
 }
 
 /// Where a path leads.
-pub(crate) enum Route<'a> {
+pub enum Route<'a> {
     /// A file below a static mount; the path starts with a slash.
     Static(&'a StaticFiles, &'a [u8]),
     /// The application.
@@ -55,7 +55,7 @@ impl Routes {
     }
 
     /// Whether any path leads to a static mount; if not, no path needs to be normalised.
-    pub(crate) fn has_static(&self) -> bool {
+    pub fn has_static(&self) -> bool {
         !self.mounts.is_empty()
     }
 
@@ -81,12 +81,12 @@ impl Routes {
     }
 
     /// Whether there is an application.
-    pub(crate) fn has_application(&self) -> bool {
+    pub fn has_application(&self) -> bool {
         self.application.is_some()
     }
 
     /// The static mounts, the longest prefix first, which has no slash at its end.
-    pub(crate) fn mounts(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
+    pub fn mounts(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
         self.mounts.iter().map(|mount| (&*mount.prefix, &mount.files))
     }
 
@@ -105,7 +105,7 @@ impl Routes {
     }
 
     /// Finds the route of a normalised path.
-    pub(crate) fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
+    pub fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
         for mount in &self.mounts {
             match path.strip_prefix(mount.prefix.as_bytes()) {
                 Some([]) => return Route::Slash,
@@ -117,7 +117,7 @@ impl Routes {
     }
 
     /// The route of a path without normal form: an application may understand it, files cannot.
-    pub(crate) fn unnormal(&self) -> Route<'_> {
+    pub fn unnormal(&self) -> Route<'_> {
         self.application.as_ref().map_or(Route::Bad, Route::Application)
     }
 

@@ -22,7 +22,6 @@ use crate::settings::{
 };
 use crate::site::{Measures, Site};
 use crate::spill::Spilling;
-use crate::spool::{self, Medium, Open, Spooler};
 use crate::thread_registry::Role;
 use crate::traced::Traced;
 use maitred_compress::Compression;
@@ -30,6 +29,7 @@ use maitred_dispatch::{Scheduler, run_driver};
 use maitred_filters::{FilterRule, Filters};
 use maitred_limits::Guard;
 use maitred_log::Log;
+use maitred_spool::{self as spool, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {

@@ -11,8 +11,8 @@ use maitred_http::Method;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
 use crate::route::Routes;
-use crate::submit::Submissions;
 use maitred_compress::CompressionSettings;
+use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_limits::Limits;
 use maitred_log::Log;

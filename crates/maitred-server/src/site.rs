@@ -12,13 +12,13 @@ use crate::insight::Insight as Figures;
 use crate::route::Routes;
 use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
-use crate::spool::Spooler;
-use crate::submit::Submissions;
 use crate::traced::Traced;
 use maitred_compress::Compression;
+use maitred_files::Submissions;
 use maitred_filters::Filters;
 use maitred_limits::Guard;
 use maitred_log::Log;
+use maitred_spool::Spooler;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {

@@ -29,7 +29,7 @@ use maitred_io::clock;
 use maitred_runtime::{CloseFile, Content};
 
 use crate::settings::WriterSettings;
-use crate::spool::Spooler;
+use maitred_spool::Spooler;
 use maitred_log::Log;
 
 /// A file that has become this long is not written to any more: the response goes on in another one.

@@ -17,7 +17,7 @@ use crate::place::Place;
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// It runs requests, and polls for them.
     Worker,
     /// The language's event loop.
@@ -29,7 +29,8 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    pub(crate) fn name(self) -> &'static str {
+    /// In words.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Worker => "worker",
             Self::EventLoop => "event loop",
@@ -78,11 +79,11 @@ const LAST_ENDED: usize = 64;
 
 /// Processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub struct Times {
     /// In the program.
-    pub(crate) user: Duration,
+    pub user: Duration,
     /// In the kernel for it.
-    pub(crate) system: Duration,
+    pub system: Duration,
 }
 
 impl Times {
@@ -93,12 +94,15 @@ impl Times {
 }
 
 /// One thread.
-pub(crate) struct Member {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) tid: i32,
+pub struct Member {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The system's number of it.
+    pub tid: i32,
     /// The number of the pool whose requests it runs, if it runs any.
-    pub(crate) pool: Option<usize>,
+    pub pool: Option<usize>,
     /// Rises with every event it serves and every request it runs.
     steps: AtomicU64,
     /// The token of the event it has served last.
@@ -113,10 +117,11 @@ pub(crate) struct Member {
 
 /// A request, as a thread names it that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Inside {
-    /// In monotonic nanoseconds.
-    pub(crate) since: u64,
-    pub(crate) place: Place,
+pub struct Inside {
+    /// When it entered the application, in monotonic nanoseconds.
+    pub since: u64,
+    /// Where the request is.
+    pub place: Place,
 }
 
 thread_local! {
@@ -232,17 +237,17 @@ impl Member {
     }
 
     /// What rises as long as it gets on.
-    pub(crate) fn steps(&self) -> u64 {
+    pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
     /// The event it has served last.
-    pub(crate) fn event(&self) -> Option<u64> {
+    pub fn event(&self) -> Option<u64> {
         Some(self.event.load(Ordering::Relaxed)).filter(|token| *token != u64::MAX)
     }
 
     /// The request it runs, if it runs one.
-    pub(crate) fn inside(&self) -> Option<Inside> {
+    pub fn inside(&self) -> Option<Inside> {
         let since = self.entered.load(Ordering::Acquire);
         let place = Place {
             group: self.home.load(Ordering::Relaxed) as usize,

@@ -17,19 +17,24 @@ const KEPT: usize = 256;
 /// Bytes of a path that are kept.
 const MAX_PATH: usize = 256;
 
-/// One request.
+/// How one request got its thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Dispatched {
-    pub(crate) id: String,
-    pub(crate) method: String,
-    pub(crate) path: String,
+pub struct Dispatched {
+    /// Its id in the logs.
+    pub id: String,
+    /// The method.
+    pub method: String,
+    /// The path, cut at a length.
+    pub path: String,
     /// The number of its pool.
-    pub(crate) pool: Option<usize>,
-    pub(crate) status: u16,
-    pub(crate) trace: Trace,
-    pub(crate) spans: Spans,
+    pub pool: Option<usize>,
+    /// The status of the response.
+    pub status: u16,
+    /// What the dispatcher found.
+    pub trace: Trace,
+    spans: Spans,
     /// When it was written down, in monotonic nanoseconds.
-    pub(crate) noted: u64,
+    pub noted: u64,
 }
 
 /// The last of them, the oldest first.
@@ -71,7 +76,7 @@ impl Traced {
 
 impl Dispatched {
     /// How long it waited for its thread, ran, and took in all, in seconds.
-    pub(crate) fn seconds(&self) -> [f64; 3] {
+    pub fn seconds(&self) -> [f64; 3] {
         let spans = &self.spans;
         [spans.get(Span::Queue), spans.get(Span::Run), spans.total()].map(|nanos| nanos as f64 / 1e9)
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use maitred_server::control::{self, Given};
+use maitred_control::{self, Given};
 use serde_json::Value;
 
 use super::client::{self, Place};

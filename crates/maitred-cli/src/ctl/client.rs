@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use maitred_server::control::{Command, Given, read_token};
+use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
 
 /// A server answers at once; stacks of a process that is stuck take some seconds.
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn arguments_arrive_whatever_is_in_them() {
         let given = Given(vec![("url".to_owned(), "/a b?c=ä&d".to_owned())]);
-        let command = maitred_server::control::find("explain").expect("it exists");
+        let command = maitred_control::find("explain").expect("it exists");
         let place = Place::of_url("http://127.0.0.1:9/", None).expect("an address");
         assert_eq!(
             request(&place, command, &given),

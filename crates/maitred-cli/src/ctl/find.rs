@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use maitred_server::control::local;
+use maitred_control::local;
 
 /// What the names of sockets begin and end with; between them is the number of the process.
 const PREFIX: &str = "maitred-";

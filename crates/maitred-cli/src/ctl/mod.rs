@@ -3,7 +3,7 @@
 //! ```text
 //! mod.rs   the command line    find.rs  where sockets are    choose.rs  which server is meant    client.rs  one request    show.rs  the answer for people
 //! ```
-//! What can be asked is the server's table ([`maitred_server::control::commands`]); nothing here knows a command by name.
+//! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name.
 
 mod choose;
 mod client;
@@ -12,7 +12,7 @@ mod show;
 
 use std::path::PathBuf;
 
-use maitred_server::control::{self, Command, Given};
+use maitred_control::{self, Command, Given};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};

@@ -27,7 +27,7 @@ use maitred_server::{Overflow, Period, Strategy};
 use crate::config::Config;
 use crate::host::Interface;
 use crate::limits as limit_values;
-use crate::logs::{self as log_values, LogPlace};
+use crate::log_values::{self, LogPlace};
 use crate::value::{self, BadValue, ControlSocket, ListenAddress, LogLevel, Mount, Spans};
 use renamed::Names;
 
@@ -174,6 +174,19 @@ const TABLES: [&[Definition]; 13] = [
     control::OPTIONS,
     process::OPTIONS,
 ];
+
+impl Default for Config {
+    /// The defaults of the tables.
+    fn default() -> Self {
+        let mut config = Self::empty();
+        for definition in all().filter(|definition| !definition.default.is_empty()) {
+            let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
+            let set = definition.set(&mut config, &texts);
+            debug_assert!(set.is_ok(), "the default of {} is not valid", definition.name);
+        }
+        config
+    }
+}
 
 /// The options, in the order of the help text.
 pub(crate) fn all() -> impl Iterator<Item = &'static Definition> {

@@ -5,12 +5,12 @@ use std::mem;
 
 use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
-use super::{NamedPool, PoolConfig, in_named_pool};
-use crate::config::Config;
+use super::in_named_pool;
+use crate::config::{Config, NamedPool, PoolConfig};
 use crate::options::Definition;
 use crate::options::renamed::{Renamed, Used};
 use crate::problem::Problem;
-use crate::sources::{Origins, Source};
+use crate::origins::{Origins, Source};
 use crate::value::BadValue;
 
 /// What one place says of one named pool, or of the rules of the default pool.

@@ -7,78 +7,19 @@ mod merge;
 mod rule;
 mod text;
 
-use std::time::Duration;
-
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
-use crate::config::Config;
+use crate::config::{Config, NamedPool, PoolConfig};
 use crate::options::{self, Definition, Kind};
 use crate::problem::{Problem, nearest};
-use crate::sources::{Origins, Source};
+use crate::origins::{Origins, Source};
 use crate::value::BadValue;
 
 pub(crate) use merge::{PoolPart, PoolValue};
 pub(crate) use rule::{CONDITIONS, set_condition, short_rule, show_rule};
 pub(crate) use text::parts;
 
-/// The threads of a pool. The meaning of the fields is that of the options with the same names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolConfig {
-    /// At most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
-    pub min_threads: usize,
-    /// From 1 to 10,000.
-    pub max_threads: usize,
-    /// From 1 to 1,000,000.
-    pub queue: usize,
-    /// Percent, at most `queue_high`.
-    pub queue_low: u8,
-    /// Percent, at most 100.
-    pub queue_high: u8,
-    /// More than zero.
-    pub thread_idle: Duration,
-    /// Zero for never.
-    pub thread_requests: usize,
-    /// Zero for never.
-    pub request_timeout: Duration,
-    /// As many as `max_threads` without it.
-    pub max_lost_threads: Option<usize>,
-    /// Whether an exception is raised in the thread of a request that has timed out.
-    pub interrupt: bool,
-    /// What becomes of a request that finds the queue full.
-    pub overflow: Overflow,
-    /// Bytes per second; zero for any number.
-    pub bandwidth: u64,
-    /// Who runs a request; in a named pool `Adaptive` or `Pec`.
-    pub strategy: Strategy,
-}
-
-/// A pool besides the default one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedPool {
-    /// What rules, logs and statistics call it.
-    pub name: String,
-    /// Its threads.
-    pub threads: PoolConfig,
-}
-
 impl PoolConfig {
-    /// What the option table fills.
-    pub(crate) const EMPTY: Self = Self {
-        min_threads: 0,
-        max_threads: 0,
-        queue: 0,
-        queue_low: 0,
-        queue_high: 0,
-        thread_idle: Duration::ZERO,
-        thread_requests: 0,
-        request_timeout: Duration::ZERO,
-        max_lost_threads: None,
-        interrupt: false,
-        overflow: Overflow::Wait,
-        bandwidth: 0,
-        strategy: Strategy::Adaptive,
-    };
-
     /// The defaults of a named pool.
     fn named() -> Self {
         Self { min_threads: 0, ..Config::default().pool }

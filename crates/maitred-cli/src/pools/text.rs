@@ -5,7 +5,7 @@ use maitred_server::PoolRule;
 use super::{CONDITIONS, PoolPart, PoolValue, check_name, set_condition, suggest_key};
 use crate::options;
 use crate::options::renamed::Names;
-use crate::sources::Source;
+use crate::origins::Source;
 use crate::value::BadValue;
 
 /// What these texts say, which all come from `source`. The same pool may be named by several of them: later values

@@ -4,7 +4,8 @@ use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
 use crate::problem::{Problem, nearest};
 
-use super::{Assignment, Source, suggest};
+use super::{Assignment, suggest};
+use crate::origins::Source;
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 use crate::options::renamed::{Names, Used};
 use crate::options::{self, Definition, Kind};
 
-use super::{Assignment, Source, suggest};
+use super::{Assignment, suggest};
+use crate::origins::Source;
 
 /// What the names of our variables start with.
 pub(crate) const PREFIX: &str = "MAITRED_";

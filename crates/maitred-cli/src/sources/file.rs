@@ -8,14 +8,15 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::filters::FilterConfig;
+use crate::config::FilterConfig;
 use crate::options::renamed::{Found, Names, Used};
 use crate::options::{self, Definition, Kind};
 use crate::pools::PoolPart;
 use crate::problem::{Problem, nearest};
 
 use super::filter_table::{self, FILTER};
-use super::{Assignment, Source, pool_table, suggest};
+use super::{Assignment, pool_table, suggest};
+use crate::origins::Source;
 
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";

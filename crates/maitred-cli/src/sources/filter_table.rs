@@ -2,9 +2,10 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::Source;
+use crate::origins::Source;
 use super::file::{Reading, Value, in_order};
-use crate::filters::{FilterConfig, Given, KEYS, Takes};
+use crate::config::FilterConfig;
+use crate::filters::{Given, KEYS, Takes};
 use crate::options::{self, Definition};
 use crate::problem::{Problem, nearest};
 

@@ -8,7 +8,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::check;
+use crate::validation::check;
 
 /// A folder with these files, and the inputs of a process in it.
 struct Case {
@@ -331,12 +331,12 @@ fn what_the_checks_let_through() {
     let program = case.folder.path().join("app.py").display().to_string();
     let loaded = case.loaded(&[&site.display().to_string(), "--listen=:0", "--listen=:0", "--listen=[::]:0"]);
     let checked = check(&loaded.config, &loaded.origins).expect("valid");
-    assert_eq!(checked.target, Some(crate::config::Target::Folder(site.clone())));
+    assert_eq!(checked.target, Some(crate::validation::Target::Folder(site.clone())));
     assert_eq!(checked.mounts, [crate::Mount { prefix: "/".to_owned(), folder: site }]);
     assert_eq!(checked.addresses.len(), 3);
     for name in ["module", "module:app", &program, &format!("{program}:app")] {
         let loaded = case.loaded(&[name]);
         let checked = check(&loaded.config, &loaded.origins).expect(name);
-        assert_eq!(checked.target, Some(crate::config::Target::Program(name.to_owned())));
+        assert_eq!(checked.target, Some(crate::validation::Target::Program(name.to_owned())));
     }
 }

@@ -11,7 +11,7 @@ use super::request::Received;
 use super::stream::Stream;
 use super::streaming_body::{Live, MAX_DROPPED};
 use super::{Connection, Context};
-use crate::spool::{Progress, Spool};
+use maitred_spool::{Progress, Spool};
 
 /// Where the bytes of a body that is being received go.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     let site = &context.group.site;
     let before = match &stream.keeping {
         Keeping::Memory => stream.request.body.len(),
-        Keeping::Spool(spool) => spool.len(),
+        Keeping::Spool(spool) => spool.length(),
         Keeping::Nowhere(length) | Keeping::Dropped(length) => *length,
         Keeping::Live(_) => return false,
     };

@@ -33,6 +33,8 @@ pub(crate) mod scratch;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;
+#[cfg(test)]
+mod spool_tests;
 pub(crate) mod stream;
 mod streaming_body;
 pub(crate) mod writer;

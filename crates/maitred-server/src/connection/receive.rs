@@ -9,7 +9,7 @@ use maitred_io::sync::atomic::Ordering;
 use super::held::idle_time;
 use super::stream::Stream;
 use super::{Connection, Context, Phase, Turn, nanos};
-use crate::spool::Progress;
+use maitred_spool::Progress;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 

@@ -17,14 +17,15 @@ const MAX_PATH: usize = 256;
 
 /// A copy of a request's method and path for the control: the handler owns the request.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestSummary {
-    pub(crate) method: Method,
+pub struct RequestSummary {
+    /// The method.
+    pub method: Method,
     /// As sent, without the query; cut at a length.
-    pub(crate) path: Vec<u8>,
+    pub path: Vec<u8>,
     /// When it was complete, in monotonic nanoseconds.
-    pub(crate) since: u64,
+    pub since: u64,
     /// The number of its pool.
-    pub(crate) pool: usize,
+    pub pool: usize,
     /// Bytes of its body in memory.
     pub(super) held: u64,
 }
@@ -53,33 +54,36 @@ impl RequestSummary {
     }
 
     /// The path as printable ASCII.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let more = if self.path.len() == MAX_PATH { "..." } else { "" };
         format!("{}{more}", self.path.escape_ascii())
     }
 }
 
 /// A connection in one moment.
-pub(crate) struct ConnectionSnapshot {
-    pub(crate) peer: SocketAddr,
+pub struct ConnectionSnapshot {
+    /// Who is at the other end.
+    pub peer: SocketAddr,
     /// Which listener accepted it.
-    pub(crate) listener: u32,
-    pub(crate) state: State,
+    pub listener: u32,
+    /// What it is doing.
+    pub state: State,
     /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
-    pub(crate) requests: Vec<(u32, RequestSummary)>,
-    pub(crate) deliveries: Vec<(u32, Delivery)>,
+    pub requests: Vec<(u32, RequestSummary)>,
+    /// What leaves, with the numbers of the exchanges.
+    pub deliveries: Vec<(u32, Delivery)>,
 }
 
 impl ConnectionSnapshot {
     /// The request with this number.
-    pub(crate) fn request(self, number: u32) -> Option<RequestSummary> {
+    pub fn request(self, number: u32) -> Option<RequestSummary> {
         self.requests.into_iter().find(|(own, _)| *own == number).map(|(_, request)| request)
     }
 }
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum State {
+pub enum State {
     /// Between two requests.
     Idle,
     /// A request is on its way.
@@ -93,10 +97,12 @@ pub(crate) enum State {
 }
 
 impl State {
-    pub(crate) const ALL: [Self; 5] =
+    /// All of them, in the order of a request.
+    pub const ALL: [Self; 5] =
         [Self::Idle, Self::Receiving, Self::Running, Self::Sending, Self::Ending];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// In a word.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Receiving => "receiving",
@@ -109,22 +115,23 @@ impl State {
 
 /// What its writer has.
 #[derive(Clone, Debug)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// In nanoseconds of the coarse monotonic clock.
-    pub(crate) since: u64,
-    /// Bytes that have left since then, and that have not.
-    pub(crate) sent: u64,
-    pub(crate) remaining: u64,
+    pub since: u64,
+    /// Bytes that have left since then.
+    pub sent: u64,
+    /// Bytes that have not.
+    pub remaining: u64,
     /// Bytes a second with which it may leave at most.
-    pub(crate) limit: Option<u64>,
+    pub limit: Option<u64>,
     /// How many of the latter are in memory, and were so before they went to a file.
-    pub(crate) marks: Marks,
+    pub marks: Marks,
     /// The thread that gave it the last of them, as the system numbers it; 0 for the engine's own answers.
-    pub(crate) thread: i32,
+    pub thread: i32,
     /// What the application calls it.
-    pub(crate) label: Option<Arc<str>>,
+    pub label: Option<Arc<str>>,
     /// What it answers; of several requests the last one. The number of its pool, none for the engine's own answers.
-    pub(crate) answers: Option<(RequestSummary, Option<usize>)>,
+    pub answers: Option<(RequestSummary, Option<usize>)>,
 }
 
 impl Stream {

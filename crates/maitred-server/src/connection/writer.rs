@@ -102,11 +102,11 @@ struct Segment {
 
 /// How much waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub struct Marks {
     /// Bytes in memory.
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// Bytes in files that were in memory before.
-    pub(crate) file: u64,
+    pub file: u64,
 }
 
 impl Writer {

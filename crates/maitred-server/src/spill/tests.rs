@@ -7,7 +7,7 @@ use maitred_runtime::{Exchange, Flow};
 
 use super::*;
 use crate::connection::writer::Writer;
-use crate::spool::Open;
+use maitred_spool::Open;
 use crate::{Level, LogTarget, Routes, Server, Settings};
 
 /// Longer than anything here takes; reached only when something hangs.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::harness::Live;
 use crate::harness::{
-    PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, text,
+    PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, text, wait_until,
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Body, Exchange, Observe};
+use maitred_server::inspect::State;
 use maitred_server::{Routes, Settings};
 
 fn serve_with(
@@ -318,7 +319,7 @@ fn a_reader_waits_no_longer_than_for_its_peer_and_its_server() {
     assert_eq!(errors.recv_timeout(PATIENCE), Ok(ErrorKind::ConnectionReset));
     let mut waits = connect(running.address);
     waits.write_all(&head("/", "Content-Length: 10")).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    wait_until("a handler has it", || running.states().contains(&State::Running));
     running.server.stop();
     assert_eq!(errors.recv_timeout(PATIENCE), Ok(ErrorKind::ConnectionReset));
 }
@@ -416,7 +417,7 @@ fn the_engine_says_itself_that_it_serves() {
     assert_eq!(&head, b"HTTP/1.1 200 OK");
     let mut late = connect(running.address);
     late.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    wait_until("its beginning has come", || running.states().contains(&State::Receiving));
     running.server.drain();
     late.write_all(b"Host: t\r\n\r\n").unwrap();
     let answer = read_all(&mut late);

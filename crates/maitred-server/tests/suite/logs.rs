@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,26 +103,50 @@ fn a_pipe_that_nobody_reads_stops_no_request_and_shows_every_gap() {
     reader.join().expect("the log is closed");
 }
 
+/// The place of a log: a link to a disk that is full, and later to a file.
+struct Disk {
+    link: PathBuf,
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Disk {
+    fn full() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (link, path) = (folder.path().join("link"), folder.path().join("log"));
+        std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+        Self { link, path, _folder: folder }
+    }
+
+    fn make_room(&self, server: &Running) {
+        std::fs::remove_file(&self.link).expect("the link");
+        std::os::unix::fs::symlink(&self.path, &self.link).expect("a link");
+        server.server.log().reopen();
+        server.server.log().flush(PATIENCE);
+    }
+}
+
+/// Sends requests, the first one with the number `sent`, until ten lines have been dropped; the number of the next one.
+fn fill(server: &Running, stream: &mut TcpStream, mut sent: usize) -> usize {
+    while dropped(server) < 10 {
+        numbered(stream, sent);
+        sent += 1;
+    }
+    sent
+}
+
 #[test]
 fn a_full_disk_stops_no_request_and_the_lines_are_there_when_there_is_room() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (link, path) = (folder.path().join("link"), folder.path().join("log"));
-    std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+    let disk = Disk::full();
+    let (link, path) = (disk.link.clone(), disk.path.clone());
     let settings = AccessLogSettings {
         format: Format::parse("$request_uri").expect("a format"),
         ..AccessLogSettings::new(LogTarget::Path(link.clone()))
     };
     let server = logged(with_access(settings));
     let mut stream = connect(server.address);
-    let mut sent = 0;
-    while dropped(&server) < 10 {
-        numbered(&mut stream, sent);
-        sent += 1;
-    }
-    std::fs::remove_file(&link).expect("the link");
-    std::os::unix::fs::symlink(&path, &link).expect("a link");
-    server.server.log().reopen();
-    server.server.log().flush(PATIENCE);
+    let sent = fill(&server, &mut stream, 0);
+    disk.make_room(&server);
     numbered(&mut stream, sent);
     wait_until("the line is accepted", || {
         server.server.log().flush(Duration::from_secs(1));
@@ -205,9 +230,8 @@ fn entries_cannot_be_forged_and_lines_of_the_application_have_a_mark_at_every_le
 /// The access log's target is a symbolic link to /dev/full, and then to a file.
 #[test]
 fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (link, path) = (folder.path().join("link"), folder.path().join("log"));
-    std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+    let disk = Disk::full();
+    let (link, path) = (disk.link.clone(), disk.path.clone());
     let (read, write) = std::io::pipe().expect("a pipe");
     let log = Log::open(Level::Warn, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
         .and_then(|log| log.with_access(AccessLogSettings::new(LogTarget::Path(link.clone()))))
@@ -218,15 +242,8 @@ fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
     numbered(&mut stream, 0);
     let begin = said.next().expect("a line");
     assert!(begin.contains(" error the access log cannot be written (No space left on device"), "{begin}");
-    let mut sent = 1;
-    while dropped(&server) < 10 {
-        numbered(&mut stream, sent);
-        sent += 1;
-    }
-    std::fs::remove_file(&link).expect("the link");
-    std::os::unix::fs::symlink(&path, &link).expect("a link");
-    server.server.log().reopen();
-    server.server.log().flush(PATIENCE);
+    fill(&server, &mut stream, 1);
+    disk.make_room(&server);
     let over = said.next().expect("a line");
     // A line that was on its way may be one more.
     let lost = dropped(&server);

@@ -31,7 +31,7 @@ use reshaped::{Reshaped, Reshaping};
 
 use crate::connection::spilling::spill;
 use crate::spill::{MIN_COUNTED, Which};
-use crate::submit::Submitted;
+use maitred_files::Submitted;
 
 /// The responder of one exchange.
 pub(crate) struct Responder {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maitred_server::control::{Control, DoorSettings, Doors, NoOwner};
+use maitred_control::{Control, DoorSettings, Doors, NoOwner};
 use maitred_server::{Server, Settings};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
+use maitred_server::inspect::State;
 use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings};
 
 /// Longer than anything here takes; reached only when something hangs.
@@ -26,6 +27,13 @@ impl Running {
     /// A figure of a pool: `figure("reports", "queued")` is `maitred_pool_queued{pool="reports"}`.
     pub(crate) fn figure(&self, pool: &str, name: &str) -> u64 {
         figure_in(&self.server.metrics(), pool, name)
+    }
+
+    /// What its connections are doing.
+    pub(crate) fn states(&self) -> Vec<State> {
+        let mut states = Vec::new();
+        self.server.each_connection(|_, shown| states.push(shown.state));
+        states
     }
 
     /// Waits until a figure of a pool has this value.

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_h1::{Event, Limits, Receiver, Sender};
-use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, target};
+use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, date, target};
+use maitred_io::clock;
 use maitred_io::local::wait_readable;
 use maitred_stats::exposition::Format;
 use serde_json::{Value, json};
@@ -22,8 +23,7 @@ use super::owner::Refusal;
 use super::table::{Given, commands, find};
 use super::watch::SpinWatch;
 use super::{Inner, QueryContext};
-use crate::connection::scratch::with_date;
-use crate::roles::CONTROL;
+use maitred_server::CONTROL;
 
 /// Connections at a time, of each door.
 const MAX_GUESTS: usize = 8;
@@ -255,7 +255,8 @@ impl Answer {
         let mut sender = Sender::new(Version::Http11, self.to_head, false);
         let mut out = Vec::with_capacity(body.len() + 256);
         // A head of our own can be sent.
-        let _ = with_date(|date| sender.send_head(&head, Some(body.len() as u64), date, &mut out));
+        let date = date::format(clock::unix_seconds());
+        let _ = sender.send_head(&head, Some(body.len() as u64), &date, &mut out);
         if sender.send_data(body.len() as u64, &mut out).allowed > 0 {
             out.extend_from_slice(body.as_bytes());
         }
@@ -296,7 +297,7 @@ fn answer_question(
     let is_query = matches!(head.method, Method::Get | Method::Head);
     if name == METRICS && is_query {
         let format = Format::accepted(head.fields.all("accept"));
-        let body = asking.server.first().metrics(format);
+        let body = asking.server.metrics_in(format);
         return Ok(Answer { body, media_type: format.media_type(), ..Answer::json(200, &Value::Null) });
     }
     let command = find(&name)?;

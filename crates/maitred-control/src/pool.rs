@@ -22,7 +22,7 @@ impl<'a> Wanted<'a> {
     /// There is no pool of that name.
     pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
-        let names = asking.server.first().scheduler.names();
+        let names = asking.server.pool_names();
         match names.iter().position(|known| *known == name) {
             Some(number) => Ok(Self { name: Some(name), number: Some(number) }),
             None => {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// Where the bytes of a folder's files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Medium {
+pub enum Medium {
     /// On a disk, or somewhere else that is not this machine's memory.
     Disk,
     /// In memory (and perhaps in swap).
@@ -18,7 +18,10 @@ pub(crate) enum Medium {
 }
 
 /// Makes a file that no name leads to, for this user only. It is gone with its last descriptor, also when the process is killed.
-pub(crate) fn open(folder: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// The folder or its disk refuses it.
+pub fn open(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         // EISDIR: a kernel, EOPNOTSUPP: a file system that does not know such files (open(2)).
@@ -49,7 +52,10 @@ pub(super) fn open_and_unlink(folder: &Path) -> io::Result<File> {
 }
 
 /// Whether files can be made in `folder`, and where their bytes are.
-pub(crate) fn probe(folder: &Path) -> io::Result<Medium> {
+///
+/// # Errors
+/// None can be made.
+pub fn probe(folder: &Path) -> io::Result<Medium> {
     Ok(medium(fstatfs(open(folder)?)?.f_type))
 }
 

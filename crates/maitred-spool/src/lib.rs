@@ -10,7 +10,8 @@
 //! ```
 //! Promises: a thread that polls never opens, writes or closes a file here. A connection has at most one chunk in the queue and
 //! one it gathers, so the memory of an upload does not depend on its size. What ends early leaves nothing behind: a chunk that
-//! has not been written is dropped at once, its file by the spooler. Leaves out: which body goes here (`connection/body.rs`).
+//! has not been written is dropped at once, its file by the spooler. Leaves out: which body goes here (`connection/body.rs` of
+//! maitred-server).
 
 mod file;
 #[cfg(test)]
@@ -24,10 +25,10 @@ use maitred_runtime::{Body, CloseFile};
 
 use maitred_io::work_queue::WorkQueue;
 
-pub(crate) use file::{Medium, open, probe};
+pub use file::{Medium, open, probe};
 
 /// Bytes written at once: above it a write costs by the byte, and each upload holds up to two chunks.
-pub(crate) const CHUNK: usize = 128 * 1024;
+pub const CHUNK: usize = 128 * 1024;
 
 /// The same while memory is short: what an upload gathers counts against the budget of all, and the disk gets it soon.
 const SMALL_CHUNK: usize = 4 * 1024;
@@ -37,10 +38,10 @@ const SMALL_CHUNK: usize = 4 * 1024;
 const MAX_WAITING: usize = 16 * 1024;
 
 /// Makes a file.
-pub(crate) type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
+pub type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
 
 /// The thread that writes, and its queue.
-pub(crate) struct Spooler {
+pub struct Spooler {
     queue: Arc<WorkQueue<Job>>,
     close: CloseFile,
     open: Arc<Mutex<Open>>,
@@ -77,7 +78,10 @@ struct State {
 
 impl Spooler {
     /// Starts the thread. It does not survive a fork(2).
-    pub(crate) fn start(open: Open) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The process has no thread left.
+    pub fn start(open: Open) -> io::Result<Self> {
         let queue = Arc::new(WorkQueue::new(MAX_WAITING));
         let open = Arc::new(Mutex::new(open));
         let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
@@ -92,23 +96,26 @@ impl Spooler {
     }
 
     /// Makes a file, on a thread that may wait for the disk.
-    pub(crate) fn open_file(&self) -> io::Result<File> {
+    ///
+    /// # Errors
+    /// The disk refuses it.
+    pub fn open_file(&self) -> io::Result<File> {
         open_with(&self.open)
     }
 
     /// What closes a file of the folder on the spooler's thread.
-    pub(crate) fn closer(&self) -> CloseFile {
+    pub fn closer(&self) -> CloseFile {
         Arc::clone(&self.close)
     }
 
     /// Has the spooler's thread do something. False when it cannot: too much waits, or the server ends.
-    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
+    pub fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
         self.queue.push(Job::Other(Box::new(work)))
     }
 
     /// A body of which `bytes` have come so far. `wake` is called, on the spooler's thread, whenever
     /// [`advance`](Spool::advance) may find something new.
-    pub(crate) fn begin(&self, bytes: Vec<u8>, wake: impl Fn() + Send + Sync + 'static) -> Spool {
+    pub fn begin(&self, bytes: Vec<u8>, wake: impl Fn() + Send + Sync + 'static) -> Spool {
         let upload = Arc::new(Upload { state: Mutex::default(), wake: Box::new(wake) });
         Spool {
             upload,
@@ -122,7 +129,7 @@ impl Spooler {
     }
 
     /// Ends the thread once it has written what it is writing; what waits is dropped.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.queue.end();
     }
 }
@@ -187,7 +194,7 @@ impl Upload {
 }
 
 /// The connection's side of a body that is being written.
-pub(crate) struct Spool {
+pub struct Spool {
     upload: Arc<Upload>,
     queue: Arc<WorkQueue<Job>>,
     close: CloseFile,
@@ -200,7 +207,7 @@ pub(crate) struct Spool {
 }
 
 /// How far a body is.
-pub(crate) enum Progress {
+pub enum Progress {
     /// More of it can be taken.
     Open,
     /// Nothing until the spooler wakes the connection.
@@ -212,23 +219,23 @@ pub(crate) enum Progress {
 }
 
 impl Spool {
-    /// The bytes so far.
-    pub(crate) fn len(&self) -> u64 {
+    /// How many bytes have come so far.
+    pub fn length(&self) -> u64 {
         self.length
     }
 
     /// Whether it takes no more bytes before what it has is written.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.complete || self.gathered.len() >= self.enough
     }
 
     /// Bytes of it in memory, those that are being written at this moment not counted.
-    pub(crate) fn held(&self) -> u64 {
+    pub fn held(&self) -> u64 {
         (self.gathered.len() + self.upload.lock().chunk.len()) as u64
     }
 
     /// Gathers little while memory is short.
-    pub(crate) fn be_frugal(&mut self, frugal: bool) {
+    pub fn be_frugal(&mut self, frugal: bool) {
         let enough = if frugal { SMALL_CHUNK } else { CHUNK };
         if enough != self.enough {
             self.enough = enough;
@@ -241,18 +248,18 @@ impl Spool {
     }
 
     /// Takes bytes; call [`advance`](Self::advance) then.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.gathered.extend_from_slice(bytes);
         self.length += bytes.len() as u64;
     }
 
     /// All bytes have come; call [`advance`](Self::advance) then.
-    pub(crate) fn complete(&mut self) {
+    pub fn complete(&mut self) {
         self.complete = true;
     }
 
     /// Hands on what there is, if the spooler has written what it had, and tells how far the body is.
-    pub(crate) fn advance(&mut self) -> Progress {
+    pub fn advance(&mut self) -> Progress {
         let mut state = self.upload.lock();
         if let Some(error) = state.error.take() {
             return Progress::Failed(error);
@@ -277,7 +284,7 @@ impl Spool {
     }
 
     /// The body, after [`Progress::Written`].
-    pub(crate) fn take_body(&mut self) -> Body {
+    pub fn take_body(&mut self) -> Body {
         match self.upload.lock().file.take() {
             Some(file) => Body::in_file(file, self.length, Arc::clone(&self.close)),
             // Nothing has been written: nothing has come.

@@ -1,162 +1,20 @@
-use std::io::{Read, Write};
+//! Uploads to disks that stand still, are full, or work, through a server over real sockets.
+
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
+use maitred_spool::Open;
+use maitred_testkit::disk::{full, standing_still};
 
-use super::*;
 use crate::{Level, Log, LogTarget, Routes, Server, Settings};
 
 /// Longer than anything here takes; reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn on_disk() -> Open {
-    Box::new(|| Ok(tempfile::tempfile().expect("a file")))
-}
-
-/// A disk that is full.
-fn full() -> Open {
-    Box::new(|| File::options().write(true).open("/dev/full"))
-}
-
-/// A disk that stands still until the sender is dropped; tells when somebody waits for it.
-fn standing_still() -> (Open, Receiver<()>, Sender<()>) {
-    let (tell, told) = mpsc::channel();
-    let (release, released) = mpsc::channel::<()>();
-    let open = move || {
-        let _ = tell.send(());
-        // Ends with an error, when the sender is gone.
-        let _ = released.recv();
-        Ok(tempfile::tempfile().expect("a file"))
-    };
-    (Box::new(open), told, release)
-}
-
-/// A body that is begun with `first`, and the calls of its wake.
-fn begin(spooler: &Spooler, first: &[u8]) -> (Spool, Receiver<()>) {
-    let (sender, woken) = mpsc::channel();
-    let wake = Mutex::new(sender);
-    let wake = move || {
-        // The test may have seen enough.
-        let _ = wake.lock().expect("not poisoned").send(());
-    };
-    (spooler.begin(first.to_vec(), wake), woken)
-}
-
-fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|position| (position * 7 % 251) as u8).collect()
-}
-
-/// Waits until `done`; fails when it takes too long.
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn bytes_come_back_in_order_however_they_came() {
-    let spooler = Spooler::start(on_disk()).expect("a thread");
-    for (first, part, length) in [
-        (0, 1000, 1000),
-        (10, 64 * 1024, 64 * 1024),
-        (0, CHUNK, CHUNK),
-        (3 * CHUNK, 65_000, 1_000_000),
-        (5, 3, 20_000),
-        (7, 5 * CHUNK, 5 * CHUNK + 7),
-    ] {
-        let bytes = pattern(length.max(first));
-        let (mut spool, woken) = begin(&spooler, &bytes[..first]);
-        let wait = |spool: &mut Spool| {
-            while let Progress::Waiting = spool.advance() {
-                woken.recv_timeout(PATIENCE).expect("woken");
-            }
-        };
-        for part in bytes[first..].chunks(part) {
-            spool.push(part);
-            wait(&mut spool);
-        }
-        spool.complete();
-        wait(&mut spool);
-        assert!(matches!(spool.advance(), Progress::Written));
-        assert_eq!(spool.len(), bytes.len() as u64);
-        assert_eq!(spool.take_body().to_vec().expect("readable"), bytes, "{first} {part} {length}");
-    }
-}
-
-#[test]
-fn while_a_chunk_waits_for_the_disk_one_more_is_taken_and_no_third() {
-    let (open, told, release) = standing_still();
-    let spooler = Spooler::start(open).expect("a thread");
-    let (mut spool, woken) = begin(&spooler, &pattern(CHUNK));
-    assert!(matches!(spool.advance(), Progress::Open));
-    told.recv_timeout(PATIENCE).expect("the chunk is being written");
-    spool.push(&pattern(CHUNK - 1));
-    assert!(matches!(spool.advance(), Progress::Open));
-    spool.push(b"x");
-    assert!(matches!(spool.advance(), Progress::Waiting));
-    drop(release);
-    woken.recv_timeout(PATIENCE).expect("the chunk is written");
-    assert!(matches!(spool.advance(), Progress::Open));
-}
-
-#[test]
-fn a_full_disk_is_told() {
-    let spooler = Spooler::start(full()).expect("a thread");
-    let (mut spool, woken) = begin(&spooler, &pattern(CHUNK));
-    assert!(matches!(spool.advance(), Progress::Open));
-    woken.recv_timeout(PATIENCE).expect("woken");
-    let Progress::Failed(error) = spool.advance() else { panic!("written to a full disk") };
-    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-}
-
-#[test]
-fn the_file_of_a_body_that_ends_early_is_closed() {
-    for chunk_is_written in [true, false] {
-        let (mut there, here) = std::io::pipe().expect("a pipe");
-        let mut here = Some(File::from(std::os::fd::OwnedFd::from(here)));
-        let (wait, waited) = mpsc::channel::<()>();
-        let open = move || {
-            // Ends with an error, when the sender is gone.
-            let _ = waited.recv();
-            Ok(here.take().expect("opened once"))
-        };
-        let spooler = Spooler::start(Box::new(open)).expect("a thread");
-        let (mut spool, woken) = begin(&spooler, b"abc");
-        spool.complete();
-        assert!(matches!(spool.advance(), Progress::Waiting));
-        let mut wait = Some(wait);
-        if chunk_is_written {
-            wait = None;
-            woken.recv_timeout(PATIENCE).expect("written");
-        }
-        drop(spool);
-        drop(wait);
-        // Ends when the file is closed; a chunk that nobody took yet is not written any more.
-        let mut written = Vec::new();
-        if chunk_is_written {
-            there.read_to_end(&mut written).expect("closed");
-            assert_eq!(written, b"abc");
-        } else {
-            drop(spooler);
-            there.read_to_end(&mut written).expect("closed");
-            assert!(written.is_empty() || written == b"abc");
-        }
-    }
-}
-
-#[test]
-fn an_ended_spooler_takes_nothing_and_keeps_nothing() {
-    let spooler = Spooler::start(on_disk()).expect("a thread");
-    spooler.end();
-    let (mut spool, _) = begin(&spooler, &pattern(CHUNK));
-    assert!(matches!(spool.advance(), Progress::Failed(_)));
-}
 
 struct Running {
     server: Server,
@@ -221,6 +79,15 @@ fn send_until_stuck(stream: &mut TcpStream, length: usize) -> usize {
     }
     stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
     sent
+}
+
+/// Waits until `done`; fails when it takes too long.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use maitred_io::tasks;
+use maitred_server::Server;
+use maitred_server::inspect::{Inside, Member};
 
-use super::requests::shown_id;
+use super::shown::shown_peer;
 use super::threads::doing;
-use crate::place::Place;
-use crate::server::Server;
-use crate::thread_registry::{Inside, Member};
 
 /// How often threads are looked at.
 const EVERY: Duration = Duration::from_secs(1);
@@ -50,7 +49,7 @@ impl SpinWatch {
         {
             return left;
         }
-        let members = server.shared().thread_registry.members();
+        let members = server.members();
         self.seen.retain(|tid, _| members.iter().any(|member| member.tid == *tid));
         for member in &members {
             let Some(used) = tasks::busy(member.tid) else { continue };
@@ -98,12 +97,9 @@ fn told(server: &Server, member: &Member, seen: &Seen) -> String {
 
 /// An event as it can be looked up.
 fn event(server: &Server, token: u64) -> String {
-    let id = (0..server.groups().len()).map(|group| Place { group, token, stream: 0 });
-    let shown = id.clone().find_map(|id| Some((id, super::requests::look_up(server, id)?)));
-    match shown {
-        Some((id, shown)) => {
-            let peer = super::status::shown_peer(shown.peer);
-            format!("of the connection {} of {peer}, {}", shown_id(id), shown.state.name())
+    match server.connection_of(token) {
+        Some((place, shown)) => {
+            format!("of the connection {place} of {}, {}", shown_peer(shown.peer), shown.state.name())
         }
         None => format!("{token:#x}, of a listener, a timer or a connection that has ended"),
     }
@@ -118,7 +114,7 @@ mod tests {
         let begin = Instant::now();
         let seen = |second: usize, (used, steps, since): (u64, u64, Option<u64>)| Seen {
             steps,
-            inside: since.map(|since| Inside { since, place: Place { group: 0, token: 1, stream: 0 } }),
+            inside: since.map(|since| Inside { since, place: "0.1.0".parse().expect("a place") }),
             at: begin + Duration::from_secs(second as u64),
             used: Duration::from_millis(used),
             told: false,

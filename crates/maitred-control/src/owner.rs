@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::server::Server;
+use maitred_server::Server;
 
 /// The program around a server.
 pub trait Owner: Send + Sync + 'static {

@@ -13,7 +13,7 @@ use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::clock;
 use maitred_runtime::Content;
 
-use maitred_files::{Answer, Body, Now, StaticFiles};
+use crate::{Answer, Body, Now, StaticFiles};
 
 /// A path of the file system.
 const PATH: &str = "x-sendfile";
@@ -42,13 +42,15 @@ struct Root {
 }
 
 /// What is sent in the place of a response of the application.
-pub(crate) struct Submitted {
-    pub(crate) head: ResponseHead,
-    pub(crate) length: u64,
+pub struct Submitted {
+    /// Its head.
+    pub head: ResponseHead,
+    /// Bytes of the body.
+    pub length: u64,
     /// The body, in order.
-    pub(crate) parts: Vec<Content>,
+    pub parts: Vec<Content>,
     /// What the error log should say.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Submissions {
@@ -65,7 +67,7 @@ impl Submissions {
     ///
     /// # Errors
     /// It is in none of the folders: the sentence for the log.
-    pub(crate) fn find(
+    pub fn find(
         &self,
         request: &RequestHead,
         head: &ResponseHead,

@@ -2,19 +2,16 @@
 
 use maitred_http::target;
 use maitred_io::clock;
+use maitred_match::Shape;
+use maitred_server::Place;
+use maitred_server::inspect::{Delivery, RequestSummary};
 use serde_json::{Value, json};
 
 use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::requests::{each, look_up, moment, parse_id, pool_names, shown_id};
-use super::status::shown_peer;
+use super::shown::{moment, shown_peer};
 use super::table::Given;
-use crate::connection::Key;
-use crate::connection::snapshot::{Delivery, RequestSummary};
-use crate::place::{Place, Token};
-use maitred_dispatch::Signals;
-use maitred_match::Shape;
 
 /// At most so many are listed.
 const MAX_LISTED: usize = 1000;
@@ -22,26 +19,26 @@ const MAX_LISTED: usize = 1000;
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut found = Vec::new();
-    each(asking.server, |connection, shown| {
+    asking.server.each_connection(|connection, shown| {
         let pool = |delivery: &Delivery| delivery.answers.as_ref().and_then(|(_, pool)| *pool);
         for (stream, delivery) in shown.deliveries {
             if wanted.has(pool(&delivery)) {
-                found.push((delivery, Place { stream, ..connection }, shown.peer));
+                found.push((delivery, connection.with_stream(stream), shown.peer));
             }
         }
     });
     found.sort_by_key(|(delivery, ..)| delivery.since);
     let total = found.len();
     let now = clock::monotonic();
-    let members = asking.server.shared().thread_registry.members();
-    let names = pool_names(asking.server.first());
+    let members = asking.server.members();
+    let names = asking.server.pool_names();
     let listed = found.into_iter().take(MAX_LISTED).map(|(delivery, id, peer)| {
         let (began, seconds) = moment(delivery.since.min(now));
         let rate = if seconds > 0.0 { delivery.sent as f64 / seconds } else { 0.0 };
         let thread = members.iter().find(|member| member.tid == delivery.thread);
         let (asked, pool) = delivery.answers.map_or((None, None), |(asked, pool)| (Some(asked), pool));
         json!({
-            "id": shown_id(id),
+            "id": id.to_string(),
             "peer": shown_peer(peer),
             "method": asked.as_ref().map(|asked| asked.method.as_str()),
             "path": asked.as_ref().map(RequestSummary::path),
@@ -64,11 +61,10 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
 
 /// The route as the statistics call it.
 fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool) -> String {
-    let site = &asking.server.first().site;
     let mut path = Vec::new();
     let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;
-    match known.then(|| site.figures.route_of_engine(&path, &site.routes)).flatten() {
-        Some(route) => route.name.clone(),
+    match known.then(|| asking.server.engine_route(&path)).flatten() {
+        Some(route) => route,
         None => Shape { method: asked.method.as_str(), path: &asked.path }.to_string(),
     }
 }
@@ -77,24 +73,17 @@ fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool
 /// ends.
 pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refusal> {
     let text = given.needed("id");
-    let Some(id) = parse_id(text) else {
+    let Ok(id) = text.parse::<Place>() else {
         return Err(Refusal::wrong(format!(
             "'{text}' is no id; write one that deliveries shows, such as 0.12.3"
         )));
     };
     let gone =
         || Refusal::unknown(format!("there is no delivery {text}; 'deliveries' lists those there are"));
-    let shown = look_up(asking.server, id).ok_or_else(gone)?;
-    let own = shown.deliveries.into_iter().find(|(stream, _)| *stream == id.stream);
+    let shown = asking.server.connection(id).ok_or_else(gone)?;
+    let own = shown.deliveries.into_iter().find(|(stream, _)| *stream == id.stream());
     let (_, delivery) = own.ok_or_else(gone)?;
-    let group = asking.server.groups().get(id.group).ok_or_else(gone)?;
-    let token = Token::from_u64(id.token);
-    if id.stream == 0 {
-        group.scheduler.make_ready(id.token, Signals::CLOSED);
-    } else {
-        let key = Key { token, stream: id.stream };
-        group.with_connection(token, |connection| connection.end_by_operator(group, key));
-    }
+    asking.server.end(id);
     Ok(Done::line(format!(
         "delivery {text} to {}: ended with {} bytes left",
         shown_peer(shown.peer),

@@ -1,7 +1,6 @@
 //! The server as a whole: what it is, its pools, locks and caches, where requests are led.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
@@ -10,26 +9,21 @@ use super::QueryContext;
 use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::table::Given;
-use crate::roles::all;
-use crate::settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
+use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
 
 pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     let server = asking.server;
-    let shared = server.shared();
-    let listeners: Vec<Value> = shared
-        .listeners
-        .iter()
-        .map(|listening| {
-            json!({
-                "address": listening.address().to_string(),
-                "read_ahead": listening.reads_ahead(),
-                "writer": listening.has_writer(),
-                "accepts": !listening.is_closed(),
-            })
+    let listeners = server.listeners().map(|listener| {
+        json!({
+            "address": listener.address.to_string(),
+            "read_ahead": listener.read_ahead,
+            "writer": listener.writer,
+            "accepts": listener.accepts,
         })
-        .collect();
+    });
+    let listeners: Vec<Value> = listeners.collect();
     let mut status = serde_json::Map::new();
     status.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     for (name, value) in asking.owner.about() {
@@ -37,19 +31,19 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     }
     status.insert("pid".to_owned(), std::process::id().into());
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
-    status.insert("draining".to_owned(), shared.is_draining().into());
-    status.insert("connections".to_owned(), shared.open().into());
-    let guard = &server.first().site.guard;
+    status.insert("draining".to_owned(), server.is_draining().into());
+    status.insert("connections".to_owned(), server.snapshot().open.into());
+    let guard = server.guard();
     let (held, budget) = guard.budget.figures();
     status.insert("buffer_bytes".to_owned(), held.into());
     status.insert("buffer_budget_bytes".to_owned(), budget.into());
     status.insert("low_on".to_owned(), guard.resources.low().map(|scarce| scarce.name()).into());
-    status.insert("poll_groups".to_owned(), shared.count().into());
+    status.insert("poll_groups".to_owned(), server.poll_groups().into());
     status.insert("log_level".to_owned(), server.log().level().name().into());
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in all(&shared.thread_registry) {
+    for thread in server.threads().threads {
         *roles.entry(thread.role).or_default() += 1;
     }
     let roles: Vec<Value> =
@@ -67,18 +61,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
 
 pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let first = asking.server.first();
-    let mut limits = first.scheduler.limits();
-    for group in &asking.server.groups()[1..] {
-        // Of the default pool each group has a part.
-        let part = group.scheduler.limits().swap_remove(0);
-        let whole = &mut limits[0];
-        whole.min_threads += part.min_threads;
-        whole.max_threads += part.max_threads;
-        whole.queue += part.queue;
-        whole.max_lost += part.max_lost;
-    }
-    let pools = first.pool_figures().into_iter().zip(limits);
+    let pools = asking.server.pool_figures().into_iter().zip(asking.server.pool_limits());
     let pools = pools.filter(|(figures, _)| wanted.has_name(&figures.name)).map(|(figures, limits)| {
         let idleness = figures.idleness;
         let PoolLimits { min_threads, max_threads, queue, low_mark, high_mark, .. } = limits;
@@ -115,7 +98,7 @@ pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 pub(super) fn map(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let map = asking.server.first().pool_map();
+    let map = asking.server.pool_map();
     let rules = (1..).zip(map.rules()).filter(|(_, rule)| wanted.has_name(&rule.pool));
     Ok(json!({ "rules": rules.map(|(number, rule)| shown_rule(number, rule)).collect::<Vec<_>>() }))
 }
@@ -134,18 +117,19 @@ pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
 }
 
 pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
-    Ok(asking.server.first().site.filters.list())
+    Ok(asking.server.filter_chain().list())
 }
 
 /// With a pool: only what its threads run, and the rules that lead there.
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let site = &asking.server.first().site;
-    let engine = [(&site.health_path, "health of the server"), (&site.metrics_path, "figures of the server")];
-    let engine = engine.into_iter().filter_map(|(path, what)| {
-        Some(json!({ "path": path.as_ref()?, "leads_to": "engine", "what": what }))
+    let routes = asking.server.routes();
+    let what = ["health of the server", "figures of the server"];
+    let engine = asking.server.engine_paths().into_iter().zip(what);
+    let engine = engine.filter_map(|((_, path), what)| {
+        Some(json!({ "path": path?, "leads_to": "engine", "what": what }))
     });
-    let mounts = site.routes.mounts().map(|(prefix, files)| {
+    let mounts = routes.mounts().map(|(prefix, files)| {
         json!({
             "path": format!("{prefix}/*"),
             "leads_to": "static files",
@@ -153,11 +137,11 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
         })
     });
     let mut all: Vec<Value> = engine.chain(mounts).filter(|_| wanted.name.is_none()).collect();
-    if site.routes.has_application() {
+    if routes.has_application() {
         let about = asking.owner.about().into_iter().find(|(name, _)| *name == "application");
         let what = about.map(|(_, value)| value);
         let row = |path: &str, pool: &str| json!({ "path": path, "leads_to": "application", "what": what, "pool": pool });
-        let map = asking.server.first().pool_map();
+        let map = asking.server.pool_map();
         let rules = map.rules().filter(|rule| wanted.has_name(&rule.pool));
         all.extend(rules.map(|rule| {
             let path = rule.path.as_ref().map_or("/*".to_owned(), ToString::to_string);
@@ -176,7 +160,7 @@ pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let of_pool = |lock: &LockSnapshot| {
         wanted.name.is_none_or(|pool| lock.name.strip_prefix(pool).is_some_and(|rest| rest.starts_with('.')))
     };
-    let locks = asking.server.first().locks().into_iter().filter(of_pool).map(|lock| {
+    let locks = asking.server.locks().into_iter().filter(of_pool).map(|lock| {
         let LockSnapshot { name, acquisitions, contended, wait_total, wait_max } = lock;
         json!({
             "name": name,
@@ -190,7 +174,7 @@ pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
 }
 
 pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
-    let caches = asking.server.first().site.routes.mounts().map(|(prefix, files)| {
+    let caches = asking.server.routes().mounts().map(|(prefix, files)| {
         let found = files.statistics();
         json!({
             "name": format!("files of {prefix}/"),
@@ -225,9 +209,4 @@ pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 fn nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
-}
-
-/// A peer as text; an IPv4 client of a socket for both is shown as IPv4.
-pub(super) fn shown_peer(peer: SocketAddr) -> String {
-    SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string()
 }

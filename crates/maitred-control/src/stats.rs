@@ -9,8 +9,8 @@ use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
 use super::{QueryContext, nearest};
-use crate::insight::{ApplicationTiming, Statistics};
 use maitred_dispatch::PoolFigures;
+use maitred_server::{ApplicationTiming, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
@@ -30,7 +30,6 @@ pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
     }
     let counts = asking.server.snapshot();
     let (lost_errors, lost_access) = asking.server.log().dropped();
-    let migrations: u64 = asking.server.groups().iter().map(|group| group.scheduler.migrations()).sum();
     Ok(json!({
         "uptime_seconds": asking.up.as_secs_f64(),
         "connections": counts.connections,
@@ -42,7 +41,7 @@ pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
         "timeouts": counts.timeouts,
         "body_bytes": counts.body_bytes,
         "threads": counts.threads,
-        "migrations": migrations,
+        "migrations": asking.server.migrations(),
         "rules": rules_applied(asking),
         "log_lines_dropped": { "error": lost_errors, "access": lost_access },
         "measured": statistics.on,
@@ -58,7 +57,7 @@ pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 /// How often each rule was applied to a peer.
 fn rules_applied(asking: &QueryContext<'_>) -> Value {
-    let totals = asking.server.first().site.guard.applied.totals();
+    let totals = asking.server.guard().applied.totals();
     totals
         .map(|(name, count)| (name.to_owned(), Value::from(count)))
         .collect::<serde_json::Map<_, _>>()
@@ -109,7 +108,7 @@ fn of_pool(asking: &QueryContext<'_>, statistics: &Statistics, pool: &str) -> Va
 fn pools(asking: &QueryContext<'_>, statistics: &Statistics) -> Vec<Value> {
     let none = Leaf::default();
     let counted = |name: &str| statistics.pools.iter().find(|(known, _)| known == name).map(|(_, leaf)| leaf);
-    let mut names = asking.server.first().scheduler.names();
+    let mut names = asking.server.pool_names();
     names.extend(counted(ENGINE).map(|_| ENGINE));
     let row = |name: &str| {
         let leaf = counted(name).unwrap_or(&none);
@@ -128,8 +127,7 @@ fn pools(asking: &QueryContext<'_>, statistics: &Statistics) -> Vec<Value> {
 
 /// What has become of the requests of a pool; the engine has no queue, and reads no body.
 fn counts(asking: &QueryContext<'_>, pool: &str, leaf: &Leaf) -> Value {
-    let first = asking.server.first();
-    let figures = first.pool_figures().into_iter().zip(first.site.figures.spooled());
+    let figures = asking.server.pool_figures().into_iter().zip(asking.server.spooled());
     let own = figures.into_iter().find(|(figures, _)| figures.name == pool);
     let count = |of: fn(&(PoolFigures, u64)) -> u64| own.as_ref().map(of);
     json!({

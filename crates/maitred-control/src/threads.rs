@@ -4,23 +4,21 @@ use std::sync::Arc;
 
 use maitred_io::tasks;
 use maitred_runtime::ThreadStack;
+use maitred_server::Server;
+use maitred_server::inspect::{Inside, Member, ProcessThread, Role, ThreadList};
 use serde_json::{Value, json};
 
 use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::requests::{look_up, moment, pool_names};
-use super::status::shown_peer;
+use super::shown::{moment, shown_peer};
 use super::table::Given;
-use crate::roles::{OfRole, Thread, all, sums};
-use crate::server::Server;
-use crate::thread_registry::{Inside, Member, Role};
 
 /// The request a thread runs: method, path and peer.
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
-    let shown = look_up(server, inside.place)?;
+    let shown = server.connection(inside.place)?;
     let peer = shown_peer(shown.peer);
-    let asked = shown.request(inside.place.stream)?;
+    let asked = shown.request(inside.place.stream())?;
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
@@ -38,16 +36,14 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
 /// With a pool: its threads, and no sums, which are those of all.
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
-    let names = pool_names(asking.server.first());
-    let thread_registry = &asking.server.shared().thread_registry;
-    let mut threads = all(thread_registry);
+    let names = asking.server.pool_names();
+    let ThreadList { mut threads, roles } = asking.server.threads();
     if threads.is_empty() {
         return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
     }
-    let roles = sums(&threads, thread_registry);
     threads.retain(|thread| wanted.has(thread.member.as_ref().and_then(|member| member.pool)));
     let mut listed = Vec::new();
-    for Thread { task, name, role, member } in threads {
+    for ProcessThread { task, name, role, member } in threads {
         let pool = member.as_ref().and_then(|member| names.get(member.pool?));
         let inside = member.as_ref().and_then(|member| member.inside());
         let (since, seconds) = inside.map(|inside| moment(inside.since)).unzip();
@@ -75,12 +71,12 @@ pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     if wanted.name.is_some() {
         return Ok(json!({ "threads": listed }));
     }
-    let roles = roles.into_iter().map(|(role, OfRole { threads, times })| {
+    let roles = roles.into_iter().map(|(role, sum)| {
         json!({
             "role": role,
-            "threads": threads,
-            "user_seconds": times.user.as_secs_f64(),
-            "system_seconds": times.system.as_secs_f64(),
+            "threads": sum.threads,
+            "user_seconds": sum.times.user.as_secs_f64(),
+            "system_seconds": sum.times.system.as_secs_f64(),
         })
     });
     Ok(json!({ "threads": listed, "roles": roles.collect::<Vec<_>>() }))
@@ -99,12 +95,12 @@ pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, R
             })?
         }
     };
-    let mut members = server.shared().thread_registry.members();
+    let mut members = server.members();
     members.retain(|member| of_pool.has(member.pool));
     let is_in_application =
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
     let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
-    let Some(stacks) = server.first().host.stacks(wanted, &serving) else {
+    let Some(stacks) = server.stacks(wanted, &serving) else {
         return Err(Refusal::conflict("the application's language has no stacks to show"));
     };
     let is_wanted =

@@ -45,7 +45,7 @@ pub(super) fn reopen(asking: &QueryContext<'_>, _: &Given) -> Changed {
 }
 
 pub(super) fn drain(asking: &QueryContext<'_>, _: &Given) -> Changed {
-    if asking.server.shared().is_draining() {
+    if asking.server.is_draining() {
         return Err(Refusal::conflict("the server drains already"));
     }
     asking.owner.drain(asking.server)

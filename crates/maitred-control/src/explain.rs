@@ -12,9 +12,8 @@ use super::owner::Refusal;
 use super::pool::Wanted;
 use super::status::shown_rule;
 use super::table::Given;
-use crate::connection::answer::asks_for;
-use crate::route::Route;
 use maitred_files::Now;
+use maitred_server::Route;
 
 /// Whose address a request is explained for unless one is given.
 const LOCAL: &str = "127.0.0.1";
@@ -26,11 +25,10 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let client: IpAddr = from.parse().map_err(|_| {
         Refusal::wrong(format!("'{from}' is no address; write one such as 192.0.2.7 or 2001:db8::7"))
     })?;
-    let site = &asking.server.first().site;
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
-    let explained = site.filters.explain(&mut head, client);
+    let explained = asking.server.filter_chain().explain(&mut head, client);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
         why.extend(explained.why);
@@ -50,13 +48,11 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
         say("why", why.into());
         return Ok(answer.into());
     }
-    for (path, option) in [(&site.health_path, "health-path"), (&site.metrics_path, "metrics-path")] {
-        if asks_for(path.as_deref(), &head) {
-            say("leads_to", "engine".into());
-            why.push(format!("the path is the {option}, and the method GET or HEAD"));
-            say("why", why.into());
-            return Ok(answer.into());
-        }
+    if let Some(option) = asking.server.engine_answers(&head) {
+        say("leads_to", "engine".into());
+        why.push(format!("the path is the {option}, and the method GET or HEAD"));
+        say("why", why.into());
+        return Ok(answer.into());
     }
     let mut path = Vec::new();
     let normal = target::normalise(head.path(), &mut path);
@@ -66,7 +62,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     } else if path != head.path() {
         why.push(format!("the path means {}", path.escape_ascii()));
     }
-    let routes = &site.routes;
+    let routes = asking.server.routes();
     let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal() };
     match route {
         Route::Static(files, below) => {
@@ -102,8 +98,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             if routes.has_static() {
                 why.push("no mount is a prefix of the path".to_owned());
             }
-            let map = asking.server.first().pool_map();
-            let names = asking.server.first().scheduler.names();
+            let map = asking.server.pool_map();
+            let names = asking.server.pool_names();
             let found = map.find_rule(&head, &path, client);
             let pool = map.find(&head, &path, client);
             say("leads_to", "application".into());

@@ -3,9 +3,9 @@
 //! ```text
 //! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
-//! pool.rs      the pool that a question is about
+//! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
-//! thread_registry.rs    which threads there are, and what each is doing      watch.rs   threads that compute and get nowhere
+//! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
 //! query takes the lock of a connection only to copy what it shows, and nothing waits for a query. A change that is
@@ -24,6 +24,7 @@ mod nearest;
 mod owner;
 mod pool;
 mod requests;
+mod shown;
 mod stats;
 mod status;
 mod table;
@@ -35,8 +36,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::server::Server;
 use doors::Bell;
+use maitred_server::Server;
 
 pub use access::Caller;
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
@@ -83,7 +84,7 @@ impl Control {
             bell: Bell::new()?,
         });
         let own = Arc::clone(&inner);
-        let thread = std::thread::Builder::new().name(crate::roles::CONTROL.to_owned());
+        let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
         Ok(Self { inner, thread: Some(thread) })
     }

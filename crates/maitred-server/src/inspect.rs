@@ -1,0 +1,234 @@
+//! What a running server shows of itself: connections, requests, threads, pools. The control asks here, and metrics may.
+//!
+//! Promises: each connection is looked at under its own lock and copied, and no two locks are held at once. So a
+//! request may be missing in two lists, or end, while the others are looked at.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use maitred_dispatch::{PoolFigures, Signals};
+use maitred_filters::Filters;
+use maitred_http::RequestHead;
+use maitred_limits::Guard;
+use maitred_runtime::ThreadStack;
+use maitred_stats::LockSnapshot;
+use maitred_stats::exposition::Format;
+
+use crate::connection::Key;
+use crate::connection::answer::asks_for;
+use crate::pool_map::PoolMap;
+use crate::roles;
+use crate::server::Server;
+use crate::settings::PoolLimits;
+use crate::{Place, Routes};
+
+pub use crate::connection::snapshot::{ConnectionSnapshot, Delivery, RequestSummary, State};
+pub use crate::connection::writer::Marks;
+use crate::place::Token;
+pub use crate::roles::{ProcessThread, ThreadList};
+pub use crate::thread_registry::{Inside, Member, Role, Times};
+pub use crate::traced::Dispatched;
+
+/// A listener as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerState {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether its requests are received completely before their handlers run.
+    pub read_ahead: bool,
+    /// Whether the engine sends on what its peers do not take at once.
+    pub writer: bool,
+    /// Whether it still accepts connections.
+    pub accepts: bool,
+}
+
+/// A request that waits for a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Where it is.
+    pub place: Place,
+    /// The number of its pool.
+    pub pool: usize,
+    /// Since when, in monotonic nanoseconds.
+    pub since: u64,
+}
+
+impl Server {
+    /// The listeners in the order given.
+    pub fn listeners(&self) -> impl Iterator<Item = ListenerState> {
+        self.shared().listeners.iter().map(|listening| ListenerState {
+            address: listening.address(),
+            read_ahead: listening.reads_ahead(),
+            writer: listening.has_writer(),
+            accepts: !listening.is_closed(),
+        })
+    }
+
+    /// Whether the graceful end has begun.
+    pub fn is_draining(&self) -> bool {
+        self.shared().is_draining()
+    }
+
+    /// How many poll groups there are.
+    pub fn poll_groups(&self) -> usize {
+        self.groups().len()
+    }
+
+    /// Requests run by a thread of another poll group.
+    pub fn migrations(&self) -> u64 {
+        self.groups().iter().map(|group| group.scheduler.migrations()).sum()
+    }
+
+    /// The names of the pools by their numbers.
+    pub fn pool_names(&self) -> Vec<&str> {
+        self.first().scheduler.names()
+    }
+
+    /// The figures of the pools by their numbers.
+    pub fn pool_figures(&self) -> Vec<PoolFigures> {
+        self.first().pool_figures()
+    }
+
+    /// The limits of the pools by their numbers: of the default pool the sums over all poll groups.
+    pub fn pool_limits(&self) -> Vec<PoolLimits> {
+        let mut limits = self.first().scheduler.limits();
+        for group in &self.groups()[1..] {
+            let part = group.scheduler.limits().swap_remove(0);
+            let whole = &mut limits[0];
+            whole.min_threads += part.min_threads;
+            whole.max_threads += part.max_threads;
+            whole.queue += part.queue;
+            whole.max_lost += part.max_lost;
+        }
+        limits
+    }
+
+    /// Request bodies that each pool's requests had in files, by the numbers of the pools.
+    pub fn spooled(&self) -> Vec<u64> {
+        self.first().site.figures.spooled().collect()
+    }
+
+    /// Which pool runs which request.
+    pub fn pool_map(&self) -> Arc<PoolMap> {
+        self.first().pool_map()
+    }
+
+    /// What answers which path.
+    pub fn routes(&self) -> &Routes {
+        &self.first().site.routes
+    }
+
+    /// The route that statistics count a path under if the engine answers it.
+    pub fn engine_route(&self, path: &[u8]) -> Option<String> {
+        let site = &self.first().site;
+        site.figures.route_of_engine(path, &site.routes).map(|route| route.name.clone())
+    }
+
+    /// The paths at which the engine itself answers, with the options that name them.
+    pub fn engine_paths(&self) -> [(&'static str, Option<&str>); 2] {
+        let site = &self.first().site;
+        [("health-path", site.health_path.as_deref()), ("metrics-path", site.metrics_path.as_deref())]
+    }
+
+    /// The option that names the path if the engine itself answers this request.
+    pub fn engine_answers(&self, head: &RequestHead) -> Option<&'static str> {
+        self.engine_paths().into_iter().find(|(_, path)| asks_for(*path, head)).map(|(option, _)| option)
+    }
+
+    /// What requests meet before the routes.
+    pub fn filter_chain(&self) -> &Filters {
+        &self.first().site.filters
+    }
+
+    /// What limits peers, and how often it has.
+    pub fn guard(&self) -> &Guard {
+        &self.first().site.guard
+    }
+
+    /// The counts of all locks.
+    pub fn locks(&self) -> Vec<LockSnapshot> {
+        self.first().locks()
+    }
+
+    /// All figures as text in this format.
+    pub fn metrics_in(&self, format: Format) -> String {
+        self.first().metrics(format)
+    }
+
+    /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.
+    pub fn dispatched(&self) -> Vec<Dispatched> {
+        self.first().site.traced.all()
+    }
+
+    /// The connection at a place, if it is still there.
+    pub fn connection(&self, place: Place) -> Option<ConnectionSnapshot> {
+        let token = Token::from_u64(place.token);
+        let group = self.groups().get(place.group)?;
+        let slot = group.slots.find(token.slot)?;
+        let resident = slot.lock();
+        let own = resident.as_ref().filter(|_| slot.generation() == token.generation);
+        own.map(|connection| connection.show(group))
+    }
+
+    /// The connection that an event of a thread belongs to ([`Member::event`]), if it is still there.
+    pub fn connection_of(&self, event: u64) -> Option<(Place, ConnectionSnapshot)> {
+        let mut places = (0..self.groups().len()).map(|group| Place { group, token: event, stream: 0 });
+        places.find_map(|place| Some((place, self.connection(place)?)))
+    }
+
+    /// Calls `look` with every connection and its place.
+    pub fn each_connection(&self, mut look: impl FnMut(Place, ConnectionSnapshot)) {
+        for group in self.groups() {
+            for (number, slot) in group.connections() {
+                let shown = {
+                    let resident = slot.lock();
+                    resident.as_ref().map(|connection| (slot.generation(), connection.show(group)))
+                };
+                if let Some((generation, shown)) = shown {
+                    let token = Token { slot: number, generation }.to_u64();
+                    look(Place { group: group.number, token, stream: 0 }, shown);
+                }
+            }
+        }
+    }
+
+    /// Requests that wait for a thread, at most `max` of each poll group and pool.
+    pub fn waiting(&self, max: usize) -> Vec<Waiting> {
+        let mut found = Vec::new();
+        for group in self.groups() {
+            let all = group.number == self.first().number;
+            group.scheduler.look_at_waiting(all, max, |pool, job, since| {
+                found.push(Waiting { place: job.home, pool, since });
+            });
+        }
+        found
+    }
+
+    /// Ends what is at this place as if its peer had gone: one exchange where a connection has several, else the
+    /// connection, by whoever serves it next.
+    pub fn end(&self, place: Place) {
+        let Some(group) = self.groups().get(place.group) else { return };
+        if place.stream == 0 {
+            group.scheduler.make_ready(place.token, Signals::CLOSED);
+        } else {
+            let key = Key { token: Token::from_u64(place.token), stream: place.stream };
+            group.with_connection(key.token, |connection| connection.end_by_operator(group, key));
+        }
+    }
+
+    /// The threads that serve, or run requests.
+    pub fn members(&self) -> Vec<Arc<Member>> {
+        self.shared().thread_registry.members()
+    }
+
+    /// All threads of the process. Empty where the system does not list them. Takes about 10 µs for each.
+    pub fn threads(&self) -> ThreadList {
+        roles::list(&self.shared().thread_registry)
+    }
+
+    /// What the threads of the application's language are doing: this one, or all. `serving` are the system's numbers of
+    /// those that run requests. None if the language has no stacks to show.
+    pub fn stacks(&self, wanted: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
+        self.first().host.stacks(wanted, serving)
+    }
+}
