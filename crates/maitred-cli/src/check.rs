@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 use maitred_server::DEFAULT_POOL;
 
+use crate::config::NamedPool;
 use crate::filters;
 use crate::options::{self, Definition, Kind};
-use crate::config::NamedPool;
-use crate::pools;
 use crate::origins::Source;
+use crate::pools;
 use crate::sources::Loaded;
 
 /// Of a line, and where what it says came from.

@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::ctl::find;
 use crate::host::Host;
 use crate::operator::Operator;
-use crate::problem::Problem;
 use crate::origins::Origins;
+use crate::problem::Problem;
 use crate::value::ControlSocket;
 
 /// Opens the doors of the configuration. One that nobody asked for is left out where it cannot be.

@@ -1,5 +1,6 @@
 //! Filters: from the tables `[[filter]]` of the files to the server's settings.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use maitred_filters::{
@@ -11,9 +12,9 @@ use maitred_server::PoolRule;
 
 use crate::config::{BasicAuthConfig, Config, FilterConfig};
 use crate::options::quoted;
+use crate::origins::{Origins, Source};
 use crate::pools::{CONDITIONS, set_condition};
 use crate::problem::Problem;
-use crate::origins::{Origins, Source};
 use crate::value::{self, BadValue};
 
 /// What a key of a filter takes.

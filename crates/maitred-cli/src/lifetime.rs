@@ -15,10 +15,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::config::Config;
-use crate::validation::{Checked, Target};
+use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal};
-use crate::pools::PoolConfig;
+use crate::validation::{Checked, Target};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS};
 
 /// What is asked of a running server at its end.
@@ -180,8 +179,8 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
+    use crate::config::NamedPool;
     use crate::host::StopSignal::{Interrupt, Terminate};
-    use crate::pools::NamedPool;
 
     #[test]
     fn the_threads_of_every_pool_are_told() {

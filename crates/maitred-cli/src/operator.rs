@@ -8,10 +8,10 @@ use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 use crate::config::Config;
 use crate::log_values::LogPlace;
 use crate::options::{self, Definition, renamed};
+use crate::origins::Source;
 use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::reload::Reload;
-use crate::origins::Source;
 
 /// Settings of the logs.
 const LOG_LEVEL: &str = "log-level";

@@ -11,10 +11,10 @@ use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, S
 use crate::config::{Config, NamedPool, PoolConfig};
 use crate::filters;
 use crate::options::{self, Definition, Kind};
+use crate::origins::Origins;
 use crate::pools;
 use crate::problem::Problem;
 use crate::settings;
-use crate::origins::Origins;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation;
 

@@ -1,8 +1,7 @@
 //! Serving: from the configuration to a running server.
 //!
-//! The only file of the command that runs a server: it maps the configuration to the server's
-//! settings, and the server's refusals to errors with a remedy. Besides it only `pools`, what reads them,
-//! and `reload` know words of maitred-server.
+//! The only file of the command that runs a server. It maps the server's refusals to errors with a remedy; `settings` maps the
+//! configuration to what the server is told.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -10,28 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_files::{Now, StaticFiles, StaticSettings};
-use maitred_server::{
-    Insight, ListenerSettings, Log, Routes, Server, Settings, StartError, Submissions, Timeouts,
-    WriterSettings,
-};
+use maitred_server::{Log, Server, StartError};
 
 use crate::config::Config;
 use crate::control;
-use crate::filters;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain};
 use crate::logs;
 use crate::operator::Operator;
+use crate::origins::Origins;
 use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
-use crate::sources::command_line::meant_command;
-use crate::origins::Origins;
 use crate::settings;
+use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
-use crate::value::{LogLevel, Spans};
 use crate::validation::{self, Checked, Target};
+use crate::value::LogLevel;
 use crate::{EXIT_FAILURE, holder};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads

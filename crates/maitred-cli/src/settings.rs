@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use maitred_files::{Now, StaticFiles, StaticSettings};
-use maitred_server::{Insight, ListenerSettings, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
+use maitred_server::{
+    Insight, ListenerSettings, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
+};
 
 use crate::config::Config;
 use crate::host::Application;

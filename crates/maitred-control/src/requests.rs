@@ -27,7 +27,8 @@ fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
 pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
-    let queued: HashSet<Place> = server.waiting(MAX_LISTED).into_iter().map(|waiting| waiting.place).collect();
+    let queued: HashSet<Place> =
+        server.waiting(MAX_LISTED).into_iter().map(|waiting| waiting.place).collect();
     let threads = threads(server);
     let names = server.pool_names();
     let mut found = Vec::new();

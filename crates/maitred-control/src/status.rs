@@ -126,9 +126,8 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let routes = asking.server.routes();
     let what = ["health of the server", "figures of the server"];
     let engine = asking.server.engine_paths().into_iter().zip(what);
-    let engine = engine.filter_map(|((_, path), what)| {
-        Some(json!({ "path": path?, "leads_to": "engine", "what": what }))
-    });
+    let engine = engine
+        .filter_map(|((_, path), what)| Some(json!({ "path": path?, "leads_to": "engine", "what": what })));
     let mounts = routes.mounts().map(|(prefix, files)| {
         json!({
             "path": format!("{prefix}/*"),

@@ -222,14 +222,26 @@ pub(crate) enum Threads {
     Gated,
 }
 
-pub(crate) fn scenario(kinds: &[Kind], max: usize, pollers: usize, threads: Threads, source: Source, forgetful: bool) {
+pub(crate) fn scenario(
+    kinds: &[Kind],
+    max: usize,
+    pollers: usize,
+    threads: Threads,
+    source: Source,
+    forgetful: bool,
+) {
     let mut scheduler = scheduler(Strategy::Adaptive, max, pollers, threads);
     scheduler.forgetful = forgetful;
     play(scheduler, kinds, max, source, |_| None);
 }
 
 /// With a second pool of one thread.
-pub(crate) fn scheduler(strategy: Strategy, max: usize, pollers: usize, threads: Threads) -> Scheduler<usize> {
+pub(crate) fn scheduler(
+    strategy: Strategy,
+    max: usize,
+    pollers: usize,
+    threads: Threads,
+) -> Scheduler<usize> {
     scheduler_with(0, 1, strategy, max, pollers, threads)
 }
 
@@ -350,7 +362,10 @@ pub(crate) fn find_out(scenario: impl Fn() + Send + Sync + 'static) {
     run(RandomScheduler::new(50 * SCHEDULES), scenario);
 }
 
-pub(crate) fn run(order: impl shuttle::scheduler::Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn run(
+    order: impl shuttle::scheduler::Scheduler + 'static,
+    scenario: impl Fn() + Send + Sync + 'static,
+) {
     let mut config = shuttle::Config::new();
     // A scheduler that is moved a few times in a debug build needs more than the default.
     config.stack_size = 256 * 1024;

@@ -10,7 +10,10 @@ use crate::model_shuttle::Kind::{
     File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
     PageAfterPages, SlowAfterPages,
 };
-use crate::model_shuttle::{Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario, scheduler, scheduler_with};
+use crate::model_shuttle::{
+    Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
+    scheduler, scheduler_with,
+};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 
 #[test]

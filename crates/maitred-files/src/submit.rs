@@ -67,11 +67,7 @@ impl Submissions {
     ///
     /// # Errors
     /// It is in none of the folders: the sentence for the log.
-    pub fn find(
-        &self,
-        request: &RequestHead,
-        head: &ResponseHead,
-    ) -> Result<Option<Submitted>, String> {
+    pub fn find(&self, request: &RequestHead, head: &ResponseHead) -> Result<Option<Submitted>, String> {
         if self.roots.is_empty() {
             return Ok(None);
         }

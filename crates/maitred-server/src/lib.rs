@@ -48,6 +48,7 @@ mod traced;
 
 pub use insight::{ApplicationTiming, LeafCount, Statistics};
 pub use maitred_compress::CompressionSettings;
+pub use maitred_files::Submissions;
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use maitred_limits::Limits;
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};
@@ -60,4 +61,3 @@ pub use settings::{
     DEFAULT_POOL, HeaderPattern, Insight, ListenerSettings, Network, Overflow, PathPattern, PoolLimits,
     PoolRule, PoolSettings, Settings, Strategy, Timeouts, WriterSettings,
 };
-pub use maitred_files::Submissions;

@@ -29,8 +29,8 @@ use maitred_io::clock;
 use maitred_runtime::{CloseFile, Content};
 
 use crate::settings::WriterSettings;
-use maitred_spool::Spooler;
 use maitred_log::Log;
+use maitred_spool::Spooler;
 
 /// A file that has become this long is not written to any more: the response goes on in another one.
 const MAX_FILE: u64 = 64 * 1024 * 1024;

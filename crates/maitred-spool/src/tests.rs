@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
@@ -21,15 +22,6 @@ fn begin(spooler: &Spooler, first: &[u8]) -> (Spool, Receiver<()>) {
 
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|position| (position * 7 % 251) as u8).collect()
-}
-
-/// Waits until `done`; fails when it takes too long.
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]

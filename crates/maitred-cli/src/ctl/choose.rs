@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use maitred_control::{self, Given};
+use maitred_control::Given;
 use serde_json::Value;
 
 use super::client::{self, Place};
@@ -47,7 +47,7 @@ fn ask_all(live: Vec<(PathBuf, u32)>) -> Vec<Running> {
     live.into_iter()
         .map(|(socket, pid)| {
             let place = Place::Socket(socket.clone());
-            let asked = control::find("status").ok();
+            let asked = maitred_control::find("status").ok();
             let status = asked.and_then(|command| client::ask(&place, command, &Given::default()).ok());
             Running { socket, pid, status: status.unwrap_or_default() }
         })

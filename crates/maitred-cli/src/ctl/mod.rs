@@ -12,7 +12,7 @@ mod show;
 
 use std::path::PathBuf;
 
-use maitred_control::{self, Command, Given};
+use maitred_control::{Command, Given};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
@@ -131,10 +131,10 @@ impl Line {
 /// The command that the first words are, and its arguments.
 fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'static Command, Given), String> {
     let two = words.get(1).map(|second| format!("{} {second}", words[0]));
-    let found = two.and_then(|name| Some((control::find(&name).ok()?, 2)));
+    let found = two.and_then(|name| Some((maitred_control::find(&name).ok()?, 2)));
     let (command, count) = match found {
         Some(found) => found,
-        None => (control::find(&words[0]).map_err(|refusal| refusal.text().to_owned())?, 1),
+        None => (maitred_control::find(&words[0]).map_err(|refusal| refusal.text().to_owned())?, 1),
     };
     let mut names = command.arguments.iter().filter(|argument| !argument.option);
     let mut given = Vec::new();
@@ -157,7 +157,7 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
 
 /// Whether this is an option with a value, of any command.
 fn takes_value(name: &str) -> bool {
-    let mut arguments = control::commands().iter().flat_map(|command| command.arguments);
+    let mut arguments = maitred_control::commands().iter().flat_map(|command| command.arguments);
     ["socket", "server", "url", "token-file"].contains(&name)
         || arguments.any(|argument| argument.option && argument.name == name)
 }
@@ -188,7 +188,7 @@ fn help() -> String {
     );
     for (title, change) in [("Queries", false), ("Changes", true)] {
         text.push_str(&format!("\n{title}:\n"));
-        for command in control::commands().iter().filter(|command| command.change == change) {
+        for command in maitred_control::commands().iter().filter(|command| command.change == change) {
             let usage = command.brief_usage();
             let separator = if usage.len() > WIDTH { format!("\n{:WIDTH$}   ", "") } else { " ".to_owned() };
             text.push_str(&format!("  {usage:<WIDTH$}{separator}{}\n", command.help));
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_help_has_every_command() {
         let text = help();
-        for command in control::commands() {
+        for command in maitred_control::commands() {
             assert!(text.contains(&command.brief_usage()) && text.contains(command.help), "{}", command.name);
         }
     }

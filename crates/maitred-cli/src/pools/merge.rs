@@ -9,8 +9,8 @@ use super::in_named_pool;
 use crate::config::{Config, NamedPool, PoolConfig};
 use crate::options::Definition;
 use crate::options::renamed::{Renamed, Used};
-use crate::problem::Problem;
 use crate::origins::{Origins, Source};
+use crate::problem::Problem;
 use crate::value::BadValue;
 
 /// What one place says of one named pool, or of the rules of the default pool.

@@ -7,12 +7,12 @@ mod merge;
 mod rule;
 mod text;
 
-use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use maitred_server::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
-use crate::config::{Config, NamedPool, PoolConfig};
+use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition, Kind};
-use crate::problem::{Problem, nearest};
 use crate::origins::{Origins, Source};
+use crate::problem::{Problem, nearest};
 use crate::value::BadValue;
 
 pub(crate) use merge::{PoolPart, PoolValue};

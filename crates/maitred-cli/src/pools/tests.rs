@@ -1,6 +1,9 @@
 //! From the configuration of pools to settings, and rules as they are written and shown.
 
+use std::time::Duration;
+
 use super::*;
+use crate::config::NamedPool;
 
 #[test]
 fn the_defaults_of_the_table_are_those_of_the_server() {

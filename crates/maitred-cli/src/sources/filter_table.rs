@@ -2,11 +2,11 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::origins::Source;
 use super::file::{Reading, Value, in_order};
 use crate::config::FilterConfig;
 use crate::filters::{Given, KEYS, Takes};
 use crate::options::{self, Definition};
+use crate::origins::Source;
 use crate::problem::{Problem, nearest};
 
 /// The key of the tables.

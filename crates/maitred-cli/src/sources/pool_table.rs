@@ -3,9 +3,9 @@
 use maitred_server::{DEFAULT_POOL, PoolRule};
 use toml::de::{DeTable, DeValue};
 
-use crate::origins::Source;
 use super::file::{Key, Reading, Value, Wrong, in_order, text};
 use crate::options;
+use crate::origins::Source;
 use crate::pools::{CONDITIONS, PoolPart, PoolValue, check_name, set_condition, short_rule, suggest_key};
 use crate::problem::{Problem, nearest};
 use crate::value::BadValue;

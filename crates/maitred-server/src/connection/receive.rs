@@ -9,9 +9,9 @@ use maitred_io::sync::atomic::Ordering;
 use super::held::idle_time;
 use super::stream::Stream;
 use super::{Connection, Context, Phase, Turn, nanos};
-use maitred_spool::Progress;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
+use maitred_spool::Progress;
 
 /// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;

@@ -98,8 +98,7 @@ pub enum State {
 
 impl State {
     /// All of them, in the order of a request.
-    pub const ALL: [Self; 5] =
-        [Self::Idle, Self::Receiving, Self::Running, Self::Sending, Self::Ending];
+    pub const ALL: [Self; 5] = [Self::Idle, Self::Receiving, Self::Running, Self::Sending, Self::Ending];
 
     /// In a word.
     pub fn name(self) -> &'static str {

@@ -7,8 +7,8 @@ use maitred_runtime::{Exchange, Flow};
 
 use super::*;
 use crate::connection::writer::Writer;
-use maitred_spool::Open;
 use crate::{Level, LogTarget, Routes, Server, Settings};
+use maitred_spool::Open;
 
 /// Longer than anything here takes; reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

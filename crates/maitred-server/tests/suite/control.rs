@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use maitred_files::{StaticFiles, StaticSettings};
 use maitred_control::{DoorSettings, Doors, NotOpened, commands, read_token};
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{Level, Log, LogTarget, PoolLimits, Routes, Settings};
 
 use crate::harness::asked::{Controlled, answer, texts};

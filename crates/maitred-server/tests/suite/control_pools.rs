@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use maitred_control::commands;
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
-use maitred_control::commands;
 use maitred_server::{PoolLimits, Routes};
 use serde_json::Value;
 

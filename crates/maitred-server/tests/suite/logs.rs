@@ -231,7 +231,7 @@ fn entries_cannot_be_forged_and_lines_of_the_application_have_a_mark_at_every_le
 #[test]
 fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
     let disk = Disk::full();
-    let (link, path) = (disk.link.clone(), disk.path.clone());
+    let link = disk.link.clone();
     let (read, write) = std::io::pipe().expect("a pipe");
     let log = Log::open(Level::Warn, LogTarget::File(File::from(std::os::fd::OwnedFd::from(write))), None)
         .and_then(|log| log.with_access(AccessLogSettings::new(LogTarget::Path(link.clone()))))
@@ -242,7 +242,7 @@ fn an_access_log_on_a_full_disk_is_told_of_in_the_error_log() {
     numbered(&mut stream, 0);
     let begin = said.next().expect("a line");
     assert!(begin.contains(" error the access log cannot be written (No space left on device"), "{begin}");
-    fill(&server, &mut stream, 1);
+    let sent = fill(&server, &mut stream, 1);
     disk.make_room(&server);
     let over = said.next().expect("a line");
     // A line that was on its way may be one more.

@@ -3,7 +3,8 @@
 use maitred_server::{Overflow, Strategy};
 
 use super::{Case, Loaded, check};
-use crate::pools::{PoolConfig, show_rule};
+use crate::config::PoolConfig;
+use crate::pools::show_rule;
 
 /// The pool with this name.
 fn pool<'a>(loaded: &'a Loaded, name: &str) -> &'a PoolConfig {
