@@ -1,6 +1,6 @@
 use std::io::Read;
 use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maitred_testkit::disk::{full, on_disk, standing_still};
 
