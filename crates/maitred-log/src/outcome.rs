@@ -41,6 +41,10 @@ pub enum End {
     PeerGone,
     /// The application ended it in the middle, or sent less than it declared.
     Cut,
+    /// The server ended it, because its peer took nothing of it, or too little, for too long.
+    TooSlow,
+    /// An operator ended it.
+    Operator,
 }
 
 impl End {
@@ -50,6 +54,8 @@ impl End {
             Self::Complete => "complete",
             Self::PeerGone => "peer-gone",
             Self::Cut => "cut",
+            Self::TooSlow => "too-slow",
+            Self::Operator => "operator",
         }
     }
 }

@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{ThreadBody, ThreadHost};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -120,6 +121,7 @@ impl ThreadHost for PythonThreads {
     }
 
     fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        assert_outside("the interpreter is taken");
         let _inside = Inside::begin();
         Python::attach(|_| act());
     }

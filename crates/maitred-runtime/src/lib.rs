@@ -9,6 +9,7 @@ mod content;
 mod event_loop;
 mod exchange;
 mod handler;
+pub mod lock_order;
 mod request;
 mod threads;
 

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_dispatch::{PoolFigures, Signals};
+use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
 use maitred_limits::Guard;
@@ -208,12 +208,8 @@ impl Server {
     /// connection, by whoever serves it next.
     pub fn end(&self, place: Place) {
         let Some(group) = self.groups().get(place.group) else { return };
-        if place.stream == 0 {
-            group.scheduler.make_ready(place.token, Signals::CLOSED);
-        } else {
-            let key = Key { token: Token::from_u64(place.token), stream: place.stream };
-            group.with_connection(key.token, |connection| connection.end_by_operator(group, key));
-        }
+        let key = Key { token: Token::from_u64(place.token), stream: place.stream };
+        group.with_connection(key.token, |connection| connection.end_by_operator(group, key));
     }
 
     /// The threads that serve, or run requests.

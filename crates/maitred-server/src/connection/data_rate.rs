@@ -14,6 +14,7 @@ use crate::place::Token;
 use crate::site::Site;
 use maitred_limits::Rule;
 use maitred_limits::minimum::{Late, RateWatch};
+use maitred_log::End;
 
 impl Stream {
     /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.
@@ -96,6 +97,7 @@ impl Connection {
                 let rule = if late == Late::Slow { Rule::MinRateOut } else { Rule::SendTimeout };
                 site.guard.applied.note(rule, self.peer.ip(), &site.log);
                 self.transport.reset_when_closed();
+                self.ended_as = End::TooSlow;
                 Some(self.peer_gone(context))
             }
         }

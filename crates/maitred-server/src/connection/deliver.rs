@@ -16,6 +16,7 @@ use crate::connection::record::Record;
 use crate::connection::scratch;
 use crate::connection::writer::{Sent, last_bytes};
 use crate::place::Token;
+use maitred_dispatch::Signals;
 use maitred_log::End;
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
@@ -153,7 +154,7 @@ impl Connection {
     pub(crate) fn lose_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
             self.reach = Reach::Lost;
-            group.site.note_all(&mut writer.records, clock::monotonic(), Some(End::PeerGone));
+            group.site.note_all(&mut writer.records, clock::monotonic(), Some(self.ended_as));
         }
     }
 
@@ -259,9 +260,18 @@ impl Connection {
         self.reach != Reach::Open
     }
 
-    /// Whether the peer lacks a byte that was to be sent, and will not get it.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.reach == Reach::Lost
+    /// How a response ends because the peer lacks a byte that was to be sent, and will not get it; none if it lacks none.
+    pub(crate) fn lost_as(&self) -> Option<End> {
+        (self.reach == Reach::Lost).then_some(self.ended_as)
+    }
+
+    /// An operator has the connection closed, by whoever serves it next.
+    pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
+        if key.stream != 0 {
+            return self.end_stream_by_operator(group, key);
+        }
+        self.ended_as = End::Operator;
+        group.scheduler.make_ready(key.token.to_u64(), Signals::CLOSED);
     }
 
     /// The handler has finished its response at `now`; `reusable` says whether another one may follow.

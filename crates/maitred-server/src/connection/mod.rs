@@ -120,6 +120,8 @@ pub(crate) struct Connection {
     lingering: bool,
     /// Whether anything can be sent still.
     reach: Reach,
+    /// How its responses end if nothing can be sent any more: who is the cause.
+    ended_as: End,
     /// It counts among the connections of its client.
     counted: bool,
     /// Bytes that it holds, as the budget knows it.
@@ -249,6 +251,7 @@ impl Connection {
             lingers: 0,
             lingering: false,
             reach: Reach::Open,
+            ended_as: End::PeerGone,
             counted,
             accounted: 0,
         });
@@ -370,7 +373,7 @@ impl Connection {
     fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
         self.reach = self.reach.max(Reach::Dead);
         self.lose_writer(context.group);
-        context.group.site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
+        context.group.site.note_all(&mut context.scratch.records, context.now, Some(self.ended_as));
         self.drop_answered(context.group);
         if !self.is_running() {
             return Turn::Close;

@@ -208,7 +208,7 @@ impl Connection {
         self.phase = Phase::Sending;
         if self.is_dead() {
             context.scratch.out.clear();
-            site.note_all(&mut context.scratch.records, context.now, Some(End::PeerGone));
+            site.note_all(&mut context.scratch.records, context.now, Some(self.ended_as));
             return Turn::Close;
         }
         match self.flush(context) {

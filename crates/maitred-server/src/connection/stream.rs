@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use maitred_h1::HeadFacts;
-use maitred_log::next_number;
+use maitred_log::{End, next_number};
 use maitred_runtime::{Observe, Request};
 use maitred_stats::Times;
 
@@ -38,6 +38,8 @@ pub(crate) struct Stream {
     pub(super) answered: bool,
     /// Its peer has reset it, or it was answered in its handler's place: nothing of its handler is sent any more.
     pub(super) dead: bool,
+    /// How its response ends, if it was cancelled.
+    pub(super) ended_as: Option<End>,
     /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
     pub(super) tunnel: bool,
     /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
@@ -157,6 +159,7 @@ impl Stream {
         }
         stream.stop();
         (stream.answered, stream.dead, stream.tunnel, stream.queue) = (false, false, false, None);
+        stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         stream.passed = None;
         stream.facts = None;

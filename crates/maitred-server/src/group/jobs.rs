@@ -8,6 +8,7 @@ use std::sync::Arc;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::memory;
 use maitred_io::sync::atomic::Ordering;
+use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 
 use super::flags::Flags;
@@ -116,6 +117,7 @@ impl<R: Resident> Serve for Group<R> {
         if let Some(flags) = &limited {
             flags.enter(self.number, now);
         }
+        assert_outside("a handler is called");
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
@@ -143,6 +145,7 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     fn attached(&self, act: &mut dyn FnMut()) {
+        assert_outside("the interpreter is taken");
         self.host.with_interpreter(act);
     }
 

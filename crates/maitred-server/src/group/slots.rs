@@ -3,9 +3,11 @@
 //! An event carries slot and generation. The generation rises when a connection ends, so that an
 //! event of a connection that is gone is told apart from one of its successor in the same slot.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_io::sync::NamedLock;
+use maitred_runtime::lock_order::SlotHeld;
 
 use super::claim::Claim;
 
@@ -29,12 +31,34 @@ impl<R> Slot<R> {
 
     /// What lives here, for a turn or for the responder of an exchange. Held only over work that
     /// does not wait, never over application code.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<R>> {
-        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> Occupied<'_, R> {
+        let held = SlotHeld::begin();
+        let resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
+        Occupied { resident, _held: held }
     }
 
     pub(crate) fn generation(&self) -> u32 {
         self.claim.generation()
+    }
+}
+
+/// What lives in a slot, under its lock.
+pub(crate) struct Occupied<'a, R> {
+    resident: MutexGuard<'a, Option<R>>,
+    _held: SlotHeld,
+}
+
+impl<R> Deref for Occupied<'_, R> {
+    type Target = Option<R>;
+
+    fn deref(&self) -> &Option<R> {
+        &self.resident
+    }
+}
+
+impl<R> DerefMut for Occupied<'_, R> {
+    fn deref_mut(&mut self) -> &mut Option<R> {
+        &mut self.resident
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, thread};
 
 use crate::harness::door::{Door, Opened, guarded};
@@ -12,7 +13,7 @@ use crate::harness::{
     PATIENCE, Running, ask, connect, exchange, get, get_last, read_all, settings, start, text, wait_until,
 };
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Exchange, Handler};
+use maitred_runtime::{Exchange, Flow, Handler};
 use maitred_server::{Level, Log, LogTarget, PoolRule, Routes, Settings};
 
 /// A server with an access log, and one answer without a thread: `/alive`.
@@ -93,6 +94,54 @@ fn a_client_that_has_the_whole_response_and_closes_was_there() {
         let gone: Vec<_> = lines.iter().filter(|line| line.ends_with("peer-gone")).collect();
         assert!(gone.is_empty(), "{strategy:?}: {} of {}: {gone:?}", gone.len(), lines.len());
         assert_eq!((lines.len(), server.cut()), (CLIENTS * REQUESTS, 0), "{strategy:?}");
+    }
+}
+
+/// More than the buffers of two sockets hold: at once, or in blocks.
+fn large(exchange: Exchange) {
+    if exchange.request().head.path() == b"/whole" {
+        let _ = exchange.respond(ResponseHead::new(Status::OK), vec![b'x'; 64 << 20]);
+        return;
+    }
+    let mut stream = exchange.start(ResponseHead::new(Status::OK), None).expect("it begins");
+    loop {
+        match stream.send(vec![b'x'; 1 << 20]) {
+            Ok(Flow::Ready) => {}
+            Ok(Flow::Full) if stream.wait(PATIENCE).is_ok() => {}
+            _ => break,
+        }
+    }
+    stream.finish();
+}
+
+#[test]
+fn the_access_log_says_whether_the_server_or_an_operator_has_ended_a_response() {
+    for path in ["/whole", "/blocks"] {
+        let server = Logged::serve(large, |settings| {
+            settings.timeouts.send = Duration::from_millis(200);
+            settings.writer.file = 0;
+        });
+        let reader = ask(server.address(), path);
+        let line = server.lines(1).remove(0);
+        assert!(line.ends_with(" too-slow"), "{line}");
+        drop(reader);
+        let server = Logged::serve(large, |settings| settings.writer.file = 0);
+        let reader = ask(server.address(), path);
+        let waits = || {
+            let mut found = None;
+            server.running.server.each_connection(|place, shown| {
+                if !shown.deliveries.is_empty() {
+                    found = Some(place);
+                }
+            });
+            found
+        };
+        wait_until("a part of it waits", || waits().is_some());
+        server.running.server.end(waits().expect("it waits"));
+        let line = server.lines(1).remove(0);
+        assert!(line.ends_with(" operator"), "{line}");
+        assert_eq!(server.cut(), 1);
+        drop(reader);
     }
 }
 

@@ -306,10 +306,12 @@ fn errors_of_the_peer_reach_the_reader() {
 #[test]
 fn a_reader_waits_no_longer_than_for_its_peer_and_its_server() {
     let (send, errors) = channel();
-    let send = Mutex::new(send);
+    let (begin, began) = channel();
+    let tell = Mutex::new((begin, send));
     let running = serve(move |exchange: Exchange| {
+        tell.lock().unwrap().0.send(()).unwrap();
         let error = exchange.request().body.to_vec().expect_err("it does not come");
-        send.lock().unwrap().send(error.kind()).unwrap();
+        tell.lock().unwrap().1.send(error.kind()).unwrap();
     });
     let mut reset = connect(running.address);
     reset.write_all(&head("/", "Expect: 100-continue\r\nContent-Length: 10")).unwrap();
@@ -319,7 +321,7 @@ fn a_reader_waits_no_longer_than_for_its_peer_and_its_server() {
     assert_eq!(errors.recv_timeout(PATIENCE), Ok(ErrorKind::ConnectionReset));
     let mut waits = connect(running.address);
     waits.write_all(&head("/", "Content-Length: 10")).unwrap();
-    wait_until("a handler has it", || running.states().contains(&State::Running));
+    (0..2).for_each(|_| began.recv_timeout(PATIENCE).expect("a handler has it"));
     running.server.stop();
     assert_eq!(errors.recv_timeout(PATIENCE), Ok(ErrorKind::ConnectionReset));
 }

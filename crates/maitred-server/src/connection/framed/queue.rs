@@ -280,7 +280,7 @@ impl Connection {
         }
         if self.is_dead() {
             self.lose();
-            self.drop_stream(group, key.stream);
+            self.drop_stream(group, key.stream, self.ended_as);
             group.resume(key.token);
             return Err(SendError::Closed);
         }
@@ -295,39 +295,42 @@ impl Connection {
     }
 
     /// Takes a stream out that will not be sent to its end.
-    fn drop_stream(&mut self, group: &Group, number: u32) {
+    fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
         let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(&number));
         let Some(mut stream) = stream else { return };
-        stream.lose_queue(group);
+        stream.lose_queue(group, end);
         Stream::give_back(stream);
     }
 
     /// The peer is gone: what has been answered is written down as that.
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
+        let end = self.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
-        framed.streams.values_mut().for_each(|stream| stream.lose_queue(group));
+        framed.streams.values_mut().for_each(|stream| stream.lose_queue(group, end));
         framed.streams.retain(|_, stream| stream.running);
     }
 
-    /// A stream whose peer has reset it: nothing more is sent, and its handler is told. It is there until the handler is done.
-    pub(super) fn cancel(&mut self, group: &Group, number: u32) {
+    /// Nothing more of a stream is sent, because of what `end` says, and its handler is told. It is there until the handler is done.
+    pub(super) fn cancel(&mut self, group: &Group, number: u32, end: End) {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(stream) = framed.streams.get_mut(&number) else { return };
         if !stream.running {
-            self.drop_stream(group, number);
+            self.drop_stream(group, number, end);
             return;
         }
         stream.dead = true;
+        stream.ended_as = Some(end);
         stream.flags().set_gone();
         stream.tell();
-        stream.lose_queue(group);
+        stream.lose_queue(group, end);
     }
 
-    /// The handler of a stream that is dead has let go of it.
-    pub(crate) fn forget(&mut self, group: &Group, key: Key) {
-        let Some(framed) = self.protocol.framed() else { return };
-        let Some(stream) = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead) else { return };
+    /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
+    pub(crate) fn forget(&mut self, group: &Group, key: Key) -> Option<End> {
+        let framed = self.protocol.framed()?;
+        let stream = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead)?;
         stream.stop();
+        let end = stream.ended_as;
         // One that was answered in its handler's place is there until that has left.
         if stream.queue.is_none()
             && let Some(stream) = framed.streams.remove(&key.stream)
@@ -337,6 +340,7 @@ impl Connection {
         if self.is_dead() {
             group.resume(key.token);
         }
+        end
     }
 
     /// Sends what the turn has left, and goes on.
@@ -358,10 +362,10 @@ impl Connection {
     }
 
     /// The operator ends a stream; the others go on.
-    pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
+    pub(in crate::connection) fn end_stream_by_operator(&mut self, group: &Group, key: Key) {
         if let Some(framed) = self.protocol.framed() {
             framed.codec.put_reset(key.stream, &mut framed.control);
-            self.cancel(group, key.stream);
+            self.cancel(group, key.stream, End::Operator);
             group.resume(key.token);
         }
     }
@@ -376,9 +380,9 @@ impl Connection {
 
 impl Stream {
     /// Nobody takes what waits; what has been answered is written down as that.
-    fn lose_queue(&mut self, group: &Group) {
+    fn lose_queue(&mut self, group: &Group, end: End) {
         if let Some(mut record) = self.queue.take().and_then(|queue| queue.record) {
-            record.end = End::PeerGone;
+            record.end = end;
             group.site.note(record, clock::monotonic());
         }
     }

@@ -18,6 +18,7 @@ use crate::connection::{Connection, Context, Group, NEVER, Turn, nanos};
 use crate::place::Token;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
+use maitred_log::End;
 
 impl Connection {
     /// Reads and answers until there is nothing to read, or the budget is used up.
@@ -144,7 +145,7 @@ impl Connection {
                 }
                 Event::Data { stream, bytes } => self.take_data(context, stream, bytes)?,
                 Event::End { stream } => self.take_end(context, stream),
-                Event::Reset { stream } => self.cancel(context.group, stream),
+                Event::Reset { stream } => self.cancel(context.group, stream, End::PeerGone),
                 Event::Credit { stream: 0, bytes } => framed.outward += u64::from(bytes),
                 Event::Credit { stream, bytes } => {
                     if let Some(queue) =
@@ -314,7 +315,7 @@ impl Connection {
             framed.codec.put_reset(number, &mut framed.control);
             site.guard.applied.note(Rule::SendTimeout, self.peer.ip(), &site.log);
             self.put(stream);
-            return self.cancel(context.group, number);
+            return self.cancel(context.group, number, End::TooSlow);
         }
         if stream.running || stream.answered {
             return self.put(stream);

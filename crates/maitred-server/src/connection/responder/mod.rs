@@ -189,7 +189,7 @@ impl Responder {
                 let values = Values { heads, content: last.keep(), ended: true };
                 let sent =
                     connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
-                return (sent, connection.has_lost(), clock::monotonic());
+                return (sent, connection.lost_as(), clock::monotonic());
             }
             let sent = match rest {
                 true if defers => connection.keep_last(self.key, &mut buffer, last, behind),
@@ -199,7 +199,7 @@ impl Responder {
             connection.note_sender(self.key, self.label.as_ref());
             let now = clock::monotonic();
             // Asked here: what the peer does when it has everything is no part of the exchange.
-            let lost = connection.has_lost();
+            let lost = connection.lost_as();
             connection.end_exchange(&self.group, self.key, reusable, now);
             connection.keep_record(&mut record);
             (sent.map(drop), lost, now)
@@ -207,18 +207,17 @@ impl Responder {
         if defers && rest && ended.is_some() {
             self.group.scheduler.send_later(self.key.token.to_u64());
         }
-        if ended.is_none() {
-            self.group.with_connection(self.key.token, |connection| connection.forget(&self.group, self.key));
-        }
-        let (sent, lost, ended) = ended.unwrap_or_else(|| (Err(SendError::Closed), true, clock::monotonic()));
+        let (sent, lost, ended) = ended.unwrap_or_else(|| {
+            let forget = |connection: &mut Connection| connection.forget(&self.group, self.key);
+            let end = self.group.with_connection(self.key.token, forget).flatten();
+            (Err(SendError::Closed), end.or(Some(End::PeerGone)), clock::monotonic())
+        });
         if let Some(mut record) = record {
             if self.is_dead() {
                 // The engine has answered in our place, and written that down.
                 record.recycle();
             } else {
-                if lost {
-                    record.end = End::PeerGone;
-                }
+                record.end = lost.unwrap_or(record.end);
                 self.group.site.note(record, ended);
             }
         }
