@@ -31,12 +31,13 @@ run: build ## the demo site on http://127.0.0.1:8000
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
-test-all: ## what takes longer, too: all benches in short, every shuttle schedule, fuzzing for 10 s a target, the Python tests under every Python, advisories
+test-all: ## what takes longer, too: all benches in short, every shuttle schedule, fuzzing for 10 s a target, the Python tests under every Python, API documentation, advisories
 	@$(PYTHON) scripts/test
 	@$(MAKE) --no-print-directory bench-smoke
 	@MAITRED_LONG=1 $(PYTHON) scripts/test shuttle
 	@$(MAKE) --no-print-directory fuzz SECONDS=10
 	@$(MAKE) --no-print-directory versions
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
 
 versions: ## the Python tests under every Python from 3.10 on that is there

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_stats::Times;
 
-/// A filter of the program's own ([`Settings::native_filters`](crate::Settings::native_filters)): called for every request at
+/// A filter of the program's own (`Settings::native_filters` of maitred-server): called for every request at
 /// the places it names. One value serves all threads at once.
 ///
 /// The first three places are on the thread that polls, with the connection in its hands: a method that waits stops other

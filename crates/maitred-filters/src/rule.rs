@@ -19,7 +19,7 @@ pub struct FilterRule {
     pub access: Option<Access>,
     /// Where they are sent instead.
     pub redirect: Option<Redirect>,
-    /// The longest body in bytes, in the place of [`Settings::max_body`](crate::Settings::max_body).
+    /// The longest body in bytes, in the place of `Settings::max_body` of maitred-server.
     pub max_body: Option<u64>,
     /// Who may ask.
     pub authentication: Option<Authentication>,

@@ -1,6 +1,6 @@
 //! Test tools: wire scripts, an in-memory connection pair, a toy protocol with many streams, a virtual clock, a scripted handler.
 //!
-//! Promises: nothing here opens a socket or reads a clock, and nothing but a [disk](disk) waits; a test that uses it gives
+//! Promises: nothing here opens a socket or reads a clock, and nothing but a [`disk`] waits; a test that uses it gives
 //! the same result every time. Never published; a tool panics where a test would.
 
 mod clock;
