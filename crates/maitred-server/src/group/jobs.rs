@@ -59,8 +59,8 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, scratch: &mut R::Scratch) -> Jobs<Job> {
-        if !thread_registry::note_event(token) && self.scheduler.is_looped() {
-            self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
+        if !thread_registry::note_event(token) {
+            self.note_loop();
         }
         if token == ALARM {
             self.ring();
@@ -111,6 +111,10 @@ impl<R: Resident> Serve for Group<R> {
         let Job { handler, mut exchange, home, watched, limited, target } = job;
         exchange.begin(now);
         let Some(exchange) = exchange.unless_left() else { return Ran::Not };
+        if thread_registry::own_tid() == 0 {
+            // The driver may have read what the loop runs first.
+            self.note_loop();
+        }
         let _entered = thread_registry::enter(home, now);
         let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
         let measured = watched.map(Measured::begin);
@@ -188,6 +192,13 @@ impl<R: Resident> Serve for Group<R> {
 }
 
 impl<R: Resident> Group<R> {
+    /// The calling thread is in no registry: that of an event loop, which the language has made.
+    fn note_loop(&self) {
+        if self.scheduler.is_looped() {
+            self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
+        }
+    }
+
     /// A handler that claims not to block has taken `nanos`.
     fn check_claim(&self, nanos: u64) {
         if nanos >= BLOCKED && !self.groups.distrusts.swap(true, Ordering::Relaxed) {

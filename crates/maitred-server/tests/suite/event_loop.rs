@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
+    wait_until,
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
@@ -16,6 +17,7 @@ use maitred_io::poller::{Events, Interest, Poller, Waker};
 use maitred_runtime::{
     EventLoop, Exchange, Flow, Handler, Last, Observe, SendError, ThreadBody, ThreadHost, Turned, Turns,
 };
+use maitred_server::inspect::Role;
 use maitred_server::{PoolLimits, Routes};
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -131,6 +133,39 @@ fn an_event_loop_gets_no_threads_by_other_limits() {
     assert!(looped.running.server.set_limits("default", &limits));
     let answer = exchange(looped.running.address, &get_last("/"));
     assert!(answer.ends_with("in a turn"), "{answer}");
+}
+
+/// The driver has read the first request, since the loop has stood still from its start.
+#[test]
+fn the_thread_of_a_loop_is_known_with_its_first_request() {
+    let (begin, began) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let (leave, stay) = mpsc::channel::<()>();
+    let (stand, stands) = mpsc::channel();
+    let (begin, stay) = (Mutex::new(begin), Mutex::new(stay));
+    let looped = looped(move |tasks| {
+        // Before any turn that has something to serve.
+        tasks.call_soon(move || {
+            stand.send(()).unwrap();
+            let _ = wait.recv_timeout(PATIENCE);
+        });
+        handler(move |exchange| {
+            begin.lock().unwrap().send(()).unwrap();
+            let _ = stay.lock().unwrap().recv_timeout(PATIENCE);
+            text(exchange, "known");
+        })
+    });
+    let server = &looped.running.server;
+    stands.recv_timeout(PATIENCE).expect("the loop stands still");
+    let mut stream = connect(looped.running.address);
+    stream.write_all(&get_last("/")).unwrap();
+    wait_until("the driver has read it", || server.waiting(10).len() == 1);
+    drop(go);
+    began.recv_timeout(PATIENCE).expect("the loop runs it");
+    let inside = server.members().into_iter().filter(|member| member.inside().is_some());
+    assert_eq!(inside.map(|member| member.role).collect::<Vec<_>>(), [Role::EventLoop]);
+    drop(leave);
+    assert!(read_all(&mut stream).ends_with("known"));
 }
 
 fn handler(act: impl Fn(Exchange) + Send + Sync + 'static) -> Arc<dyn Handler> {
