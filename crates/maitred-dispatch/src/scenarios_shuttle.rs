@@ -85,7 +85,7 @@ fn what_is_made_ready_elsewhere_is_served() {
     check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
 }
 
-/// Requests of slow routes stand still on all threads, and what comes behind them is answered.
+/// Slow requests block every thread. The requests behind them are answered all the same.
 #[test]
 fn others_get_past_slow_requests() {
     for pollers in [1, 2] {
@@ -98,7 +98,7 @@ fn others_get_past_slow_requests() {
     }
 }
 
-/// The only thread of the other pool stands still, and what comes behind its requests is answered.
+/// A request blocks the only thread of the other pool. The requests of the default pool behind it are answered all the same.
 #[test]
 fn what_waits_for_another_pool_holds_nobody_up() {
     for pollers in [1, 2] {
@@ -149,7 +149,7 @@ fn every_strategy_forgets_nothing() {
 
 /// Threads that end after each request, while others are parked and rely on them to poll.
 #[test]
-fn whoever_ends_leaves_somebody_who_polls() {
+fn a_thread_that_ends_leaves_another_one_polling() {
     const KINDS: &[Kind] = &[PageAfterPages, Page, Page, File, Page];
     for (strategy, threads) in [
         (Strategy::Adaptive, Threads::Free),

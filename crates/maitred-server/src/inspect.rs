@@ -1,4 +1,4 @@
-//! What a running server shows of itself: connections, requests, threads, pools. The control asks here, and metrics may.
+//! What a running server shows of itself: connections, requests, threads, pools. The control asks here.
 //!
 //! Promises: each connection is looked at under its own lock and copied, and no two locks are held at once. So a
 //! request may be missing in two lists, or end, while the others are looked at.
@@ -204,8 +204,8 @@ impl Server {
         found
     }
 
-    /// Ends what is at this place as if its peer had gone: one exchange where a connection has several, else the
-    /// connection, by whoever serves it next.
+    /// Ends the exchange at this place as if its peer had gone. Where a connection has one exchange at a time, the next turn
+    /// closes the connection.
     pub fn end(&self, place: Place) {
         let Some(group) = self.groups().get(place.group) else { return };
         let key = Key { token: Token::from_u64(place.token), stream: place.stream };

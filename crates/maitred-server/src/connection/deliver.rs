@@ -265,7 +265,7 @@ impl Connection {
         (self.reach == Reach::Lost).then_some(self.ended_as)
     }
 
-    /// An operator has the connection closed, by whoever serves it next.
+    /// Ends an exchange for an operator: of HTTP/1 the next turn closes the connection, with frames the stream is reset.
     pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
         if key.stream != 0 {
             return self.end_stream_by_operator(group, key);

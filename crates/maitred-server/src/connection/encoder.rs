@@ -221,7 +221,7 @@ struct Found {
     length: Option<u64>,
 }
 
-/// Takes the fields of the connection and the length out of a head; returns the rest, and what was found.
+/// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length.
 fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
     let mut settled = ResponseHead::new(head.status);
     let mut found = Found::default();
