@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use maitred_io::clock;
 
-use super::gate::{Arrival, Left, Watched};
-use super::pool::{Call, Parked, Pool};
-use super::scaling::After;
-use super::seat::Seat;
-use super::{Scheduler, Serve};
+use crate::gate::{Arrival, Left, Seat, Watched};
+use crate::pool::{Call, Parked, Pool};
+use crate::scaling::After;
+use crate::{Scheduler, Serve};
 
 /// The life of a thread of the pool `index`.
 pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {

@@ -8,13 +8,12 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::parking::ParkSlot;
-use super::pool::{Call, Parked};
-use super::scaling::After;
-use super::thread_loop::{Round, run_rounds};
-use super::worker::{serve, serve_batch};
-use super::{Here, Serve};
+use crate::parking::ParkSlot;
+use crate::pool::{Call, Parked};
+use crate::scaling::After;
 use crate::turn_clock::TurnContext;
+use crate::worker::{Round, run_rounds, serve, serve_batch};
+use crate::{Here, Serve};
 
 /// The life of one of the threads.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {

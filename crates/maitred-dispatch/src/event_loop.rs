@@ -18,10 +18,9 @@ use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Turned, Turns};
 
-use super::Serve;
-use super::response_batch::{Age, set_defers};
-use super::worker::{serve, serve_batch};
 use crate::turn_clock::TurnContext;
+use crate::worker::{serve, serve_batch};
+use crate::{Age, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;

@@ -18,10 +18,9 @@ use std::sync::Arc;
 use maitred_io::poller::Waker;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Scheduler;
-use super::driver::Driver;
-use super::pool::Pool;
-use super::queue::Queue;
+use crate::Scheduler;
+use crate::driver::Driver;
+use crate::pool::{Pool, Queue};
 
 /// The part of a scheduler that those of other groups see.
 pub(super) struct PeerGroup<J> {

@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError};
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::meter::{self, Finding, Gated, Meter};
-use super::seat::{Seat, State};
+use crate::gate::{Seat, State};
+use crate::meter;
+use crate::meter::{Finding, Gated, Meter};
 
 /// What the gates share.
 pub(super) struct Interpreter {

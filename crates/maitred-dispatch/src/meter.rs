@@ -11,7 +11,7 @@
 //! ```
 //! Promises: no thread is asked anything, and nothing here decides what runs. Whoever looks holds the meter.
 
-use super::seat::{Seat, State, Window};
+use crate::gate::{Seat, State, Window};
 
 /// The shortest window that tells anything: some tens of micro-releases, as of a query in memory. In nanoseconds.
 pub(super) const SHORTEST: u64 = 300_000;

@@ -6,10 +6,9 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::thread_loop::{Round, poll, run_rounds};
-use super::worker::{serve, serve_batch};
-use super::{Here, Serve};
 use crate::turn_clock::TurnContext;
+use crate::worker::{Round, poll, run_rounds, serve, serve_batch};
+use crate::{Here, Serve};
 
 /// Events fetched by one wait; the rest is on the ready list, and the driver's, before a request runs.
 const BATCH: usize = 64;

@@ -6,10 +6,9 @@ use std::time::Duration;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
-use super::Serve;
-use super::thread_loop::{Round, run_rounds};
-use super::worker::{serve, serve_batch};
+use crate::Serve;
 use crate::turn_clock::TurnContext;
+use crate::worker::{Round, run_rounds, serve, serve_batch};
 
 /// Events fetched by one wait: nobody else fetches any, and none waits for application code.
 const BATCH: usize = 64;

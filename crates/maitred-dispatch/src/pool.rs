@@ -6,23 +6,25 @@
 //! The queue and the counts of threads have a lock each (D2); who takes both takes the queue's first. The idle threads
 //! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
 //! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
+//!
+//! Sections below: the queue.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 
-use super::figures::PoolFigures;
-use super::gate::Gate;
-use super::parked_thread::ParkedThread;
-use super::parking::{ParkSlot, Parking};
-use super::queue::{Queue, Waiting};
-use super::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
-use super::slow::SlowCounts;
-use super::trace;
-use super::work_conservation::WorkConservation;
-use crate::settings::PoolLimits;
+use crate::figures::PoolFigures;
+use crate::gate::Gate;
+use crate::parked_thread::ParkedThread;
+use crate::parking::{ParkSlot, Parking};
+use crate::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
+use crate::settings::{Overflow, PoolLimits};
+use crate::slow::{SlowCounts, SlowQueue};
+use crate::trace;
+use crate::work_conservation::WorkConservation;
 
 /// What has to be done so that a waiting request is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -582,5 +584,66 @@ impl Counts {
             self.starting += 1;
         }
         grows
+    }
+}
+
+// ---- The queue ----
+//
+// What waits for a thread of a pool.
+
+/// First in, first out; requests of slow routes beside the others.
+pub(super) struct Queue<J> {
+    pub(super) jobs: VecDeque<Waiting<J>>,
+    /// Requests of slow routes.
+    pub(super) slow: SlowQueue<J>,
+    pub(super) capacity: usize,
+    pub(super) overflow: Overflow,
+    /// Requests that have waited, and that were refused, so far.
+    pub(super) waited: u64,
+    pub(super) refused: u64,
+    /// Requests that were taken from it so far.
+    pub(super) taken: u64,
+    /// Since when usual requests wait without a break, in monotonic nanoseconds.
+    pub(super) waits_since: u64,
+}
+
+pub(super) struct Waiting<J> {
+    pub(super) job: J,
+    /// In monotonic nanoseconds.
+    pub(super) since: u64,
+}
+
+impl<J> Queue<J> {
+    /// An empty one.
+    pub(super) fn new(limits: &PoolLimits) -> Self {
+        Self {
+            jobs: VecDeque::new(),
+            slow: SlowQueue::default(),
+            capacity: limits.queue,
+            overflow: limits.overflow,
+            waited: 0,
+            refused: 0,
+            taken: 0,
+            waits_since: 0,
+        }
+    }
+
+    /// Since when the first request waits, in monotonic nanoseconds.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.jobs.front().map(|waiting| waiting.since)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether what comes now is refused; counted. Of those that wait `held_back` do not wait for a thread.
+    pub(super) fn is_full(&mut self, held_back: impl FnOnce() -> usize) -> bool {
+        let waiting = self.jobs.len() + self.slow.len();
+        let full = self.overflow == Overflow::Refuse
+            && waiting >= self.capacity
+            && waiting.saturating_sub(held_back()) >= self.capacity;
+        self.refused += u64::from(full);
+        full
     }
 }

@@ -13,9 +13,8 @@ use std::collections::VecDeque;
 
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use super::pool::{Call, Pool};
-use super::queue::{Queue, Waiting};
-use super::trace;
+use crate::pool::{Call, Pool, Queue, Waiting};
+use crate::trace;
 
 /// What the route of a request is known for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

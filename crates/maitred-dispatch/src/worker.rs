@@ -1,22 +1,25 @@
 //! What an application thread does: look, poll, serve, run.
+//!
+//! Sections below: at the interpreter gate; rounds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
+use maitred_io::sync::thread;
 
-use super::parking::ParkSlot;
-use super::pool::{Call, Parked};
-use super::ready::Ready;
-use super::response_batch::{Age, set_defers};
-use super::scaling::After;
-use super::seat::Seat;
-use super::slow::Pace;
-use super::thread_loop::{Round, poll, run_rounds};
-use super::{Here, Scheduler, Serve, runner};
+use crate::gate::{Arrival, Left, Seat, Watched};
+use crate::parking::ParkSlot;
+use crate::pool::{Call, Parked};
+use crate::ready::Ready;
+use crate::scaling::After;
 use crate::signals::Signals;
+use crate::slow::Pace;
 use crate::turn_clock::TurnContext;
+use crate::{Age, Here, QUICK, Scheduler, Serve, panic_text, set_defers};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -59,7 +62,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         used: (0, 0),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
-        more: Events::with_capacity(runner::BATCH),
+        more: Events::with_capacity(LOOK_BATCH),
         turns: 1,
         age: Age::default(),
         away: false,
@@ -321,4 +324,317 @@ pub(super) fn serve<S: Serve>(
         jobs.into_iter().for_each(|job| scheduler.submit(job, server));
     }
     first
+}
+
+// ---- At the interpreter gate ----
+//
+// Arrive, watch, run request after request.
+
+/// After so many requests without a pause the runner wants a watcher: with one it may fetch several events at
+/// once, and send several responses together.
+const BUSY: u32 = 32;
+
+/// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
+/// of more is 2 to 3 %.
+pub(super) const LOOK_BATCH: usize = 16;
+
+impl<S: Serve> Worker<'_, S> {
+    /// This thread has a request to run.
+    pub(super) fn arrive(&mut self, job: S::Job) {
+        let arrival = self.scheduler().pool.arrive(job, &self.seat, clock::monotonic());
+        self.follow(arrival);
+    }
+
+    /// Looks at the queue; whether there was something to do.
+    pub(super) fn look(&mut self) -> bool {
+        let pool = &self.scheduler().pool;
+        if pool.queued() == 0 {
+            return false;
+        }
+        let Some(arrival) = pool.look(&self.seat) else { return false };
+        self.follow(arrival);
+        true
+    }
+
+    /// Watches those inside, and runs what may enter.
+    pub(super) fn watch(&mut self) {
+        self.follow(Arrival::Watch);
+    }
+
+    fn follow(&mut self, mut arrival: Arrival<S::Job>) {
+        loop {
+            let job = match arrival {
+                Arrival::Run(job) => Some(job),
+                Arrival::Watch => self.watch_for_one(),
+                Arrival::Park => {
+                    self.away = true;
+                    None
+                }
+                Arrival::Refuse(job) => {
+                    self.server.refuse(job);
+                    None
+                }
+            };
+            // Without a permit this thread is a second comer, if it has one more request.
+            let Some(next) = job.and_then(|job| self.run(job)) else { return };
+            arrival = self.scheduler().pool.arrive(next, &self.seat, clock::monotonic());
+        }
+    }
+
+    /// Watches until a request may enter or none waits.
+    fn watch_for_one(&mut self) -> Option<S::Job> {
+        let scheduler = self.scheduler();
+        let began = clock::monotonic();
+        loop {
+            if scheduler.is_stopping() {
+                scheduler.pool.end_watch();
+                scheduler.send_unsent(self.server, clock::monotonic());
+                return None;
+            }
+            let watched = scheduler.pool.watch(&self.seat, began, self.server.long());
+            // Those inside have not put this look off: what they have left waits for a long request.
+            scheduler.send_promptly(self.server);
+            match watched {
+                Watched::Run(job) => return Some(job),
+                Watched::Idle => return None,
+                Watched::Sleep(nanos) => scheduler.pool.gate.pause(clock::monotonic(), nanos),
+            }
+        }
+    }
+
+    /// Runs request after request until there is none, or this thread's permit is gone, which it has: a request that is left
+    /// then.
+    fn run(&mut self, job: S::Job) -> Option<S::Job> {
+        let server = Arc::clone(self.server);
+        let scheduler = server.scheduler();
+        let now = clock::monotonic();
+        let mut run = Run { now, next: Some(job), beside: None, ended: false, count: 0, quick: true };
+        while !run.ended {
+            // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
+            // a request it can have it at once, while in the middle of one it would have to interrupt.
+            let alone = || scheduler.is_outside();
+            if alone() {
+                server.attached(&mut || {
+                    while !run.ended && alone() {
+                        self.step(&mut run);
+                    }
+                });
+            } else {
+                self.step(&mut run);
+            }
+        }
+        // What this thread has left, and nobody watches any more.
+        scheduler.send_unsent(self.server, run.now);
+        if let Some(job) = run.beside {
+            self.run_slow(job);
+        }
+        run.next
+    }
+
+    /// Runs one request, and finds the next. Never waits but in application code.
+    fn step(&mut self, run: &mut Run<S::Job>) {
+        let scheduler = self.scheduler();
+        let Some(job) = run.next.take() else {
+            scheduler.send_unsent(self.server, run.now);
+            match scheduler.pool.leave(&self.seat) {
+                Left::Next(job) => run.next = Some(job),
+                Left::Gone => run.ended = true,
+            }
+            return;
+        };
+        if scheduler.is_stopping() {
+            // Dropped unanswered: a 500.
+            drop(job);
+            return;
+        }
+        let job = match scheduler.assign(job, self.server) {
+            Some(Here::Run(job)) => job,
+            None => {
+                run.next = self.next_job();
+                return;
+            }
+            Some(Here::Beside(job)) => {
+                self.make_way(run.now);
+                (run.beside, run.ended) = (Some(job), true);
+                return;
+            }
+        };
+        run.count = run.count.wrapping_add(1);
+        self.before_entry(run.now, run.count.is_multiple_of(BUSY));
+        let gate = &scheduler.pool.gate;
+        if !gate.may_enter(&self.seat) {
+            (run.next, run.ended) = (Some(job), true);
+            return;
+        }
+        // What came from the poller has just been read.
+        let entry = self.context.clock().turn_began().max(run.now);
+        // Others want the interpreter: what this request answers is sent after it was let go.
+        let shares = !scheduler.is_outside();
+        let defers = run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single());
+        set_defers(shares || defers);
+        self.seat.enter(entry);
+        run.now = scheduler.run(job, entry, &**self.server);
+        self.seat.leave();
+        run.quick = run.now - entry < QUICK;
+        self.served += 1;
+        set_defers(false);
+        if shares {
+            scheduler.send_unsent(self.server, run.now);
+        }
+        self.context.clock_mut().set_now(Some(run.now));
+        scheduler.pool.look_unwatched(run.now, self.server.long());
+        if !gate.may_go_on(&self.seat) {
+            run.ended = true;
+            return;
+        }
+        if gate.is_watched() {
+            if run.count.is_multiple_of(BUSY) {
+                self.note_use(run.now);
+            }
+            if run.quick {
+                gate.get_on(run.now);
+            }
+        }
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age);
+        if self.is_done() {
+            self.make_way(run.now);
+            run.ended = true;
+            return;
+        }
+        run.next = self.next_job();
+        if run.next.is_none() && !scheduler.unsent.is_empty() {
+            scheduler.send_unsent(self.server, run.now);
+            // Whoever is answered sends the next request within microseconds.
+            run.next = self.next_job();
+        }
+    }
+
+    /// Tells the gate how much of the time this thread computes.
+    fn note_use(&mut self, now: u64) {
+        let processor = self.seat.activity.processor_ns().unwrap_or(0);
+        let (then, before) = std::mem::replace(&mut self.used, (now, processor));
+        let time = now.saturating_sub(then);
+        self.scheduler().pool.gate.note_use(processor.saturating_sub(before), time, now);
+    }
+
+    /// Gives up the permit although something may wait, to whoever watches, polls or can be called.
+    fn make_way(&self, now: u64) {
+        let scheduler = self.scheduler();
+        scheduler.send_unsent(self.server, now);
+        if scheduler.pool.step_aside(&self.seat, clock::monotonic()) {
+            return;
+        }
+        if scheduler.pollers.load(Ordering::SeqCst) > 0 {
+            scheduler.waker.wake();
+        } else {
+            scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
+        }
+    }
+
+    /// Nobody enters application code unless somebody watches, or the queue is empty and somebody
+    /// polls, or no thread is left: then the driver does both. And nothing is unsent but with a watcher, or with
+    /// the driver where there is no other thread.
+    fn before_entry(&self, now: u64, busy: bool) {
+        let scheduler = self.scheduler();
+        if scheduler.pool.gate.is_watched() {
+            return;
+        }
+        if !scheduler.pool.is_single() {
+            scheduler.send_unsent(self.server, now);
+        }
+        let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
+        if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
+            if !scheduler.pool.call_watcher() && polled {
+                scheduler.waker.wake();
+            }
+        } else if !polled {
+            if !scheduler.pool.call_idle() && busy {
+                let call = scheduler.pool.call_poller();
+                scheduler.answer_call(&call, self.server);
+            }
+        } else if busy && !scheduler.pool.call_watcher() {
+            scheduler.pool.gate.want_watcher();
+            scheduler.waker.wake();
+            // On the same processor it would come too late: the next look at the poller takes the call away.
+            thread::yield_now();
+        }
+    }
+
+    /// The next request for this thread, without waiting: from the queue, the ready list, the poller.
+    fn next_job(&mut self) -> Option<S::Job> {
+        let scheduler = self.scheduler();
+        if let Some(job) = scheduler.pool.pop() {
+            return Some(job);
+        }
+        while let Some((token, signals)) = self.next_ready() {
+            if let Some(job) = self.serve(token, signals) {
+                return Some(job);
+            }
+        }
+        self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
+        scheduler.note_poll(self.context.clock().turn_began());
+        let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
+        let events = if several { &mut self.more } else { &mut self.events };
+        if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
+            self.server.report(format_args!("waiting for events: {error}"));
+        }
+        serve_batch(self.server, events, &mut self.context)
+    }
+}
+
+/// The requests of one thread, from its entry on.
+struct Run<J> {
+    /// The last return, or the begin.
+    now: u64,
+    next: Option<J>,
+    /// A request that this thread runs when it has no permit any more.
+    beside: Option<J>,
+    ended: bool,
+    /// Requests so far.
+    count: u32,
+    /// The last one took so little that a response may wait for the next.
+    quick: bool,
+}
+
+// ---- Rounds ----
+//
+// What all threads that serve have in common, whatever the strategy: rounds until the end, and waiting for events.
+
+/// What follows a round of a thread.
+pub(super) enum Round {
+    /// The next one.
+    GoOn,
+    /// The end: the thread is superfluous, and not counted any more.
+    End,
+}
+
+/// Takes round after round until the server stops, or the thread is superfluous. Catches panics of the engine. Returns whether
+/// the caller must still take the thread off the count.
+pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
+    server.scheduler().set_serving(true);
+    let mut counted = true;
+    while counted && !server.scheduler().is_stopping() {
+        match catch_unwind(AssertUnwindSafe(&mut round)) {
+            Ok(Round::GoOn) => {}
+            Ok(Round::End) => counted = false,
+            Err(panic) => {
+                server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
+            }
+        }
+    }
+    server.scheduler().set_serving(false);
+    counted
+}
+
+/// Waits for events, unless there is something else to do. The caller has counted itself as one who polls, and is not
+/// counted afterwards.
+pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events) {
+    let scheduler = server.scheduler();
+    scheduler.driver.dismiss();
+    let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+    let waited = scheduler.poller.wait(events, limit);
+    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+    if let Err(error) = waited {
+        server.report(format_args!("waiting for events: {error}"));
+    }
 }

@@ -1,16 +1,22 @@
 //! The cache of resources: small files in memory, larger ones as open descriptors.
 //!
 //! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no
-//! allocation. Leaves out: loading, and what makes an entry valid (`resource.rs`).
+//! allocation. Leaves out: loading, and what makes an entry valid (`load.rs`).
+//!
+//! Sections below: what is kept.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use maitred_http::ResponseHead;
+use maitred_http::coding::Coding;
+use maitred_runtime::{Content, FileRange};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 
-use crate::resource::Resource;
+use crate::load::Plan;
 use crate::{Now, StaticSettings};
 
 /// What an entry costs besides its content and names, in bytes: two prepared heads of about 400
@@ -313,5 +319,127 @@ impl Hits {
             (sum.0 + seat.hits.load(Ordering::Relaxed), sum.1 + seat.saved.load(Ordering::Relaxed))
         };
         self.0.iter().fold((0, 0), of)
+    }
+}
+
+// ---- What is kept ----
+
+/// A file with its siblings, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) plan: Plan,
+    pub(crate) original: Variant,
+    pub(crate) siblings: Vec<(Coding, Variant)>,
+    /// Whether further siblings may be made by compressing it.
+    pub(crate) is_compressible: bool,
+    /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
+    pub(crate) checked_at: AtomicU64,
+    /// What loading it took, in nanoseconds.
+    pub(crate) load_ns: AtomicU64,
+    /// Whether the file may change without a new stamp; then the resource must not be kept.
+    pub(crate) is_unsettled: bool,
+    /// Bytes of content in memory.
+    pub(crate) bytes: u64,
+    /// Descriptors held open.
+    pub(crate) descriptors: u64,
+}
+
+/// One form of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant {
+    /// The prepared 200 answer.
+    pub(crate) full: Arc<ResponseHead>,
+    /// The prepared 304 answer.
+    pub(crate) not_modified: Arc<ResponseHead>,
+    pub(crate) entity_tag: Box<str>,
+    pub(crate) last_modified: Option<u64>,
+    pub(crate) media_type: &'static str,
+    /// The size in bytes of this form.
+    pub(crate) length: u64,
+    /// Whether parts of it are sent.
+    pub(crate) has_ranges: bool,
+    pub(crate) payload: Payload,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    Memory(Arc<[u8]>),
+    File(Arc<File>),
+}
+
+impl Resource {
+    /// Whether there is more than one form to choose from.
+    pub(crate) fn varies(&self) -> bool {
+        self.is_compressible || !self.siblings.is_empty()
+    }
+
+    /// The file itself.
+    pub(crate) fn original(&self) -> &Variant {
+        &self.original
+    }
+
+    /// Whether there is a form in this coding.
+    pub(crate) fn has(&self, coding: Coding) -> bool {
+        coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
+    }
+
+    /// The form in this coding, or the file itself.
+    pub(crate) fn variant(&self, coding: Coding) -> &Variant {
+        self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
+    }
+
+    /// The bytes of names it holds, for its weight in the cache.
+    pub(crate) fn name_length(&self) -> usize {
+        self.plan.name.len()
+    }
+
+    /// Whether `plan` finds what this resource was loaded from.
+    pub(crate) fn matches(&self, plan: &Plan) -> bool {
+        self.plan == *plan
+    }
+
+    /// Whether it was checked less than `validate_after` ago.
+    pub(crate) fn is_fresh(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+        monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)) < validate_after_ns
+    }
+
+    /// Takes the duty of the next check, for one thread of those that find it due; the others go on
+    /// with what is there. A check that fails removes the resource, so the duty is never lost.
+    pub(crate) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
+        let seen = self.checked_at.load(Ordering::Relaxed);
+        monotonic_ns.saturating_sub(seen) >= validate_after_ns
+            && self
+                .checked_at
+                .compare_exchange(seen, monotonic_ns, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// How long ago it was last checked, which is also how long it has not been asked for.
+    pub(crate) fn idle_for(&self, monotonic_ns: u64) -> Duration {
+        Duration::from_nanos(monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)))
+    }
+}
+
+impl Variant {
+    /// All of it.
+    pub(crate) fn whole(&self) -> Content {
+        match &self.payload {
+            Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),
+            Payload::File(file) => {
+                Content::File(FileRange { file: Arc::clone(file), offset: 0, length: self.length })
+            }
+        }
+    }
+
+    /// `length` bytes from `offset`, which lie inside.
+    pub(crate) fn part(&self, offset: u64, length: u64) -> Content {
+        match &self.payload {
+            Payload::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let end = usize::try_from(offset.saturating_add(length)).unwrap_or(usize::MAX);
+                Content::Bytes(bytes.get(start..end).unwrap_or_default().to_vec())
+            }
+            Payload::File(file) => Content::File(FileRange { file: Arc::clone(file), offset, length }),
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Small files that have no compressed siblings: compressed once, and kept beside the file.
 //!
-//! Leaves out: where they are kept (`cache.rs`), and what their heads say (`resource.rs`).
+//! Leaves out: where they are kept (`cache.rs`), and what their heads say (`load.rs`).
 
+use maitred_compress as compress;
+use maitred_compress::{CompressionSettings, is_excepted};
 use maitred_http::RequestHead;
 use maitred_http::coding::Coding;
 
 use crate::StaticSettings;
-use crate::resource::{Resource, Variant};
-use maitred_compress::{self as compress, CompressionSettings, is_excepted};
+use crate::cache::{Resource, Variant};
 
 /// The longest file that is compressed here, in bytes: a thread that also polls is busy with it for about 20 ms, once. For longer
 /// ones there are siblings.

@@ -2,7 +2,7 @@
 //!
 //! Promises: a folder that was changed is known to be another one as soon as a cached file would be; where nothing is
 //! known the answer is that there may be siblings. Memory: [`MAX_FOLDERS`] paths. Leaves out: which sibling belongs to
-//! which file (`resource.rs`).
+//! which file (`load.rs`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use rustix::fs::Dir;
 use rustix::io::Errno;
 
 use crate::Now;
-use crate::resource::suffix;
+use crate::load::suffix;
 use crate::root::Root;
 use crate::stamp::Stamp;
 

@@ -15,21 +15,13 @@
 mod chunked;
 mod error;
 mod extension;
-mod framing;
-mod head;
-mod hop;
 mod limits;
 mod lines;
 mod receiver;
-mod response;
 mod sender;
-mod target;
 mod trailers;
-mod write;
 
 pub use error::{HeadError, RequestError};
-pub use head::{HeadFacts, TargetForm};
-pub use hop::hop_by_hop;
 pub use limits::Limits;
-pub use receiver::{Event, Receiver, Step};
-pub use sender::{DataPlan, Finish, HeadReport, Sender, error_response};
+pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm};
+pub use sender::{DataPlan, Finish, HeadReport, Sender, error_response, hop_by_hop};

@@ -5,14 +5,14 @@
 //!    |  ^--send_continue, send_interim
 //!    `--send_switching--> Switched          finish without a head: Done, not reusable
 //! ```
+//!
+//! Sections below: the head; bytes; hop-by-hop fields.
 
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 use crate::error::HeadError;
-use crate::hop::is_forbidden_trailer;
-use crate::response::{Found, write_head};
-use crate::write;
+use crate::receiver::parse_decimal;
 
 const SERVER: &[u8] = b"Server: maitred\r\n";
 
@@ -267,7 +267,7 @@ impl Sender {
             // A chunk without bytes would end the body.
             State::Chunked if length == 0 => plan(0, 0, b""),
             State::Chunked => {
-                write::hexadecimal(length, out);
+                hexadecimal(length, out);
                 out.extend_from_slice(b"\r\n");
                 plan(length, 0, b"\r\n")
             }
@@ -326,7 +326,7 @@ fn all_or_nothing<T>(
 
 fn write_length(length: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Length: ");
-    write::decimal(length, out);
+    decimal(length, out);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -334,7 +334,7 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers.into_iter().flat_map(FieldSet::iter) {
         if is_token(name) && is_value(value) && !is_forbidden_trailer(name) {
-            write::field(name, value, out);
+            field(name, value, out);
         }
     }
     out.extend_from_slice(b"\r\n");
@@ -343,11 +343,236 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
 /// Appends a whole response of the engine's own that ends the connection: `text` as plain text.
 /// Its head cannot fail: the status and its reason phrase are ours.
 pub fn error_response(status: Status, text: &str, date: &[u8; 29], out: &mut Vec<u8>) {
-    write::status_line(status, status.reason().as_bytes(), out);
-    write::field(b"Date", date, out);
+    status_line(status, status.reason().as_bytes(), out);
+    field(b"Date", date, out);
     out.extend_from_slice(SERVER);
-    write::field(b"Content-Type", b"text/plain; charset=utf-8", out);
+    field(b"Content-Type", b"text/plain; charset=utf-8", out);
     write_length(text.len() as u64, out);
     out.extend_from_slice(b"Connection: close\r\n\r\n");
     out.extend_from_slice(text.as_bytes());
+}
+
+// ---- The head ----
+//
+// The application's own part of a response head: checked, and rid of what is decided elsewhere.
+
+/// What the application's fields say about things decided here.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) has_date: bool,
+    pub(crate) has_server: bool,
+    pub(crate) close: bool,
+    pub(crate) length: Option<u64>,
+    pub(crate) removed: Vec<&'static str>,
+}
+
+/// Appends the status line and the fields that are the application's own.
+///
+/// # Errors
+/// The head cannot be sent; what was appended is to be taken back.
+pub(crate) fn write_head(head: &ResponseHead, out: &mut Vec<u8>) -> Result<Found, HeadError> {
+    let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
+    if head.reason.is_some() && !is_value(reason) {
+        return Err(HeadError::InvalidReason);
+    }
+    status_line(head.status, reason, out);
+    let mut found = Found::default();
+    let checked = head.fields.is_checked();
+    for (name, value) in head.fields.iter() {
+        if !checked && !is_token(name) {
+            return Err(HeadError::InvalidName(name.escape_ascii().to_string()));
+        }
+        if !checked && !is_value(value) {
+            return Err(HeadError::InvalidValue(name.escape_ascii().to_string()));
+        }
+        if found.note(name, value)? {
+            field(name, value, out);
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// Looks at a field; whether it is sent as it is.
+    fn note(&mut self, name: &[u8], value: &[u8]) -> Result<bool, HeadError> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        // First letters and length tell nearly all fields apart from those that matter here.
+        match (name.first().map(|byte| byte | 0x20), name.len()) {
+            (Some(b'd'), 4) if is("date") => self.has_date = true,
+            (Some(b's'), 6) if is("server") => self.has_server = true,
+            (Some(b'c'), 14) if is("content-length") => {
+                self.note_length(value)?;
+                return Ok(false);
+            }
+            (Some(b'c'), 10) if is("connection") && value.eq_ignore_ascii_case(b"close") => {
+                self.close = true;
+                return Ok(false);
+            }
+            (Some(b'c' | b'k' | b'p' | b't' | b'u'), _) => {
+                if let Some(hop) = hop_by_hop(name) {
+                    self.close |= hop == "Connection" && names_close(value);
+                    self.removed.push(hop);
+                    return Ok(false);
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        let length = parse_decimal(value.trim_ascii()).ok_or(HeadError::ContentLength)?;
+        if self.length.replace(length).is_some_and(|before| before != length) {
+            return Err(HeadError::ContentLength);
+        }
+        Ok(())
+    }
+}
+
+fn names_close(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+// ---- Bytes ----
+//
+// Writing the parts of a response head straight into the buffer.
+
+/// The status line. An empty reason phrase still has its space before it (RFC 9112 §4).
+pub(crate) fn status_line(status: Status, reason: &[u8], out: &mut Vec<u8>) {
+    let code = status.code();
+    let digit = |divisor: u16| b'0' + (code / divisor % 10) as u8;
+    let mut start = *b"HTTP/1.1 000 ";
+    let [.., hundreds, tens, ones, _] = &mut start;
+    (*hundreds, *tens, *ones) = (digit(100), digit(10), digit(1));
+    out.extend_from_slice(&start);
+    out.extend_from_slice(reason);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// One field line.
+pub(crate) fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `number` in decimal.
+pub(crate) fn decimal(number: u64, out: &mut Vec<u8>) {
+    digits::<10>(number, out);
+}
+
+/// `number` in hexadecimal, as chunk sizes are written.
+pub(crate) fn hexadecimal(number: u64, out: &mut Vec<u8>) {
+    digits::<16>(number, out);
+}
+
+fn digits<const BASE: u64>(mut number: u64, out: &mut Vec<u8>) {
+    // 2^64 has 20 decimal digits.
+    let mut buffer = [0u8; 20];
+    let mut start = buffer.len();
+    for place in buffer.iter_mut().rev() {
+        let digit = (number % BASE) as u8;
+        *place = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
+        start -= 1;
+        number /= BASE;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(buffer.get(start..).unwrap_or_default());
+}
+
+// ---- Hop-by-hop fields ----
+//
+// Fields that belong to the connection or to the framing, not to the application.
+
+/// Fields an application may not set: hop-by-hop (RFC 9110 §7.6.1) or about the framing, which is
+/// decided here. `Connection` and `Content-Length` are looked at before they are taken out.
+const HOP_BY_HOP: [&str; 10] = [
+    "Connection",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Proxy-Authenticate",
+    "Proxy-Authorization",
+    "Proxy-Authentication-Info",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+];
+
+/// The standard spelling of a field that is not sent for an application.
+pub fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
+    HOP_BY_HOP.into_iter().find(|hop| name.eq_ignore_ascii_case(hop.as_bytes()))
+}
+
+/// Whether a trailer of this name could change framing, routing, the request's meaning or its
+/// authority after the fact (RFC 9110 §6.5.1).
+pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
+    const FORBIDDEN: [&str; 33] = [
+        "content-length",
+        "content-encoding",
+        "content-type",
+        "content-range",
+        "host",
+        "trailer",
+        "te",
+        "upgrade",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+        "expect",
+        "max-forwards",
+        "cache-control",
+        "pragma",
+        "range",
+        "if-match",
+        "if-none-match",
+        "if-modified-since",
+        "if-unmodified-since",
+        "if-range",
+        "authorization",
+        "www-authenticate",
+        "cookie",
+        "set-cookie",
+        "age",
+        "date",
+        "expires",
+        "location",
+        "retry-after",
+        "vary",
+        "forwarded",
+        "via",
+    ];
+    let starts = |prefix: &str| {
+        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    starts("proxy-")
+        || starts("x-forwarded-")
+        || FORBIDDEN.into_iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
+}
+
+#[cfg(test)]
+mod write_tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for number in [0, 1, 9, 10, 15, 16, 255, 1024, 65536, u64::from(u32::MAX), u64::MAX] {
+            let (mut dec, mut hex) = (Vec::new(), Vec::new());
+            decimal(number, &mut dec);
+            hexadecimal(number, &mut hex);
+            assert_eq!(dec, number.to_string().into_bytes());
+            assert_eq!(hex, format!("{number:x}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn status_lines() {
+        let mut out = Vec::new();
+        status_line(Status::NOT_FOUND, b"Not Found", &mut out);
+        status_line(Status::OK, b"", &mut out);
+        assert_eq!(out, b"HTTP/1.1 404 Not Found\r\nHTTP/1.1 200 \r\n");
+    }
 }

@@ -4,8 +4,8 @@ use httparse::{EMPTY_HEADER, Error, Status as Parsed};
 use maitred_http::{FieldSet, Status};
 
 use crate::error::RequestError;
-use crate::hop::is_forbidden_trailer;
 use crate::limits::{FIELD_SLOTS, Limits};
+use crate::sender::is_forbidden_trailer;
 
 /// The fields of a complete trailer section, forbidden ones left out.
 ///

@@ -9,8 +9,8 @@
 //! | module | |
 //! |---|---|
 //! | [`poller`] | one edge-triggered readiness queue, its wakers and its timer descriptor (epoll, eventfd, timerfd) |
-//! | [`socket`] | listen, accept, receive, send, send a file: what moved, would block, has ended or failed |
-//! | [`transport`] | a connection's bytes: a socket, or what stands for one in a test |
+//! | [`listener`] | listen, accept |
+//! | [`transport`] | a connection's bytes: receive, send, send a file by a socket, or by what stands for one in a test |
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
@@ -29,13 +29,13 @@ pub mod activity;
 pub mod background;
 pub mod clock;
 pub mod line_writer;
+pub mod listener;
 pub mod local;
 pub mod machine;
 pub mod memory;
 pub mod parker;
 pub mod poller;
 pub mod process;
-pub mod socket;
 pub mod sync;
 pub mod tasks;
 pub mod timers;

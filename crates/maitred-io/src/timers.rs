@@ -159,13 +159,6 @@ impl Timers {
         (deadline != NEVER).then_some(deadline)
     }
 
-    /// Loads the words of `id` into the processor's caches: they are needed soon.
-    pub fn prefetch(&self, id: u32) {
-        if let Some(slot) = self.slots.existing(id) {
-            crate::memory::prefetch(slot);
-        }
-    }
-
     /// Number of queue entries, live and stale ones: what the queue costs in memory, in units of 16 bytes.
     #[must_use]
     pub fn queue_entries(&self) -> usize {

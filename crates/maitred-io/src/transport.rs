@@ -2,15 +2,25 @@
 //!
 //! Nothing else of a connection calls a socket. What is true of plain bytes only, a caller asks for:
 //! [`empties_by_a_short_read`](Transport::empties_by_a_short_read).
+//!
+//! Sections below: a plain socket; when the kernel had it.
+
+mod unacknowledged;
 
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::poller::{Interest, Poller};
-use crate::socket::{Moved, Socket};
 
-/// See the module text.
+/// The way of a connection's bytes to its peer and back.
 pub enum Transport {
     /// What is sent is what the peer receives.
     Plain(Socket),
@@ -156,7 +166,7 @@ impl Transport {
         }
     }
 
-    /// Says whether the kernel takes [`SEND_AHEAD`](crate::socket::SEND_AHEAD) only, or as much as it likes.
+    /// Says whether the kernel takes [`SEND_AHEAD`] only, or as much as it likes.
     pub fn set_send_ahead(&self, limited: bool) {
         match self {
             Self::Plain(socket) => socket.set_send_ahead(limited),
@@ -181,5 +191,244 @@ impl Transport {
             #[cfg(feature = "memory")]
             Self::Memory(_) => None,
         }
+    }
+}
+
+// ---- A plain socket ----
+//
+// No call waits; every result is one of bytes moved, end, would-block or an error.
+
+/// Bytes that the kernel takes for a connection beyond what is on its way to the peer (TCP_NOTSENT_LOWAT, tcp(7)), until that
+/// is [lifted](Socket::set_send_ahead). It would take up to 4 MiB (net.ipv4.tcp_wmem), over loopback 2.5 MiB from the start,
+/// however slowly the peer reads. What is on its way is not limited, so a long fat network is used to the full; but there are
+/// more wake-ups, for which a fast transfer over loopback needs half as much CPU time again.
+pub const SEND_AHEAD: u32 = 256 * 1024;
+
+/// A connected socket.
+pub struct Socket {
+    fd: OwnedFd,
+}
+
+/// What one attempt to receive or send brought.
+#[derive(Debug)]
+pub enum Moved {
+    /// This many bytes, at least one.
+    Bytes(usize),
+    /// The peer sends no more; or, for a file, the file ends here.
+    End,
+    /// Nothing now: an edge will tell.
+    Blocked,
+    /// The connection is broken.
+    Failed(io::Error),
+}
+
+impl Moved {
+    fn of(result: Result<usize, Errno>) -> Self {
+        match result {
+            Ok(0) => Self::End,
+            Ok(count) => Self::Bytes(count),
+            Err(Errno::AGAIN) => Self::Blocked,
+            Err(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl Socket {
+    /// Receives into `buffer`.
+    pub fn receive(&self, buffer: &mut [u8]) -> Moved {
+        Moved::of(retry(|| {
+            rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
+        }))
+    }
+
+    /// Says whether the kernel notes when it receives something.
+    pub fn set_receipts(&self, noted: bool) {
+        note_receipts(&self.fd, noted);
+    }
+
+    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
+    /// has noted that.
+    pub fn receive_with_receipt(&self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
+        let mut stamp = None;
+        let moved = Moved::of(retry(|| {
+            let (count, noted) = receive_with_stamp(&self.fd, buffer)?;
+            stamp = noted;
+            Ok(count)
+        }));
+        (moved, stamp)
+    }
+
+    /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the
+    /// kernel may wait to fill a segment (MSG_MORE).
+    pub fn send(&self, bytes: &[u8], more: bool) -> Moved {
+        let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+        Moved::of(retry(|| rustix::net::send(&self.fd, bytes, flags)))
+    }
+
+    /// Sends from several buffers in one call. SIGPIPE must be ignored by the process (the Rust
+    /// and Python start-up code both do).
+    pub fn send_all(&self, parts: &[IoSlice<'_>]) -> Moved {
+        Moved::of(retry(|| rustix::io::writev(&self.fd, parts)))
+    }
+
+    /// Sends up to `most` bytes of `file` from `offset`. [`Moved::End`] means that the file is
+    /// shorter than `offset`.
+    pub fn send_file(&self, file: &File, offset: u64, most: usize) -> Moved {
+        let mut position = offset;
+        Moved::of(retry(|| rustix::fs::sendfile(&self.fd, file, Some(&mut position), most)))
+    }
+
+    /// Bytes that were sent and that the peer has not acknowledged, so that the kernel keeps them; 0 where it does not
+    /// tell.
+    pub fn unacknowledged(&self) -> u64 {
+        unacknowledged::of(&self.fd)
+    }
+
+    /// Has the kernel drop what the peer has not taken when the socket is closed, and reset the connection
+    /// (SO_LINGER, socket(7)). Otherwise it would keep that for a peer that takes nothing for minutes.
+    pub fn reset_when_closed(&self) {
+        // Without effect on a connection that is gone.
+        let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
+    }
+
+    /// Says whether the kernel takes [`SEND_AHEAD`] only, or as much as it likes. Where it then takes more than before, an
+    /// edge tells.
+    pub fn set_send_ahead(&self, limited: bool) {
+        // 0 is the system's default, which is no limit. Where the kernel does not know the option, there is none either.
+        let _ = socket2::SockRef::from(&self.fd).set_tcp_notsent_lowat(if limited { SEND_AHEAD } else { 0 });
+    }
+
+    /// Ends our sending side; the peer can still send.
+    pub fn shutdown_write(&self) {
+        // A socket that is not connected any more has nothing to shut down.
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
+    }
+
+    /// Our own address on this connection.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    /// A connected socket, whoever made it.
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+// ---- When the kernel had it ----
+//
+// SO_TIMESTAMPNS, socket(7). While any socket of the system asks for it the kernel looks at the clock for each packet. rustix has no such control
+// message.
+
+/// Room for one control message with a `timespec`, aligned as such messages have to be.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Asks for stamps, or no longer. Without effect where the kernel has none.
+pub(crate) fn note_receipts(socket: impl AsFd, noted: bool) {
+    let value = libc::c_int::from(noted);
+    // SAFETY: the descriptor is open while it is borrowed; the pointer is to a value of the size said, which is only read.
+    unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
+}
+
+/// Receives; how much, and the stamp of the last of it in nanoseconds since 1970.
+fn receive_with_stamp(socket: impl AsFd, buffer: &mut [u8]) -> Result<(usize, Option<u64>), Errno> {
+    let mut control = MaybeUninit::<Control>::uninit();
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: a structure of integers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = ptr::from_mut(&mut part);
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    // Not recvmsg(3): the C library makes it a point of cancellation, which costs a tenth of a microsecond.
+    // SAFETY: the descriptor is open while it is borrowed; the message names one buffer and the room for control
+    // messages, both with their sizes, and they live until the call is over.
+    let count = unsafe {
+        libc::syscall(libc::SYS_recvmsg, socket.as_fd().as_raw_fd(), ptr::from_mut(&mut message), 0)
+    };
+    let Ok(count) = usize::try_from(count) else {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+    };
+    // SAFETY: the kernel has set the length of what it wrote into the room for control messages, which is aligned; the
+    // functions give a header within that length, or null.
+    let stamp = unsafe {
+        libc::CMSG_FIRSTHDR(&raw const message).as_ref().and_then(|header| {
+            let is_stamp = (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+            let whole = header.cmsg_len >= libc::CMSG_LEN(size_of::<libc::timespec>() as u32) as _;
+            (is_stamp && whole).then(|| libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned())
+        })
+    };
+    Ok((count, stamp.and_then(stamp_nanos)))
+}
+
+fn stamp_nanos(time: libc::timespec) -> Option<u64> {
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec).ok()?)
+}
+
+#[cfg(test)]
+mod receipt_tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::{Duration, Instant, SystemTime};
+
+    use super::*;
+
+    fn now() -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_nanos()).unwrap()
+    }
+
+    #[test]
+    fn the_stamp_is_of_the_receipt_and_not_of_the_reading() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        note_receipts(&server, true);
+        let mut buffer = [0; 16];
+        // The kernel begins to note a moment after it was asked to.
+        let begin = Instant::now();
+        loop {
+            let before = now();
+            client.write_all(b"some").unwrap();
+            server.peek(&mut buffer).unwrap();
+            let after = now();
+            let (count, stamp) = receive_with_stamp(&server, &mut buffer).unwrap();
+            assert_eq!(&buffer[..count], b"some");
+            if let Some(stamp) = stamp {
+                assert!((before..=after).contains(&stamp), "{before} {stamp} {after}");
+                break;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "it never does");
+        }
+        note_receipts(&server, false);
+        client.write_all(b"third").unwrap();
+        assert_eq!(receive_with_stamp(&server, &mut buffer).unwrap(), (5, None));
     }
 }

@@ -6,10 +6,8 @@
 //! the command (`maitred-cli`).
 
 mod asgi;
-mod block;
 mod child;
 mod codings;
-mod declared;
 mod deprecated;
 mod held;
 mod host;
@@ -20,8 +18,8 @@ mod report;
 mod signals;
 mod standard_streams;
 mod stuck;
-mod text;
 mod threads;
+mod values;
 mod wsgi;
 
 use std::ffi::OsString;
@@ -29,12 +27,12 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use host::PythonHost;
+
 pub use interrupt::RequestTimeout;
 pub use report::ErrorSink;
 pub use threads::PythonThreads;
 pub use wsgi::WsgiHandler;
-
-use host::PythonHost;
 
 /// How long the end of the process waits for application threads after a regular end: all requests
 /// are answered, so only what an application does after its answer (`close()`) is left.

@@ -1,12 +1,12 @@
 //! Requests that stay in the application: found, and told once, with the Python stack of their thread.
 //!
 //! ```text
-//! registry.rs     thread → request and since when, written by the threads themselves
+//! ../threads.rs   thread → request and since when, written by the threads themselves
 //! interpreter.rs  stacks, asked of the interpreter
 //! signal.rs       stacks, when nobody gets the interpreter
 //! asked.rs        the same for whoever asks (`maitred ctl stacks`)
 //! ```
-//! A thread without interpreter looks at the registry when the oldest request can be due. The stacks come
+//! A thread without interpreter looks at them when the oldest request can be due. The stacks come
 //! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
 //! [`PATIENCE`], a C extension keeps it, and each thread in question is made to write its own stack by a
 //! signal.
@@ -17,33 +17,30 @@
 
 pub(crate) mod asked;
 mod interpreter;
-mod registry;
 mod signal;
 
 use std::convert::Infallible;
-use std::fmt::{self, Write};
-use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::fmt::Write;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fmt, io, thread};
 
 use maitred_runtime::{ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::ErrorSink;
-use crate::threads::PythonThreads;
-use registry::Slot;
+use crate::threads::{self, PythonThreads, Slot};
 
 pub(crate) use interpreter::{Interpreter, stacks_of};
-pub(crate) use registry::enter;
 pub(crate) use signal::{Dumper, name_requests_by};
 
 /// How long the interpreter may take. A thread that waits for it gets it after one switch interval (5 ms)
 /// for each thread in front of it, so this is a hundred threads that compute, or one that keeps it.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The shortest sleep of the watch: the clock of the registry steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
+/// The shortest sleep of the watch: the clock of `threads` steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 
 /// At most so many stacks at a time; further requests get their line only. Several that are stuck at once are
@@ -68,13 +65,13 @@ impl Watch {
         let mut watcher = Watcher { limit, log, dumper, interpreter };
         let thread =
             thread::Builder::new().name("maitred-stuck".to_owned()).spawn(move || watcher.run(&stopped))?;
-        registry::watch(true);
+        threads::watch_requests(true);
         Ok(Self { thread, stop })
     }
 
     /// Ends the thread. Called before the interpreter ends: it may be using it.
     pub(crate) fn stop(self, py: Python<'_>) {
-        registry::watch(false);
+        threads::watch_requests(false);
         py.detach(|| {
             drop(self.stop);
             // A panic has been reported by the panic hook.
@@ -83,14 +80,14 @@ impl Watch {
     }
 }
 
-/// Makes threads that the registry knows by their names.
+/// Makes threads that are known by their names.
 pub(crate) struct NamedThreads(pub(crate) PythonThreads);
 
 impl ThreadHost for NamedThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         let known = name.clone();
         let named = move || {
-            registry::name_thread(known);
+            threads::name_thread(known);
             body();
         };
         self.0.spawn(name, Box::new(named))
@@ -143,10 +140,10 @@ impl Watcher {
     /// The requests that are due and not yet reported, and how long nothing else can be due: whoever
     /// enters from now on is not before `limit` is over.
     fn look(&self) -> (Vec<Stuck>, Duration) {
-        let now = registry::now();
+        let now = threads::coarse_now();
         let mut due = Vec::new();
         let mut next = self.limit;
-        for slot in registry::slots() {
+        for slot in threads::running_requests() {
             let Some((since, request)) = slot.running() else { continue };
             let left = self.limit.saturating_sub(Duration::from_nanos(now.saturating_sub(since)));
             if !left.is_zero() {
@@ -221,7 +218,7 @@ impl Stuck {
 
     /// One entry of several lines.
     fn entry(&self, state: &str, stack: Stack) -> String {
-        let age = Duration::from_nanos(registry::now().saturating_sub(self.since)).as_secs_f64();
+        let age = Duration::from_nanos(threads::coarse_now().saturating_sub(self.since)).as_secs_f64();
         let Slot { name, tid, .. } = &*self.slot;
         let mut text = format!(
             "{}: has been in the application for {age:.1} s, on thread {name} (tid {tid}){state}\n",

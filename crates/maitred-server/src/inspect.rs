@@ -16,17 +16,17 @@ use maitred_stats::exposition::Format;
 
 use crate::connection::Key;
 use crate::connection::answer::asks_for;
+use crate::group::slots::Token;
 use crate::pool_map::PoolMap;
-use crate::roles;
 use crate::server::Server;
 use crate::settings::PoolLimits;
-use crate::{Place, Routes};
+use crate::{Place, Routes, roles};
 
-pub use crate::connection::snapshot::{ConnectionSnapshot, Delivery, RequestSummary, State};
+pub use crate::connection::snapshot::{ConnectionSnapshot, Delivery, State};
+pub use crate::connection::stream::RequestSummary;
 pub use crate::connection::writer::Marks;
-use crate::place::Token;
+pub use crate::group::{Inside, Member, Role, Times};
 pub use crate::roles::{ProcessThread, ThreadList};
-pub use crate::thread_registry::{Inside, Member, Role, Times};
 pub use crate::traced::Dispatched;
 
 /// A listener as it is now.

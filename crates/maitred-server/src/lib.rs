@@ -28,36 +28,30 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
-mod counters;
 mod group;
-mod insight;
 pub mod inspect;
-pub use maitred_limits as limits;
 mod listener;
 mod metrics;
-mod place;
 pub mod pool_map;
 mod roles;
-pub mod route;
 mod server;
 mod settings;
 mod site;
 mod spill;
-mod thread_registry;
 mod traced;
 
-pub use insight::{ApplicationTiming, LeafCount, Statistics};
+pub use group::slots::{NoPlace, Place};
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
+pub use maitred_limits as limits;
 pub use maitred_limits::Limits;
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};
-pub use place::{NoPlace, Place};
 pub use pool_map::PoolMap;
 pub use roles::CONTROL;
-pub use route::{Route, Routes};
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
     DEFAULT_POOL, HeaderPattern, Insight, ListenerSettings, Network, Overflow, PathPattern, PoolLimits,
     PoolRule, PoolSettings, Settings, Strategy, Timeouts, WriterSettings,
 };
+pub use site::{ApplicationTiming, LeafCount, Route, Routes, Statistics};

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{PoisonError, RwLock};
 
+use maitred_io::listener::{Backlog, Listener};
 use maitred_io::poller::{Interest, Poller};
-use maitred_io::socket::{Backlog, Listener};
 use maitred_io::sync::atomic::AtomicU64;
 
 use crate::settings::ListenerSettings;

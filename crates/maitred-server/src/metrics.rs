@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use maitred_dispatch::PoolFigures;
+use maitred_io::listener::Backlog;
 use maitred_io::process;
-use maitred_io::socket::Backlog;
-use maitred_stats::exposition::{self, Format, Metric, Value};
-use maitred_stats::{Counter, LockSnapshot};
+use maitred_stats::exposition::{Format, Metric, Value};
+use maitred_stats::{Counter, LockSnapshot, exposition};
 
 use crate::connection::Group;
-use crate::insight;
-use crate::roles::{self, OfRole};
-use crate::thread_registry::Times;
-use maitred_dispatch::PoolFigures;
+use crate::group::Times;
+use crate::roles::OfRole;
+use crate::{roles, site};
 
 impl Group {
     /// All figures. Takes some milliseconds with many routes.
@@ -95,13 +95,13 @@ impl Group {
         let mut out = String::new();
         exposition::write(&metrics, format, &mut out);
         self.write_listeners(format, &mut out);
-        insight::write_cache(&self.site.routes.cache_statistics(), format, &mut out);
+        site::write_cache(&self.site.routes.cache_statistics(), format, &mut out);
         if let Some(compression) = &self.site.compression {
             compression.write_metrics(format, &mut out);
         }
-        insight::write_process(&process::Figures::read(), format, &mut out);
+        site::write_process(&process::Figures::read(), format, &mut out);
         write_roles(&roles::list(&self.groups.thread_registry).roles, format, &mut out);
-        insight::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
+        site::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
         exposition::end(format, &mut out);
         out
     }

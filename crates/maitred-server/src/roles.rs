@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use maitred_io::tasks::{self, Task};
+use maitred_io::tasks;
+use maitred_io::tasks::Task;
 
-use crate::thread_registry::{Member, ThreadRegistry, Times};
+use crate::group::{Member, ThreadRegistry, Times};
 
 /// What the thread is called that answers the control.
 pub const CONTROL: &str = "maitred-ctl";

@@ -1,35 +1,33 @@
 //! A running server: start, drain, stop.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use std::{fmt, io};
 
+use maitred_compress::Compression;
+use maitred_dispatch::{Scheduler, run_driver};
+use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
 use maitred_io::machine;
+use maitred_limits::Guard;
+use maitred_log::Log;
 use maitred_runtime::ThreadHost;
+use maitred_spool as spool;
+use maitred_spool::{Medium, Open, Spooler};
 use maitred_stats::exposition::Format;
 
 use crate::connection::{Connection, Group};
-use crate::counters::Counters;
-use crate::group::groups::{self, Groups};
-use crate::insight::{Insight as Figures, Names, Statistics};
+use crate::group::groups::Groups;
+use crate::group::{Role, groups};
 use crate::listener::Listening;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::settings::{
     DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy, WriterSettings,
 };
-use crate::site::{Measures, Site};
+use crate::site::{Counters, Figures, Measures, Names, Site, Statistics};
 use crate::spill::Spilling;
-use crate::thread_registry::Role;
 use crate::traced::Traced;
-use maitred_compress::Compression;
-use maitred_dispatch::{Scheduler, run_driver};
-use maitred_filters::{FilterRule, Filters};
-use maitred_limits::Guard;
-use maitred_log::Log;
-use maitred_spool::{self as spool, Medium, Open, Spooler};
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {

@@ -6,16 +6,17 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
-use maitred_http::Method;
-use maitred_runtime::{NativeThreads, ThreadHost};
-
-use crate::route::Routes;
 use maitred_compress::CompressionSettings;
 use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
+use maitred_http::Method;
 use maitred_limits::Limits;
 use maitred_log::Log;
+use maitred_runtime::{NativeThreads, ThreadHost};
+
+use crate::site::Routes;
+
+pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use maitred_match::{HeaderPattern, Network, PathPattern};
 
 /// What a server serves, where, and within which bounds.

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
 use maitred_io::clock;
-use maitred_io::socket::{Moved, Socket};
+use maitred_io::transport::{Moved, Socket};
 
 fn main() -> io::Result<()> {
     let wrong = || io::Error::new(ErrorKind::InvalidInput, "usage: echo PORT");

@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use maitred_io::socket::{Accepted, Listener};
+use maitred_io::listener::{Accepted, Listener};
 
 #[test]
 fn connections_that_wait_are_seen() {

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use maitred_io::socket::{Accepted, Listener, Moved, Socket};
+use maitred_io::listener::{Accepted, Listener};
+use maitred_io::transport::{Moved, Socket};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
 
 use super::message::Message;
-use crate::declared::Declared;
 use crate::report::{found, type_name};
+use crate::values::Declared;
 
 /// The head that `message` declares.
 pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {

@@ -24,8 +24,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::adapter::Adapter;
 use super::scope::Scope;
 use super::watch::Watch;
-use crate::declared::Declared;
 use crate::held::Held;
+use crate::values::Declared;
 
 /// A body that is in a file is received in parts of this size: large enough that the messages cost nothing
 /// beside reading, small enough that many uploads at a time need little memory.

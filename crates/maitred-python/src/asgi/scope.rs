@@ -18,7 +18,7 @@ use pyo3::{ffi, intern};
 
 use super::names::{Meaning, Names};
 use crate::codings;
-use crate::text;
+use crate::values;
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
 /// ones cost the making of two objects a request.
@@ -118,7 +118,7 @@ impl ScopeBuilder {
             dict.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
         }
         let peer = request.endpoint.peer;
-        dict.set_item(intern!(py, "client"), (text::address(py, peer.ip())?, peer.port()))?;
+        dict.set_item(intern!(py, "client"), (values::address(py, peer.ip())?, peer.port()))?;
         let (headers, is_websocket) = self.headers(py, request)?;
         dict.set_item(intern!(py, "headers"), headers)?;
         let extensions = self.extensions.bind(py).copy()?;

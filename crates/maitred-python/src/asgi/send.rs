@@ -10,17 +10,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
-use super::head;
 use super::http::Http;
 use super::message::Message;
-use super::path_send;
 use super::pending::{Pending, What};
 use super::scope::{EARLY_HINT, LABEL, PATHSEND};
-use crate::block::Lent;
+use super::{head, path_send};
 use crate::child;
 use crate::native::{Native, Object, answer, object_at};
 use crate::report::type_name;
-use crate::text::latin1_of;
+use crate::values::{Lent, latin1_of};
 
 impl Native for Http {
     const NAME: &'static CStr = c"maitred._engine.Send";

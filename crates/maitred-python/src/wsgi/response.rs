@@ -11,7 +11,10 @@
 //! waits for the lock while attached would stop the other from coming back.
 //!
 //! In a child process nothing is sent (`child`).
+//!
+//! Sections below: start_response and write, as Python sees them; what is passed to start_response.
 
+use std::ffi::CStr;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,14 +24,14 @@ use maitred_runtime::{Content, Exchange, FileRange, Flow, Last, SendError, Strea
 use pyo3::exceptions::{
     PyAssertionError, PyBrokenPipeError, PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError,
 };
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use super::head;
-use crate::block::{self, Lent};
-use crate::child;
-use crate::declared::Declared;
-use crate::report::found;
+use crate::native::{Native, Object, answer, object_at};
+use crate::report::{found, type_name};
+use crate::values::{Declared, Lent, latin1_of};
+use crate::{child, values};
 
 /// How long one wait for a slow reader lasts before it is entered again. The engine's own time
 /// limits end the wait for a reader that stands still; this is only a granularity.
@@ -100,7 +103,7 @@ impl Response {
             Some(exc_info) if !matches!(*self.phase(), Phase::Waiting { .. }) => {
                 return Err(exception_of(exc_info)?);
             }
-            _ => head::parse(status, headers)?,
+            _ => parse(status, headers)?,
         };
         match &mut *self.phase() {
             Phase::Waiting { declared, .. } if declared.is_none() || exc_info.is_some() => {
@@ -119,7 +122,7 @@ impl Response {
         if data.as_bytes().is_empty() {
             return Ok(());
         }
-        self.send(py, block::content(data), None).map_err(Unsent::into_error)
+        self.send(py, values::content(data), None).map_err(Unsent::into_error)
     }
 
     /// Sends one block at once; `whole` is the length of the whole body if that is known.
@@ -181,7 +184,7 @@ impl Response {
 
     /// What `wsgi.early_hints` does. Hints that come late, or for a peer that is gone, are of no use and no error.
     pub(super) fn hint(&self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Declared { head, .. } = head::parse_hints(headers)?;
+        let Declared { head, .. } = parse_hints(headers)?;
         let sent = match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.send_interim(&head),
             Phase::Streaming { .. } | Phase::Busy | Phase::Over { .. } => Ok(()),
@@ -350,4 +353,199 @@ fn exception_of(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     };
     let value = tuple.get_item(1)?.call_method1("with_traceback", (tuple.get_item(2)?,))?;
     Ok(PyErr::from_value(value))
+}
+
+// ---- start_response and write, as Python sees them ----
+//
+// The object an application gets as `start_response`.
+//
+// A native type without a dictionary, without weak references and, since it refers to no other
+// object, without tracking by the garbage collector. It is its own `write`: what it returns is
+// itself, and a call with one argument sends a block. It is `wsgi.early_hints` as well: that one argument is a list of
+// fields then.
+
+impl Native for Response {
+    const NAME: &'static CStr = c"maitred._engine.StartResponse";
+    const DOC: &'static CStr =
+        c"start_response(status, headers, exc_info=None), for one request; returns write(data)";
+    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall);
+}
+
+unsafe extern "C" fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargsf: usize,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        // SAFETY: the interpreter calls this with an object of our type, with an array of that many
+        // positional arguments, and behind them one for each name of the tuple `names`, which may be
+        // null. All are borrowed for the duration of the call.
+        let (start, args, names) = unsafe {
+            let names = Bound::from_borrowed_ptr_or_opt(py, names)
+                .map(|names| names.cast_into_unchecked::<PyTuple>());
+            let named = names.as_ref().map_or(0, |names| names.len());
+            let count = ffi::PyVectorcall_NARGS(nargsf) as usize;
+            let args = if count + named == 0 { &[] } else { std::slice::from_raw_parts(args, count + named) };
+            (object_at::<Response>(py, callable), Arguments { py, args, count }, names)
+        };
+        answer(py, || Ok(call(py, start, &args, names.as_ref())?.into_ptr()))
+    })
+}
+
+/// The arguments of one call, the positional ones first.
+struct Arguments<'a, 'py> {
+    py: Python<'py>,
+    args: &'a [*mut ffi::PyObject],
+    count: usize,
+}
+
+impl<'py> Arguments<'_, 'py> {
+    fn at(&self, index: usize) -> Bound<'py, PyAny> {
+        // SAFETY: the array holds valid objects, borrowed for the duration of the call.
+        unsafe { Bound::from_borrowed_ptr(self.py, self.args[index]) }
+    }
+}
+
+fn call<'py>(
+    py: Python<'py>,
+    start: Object<Response>,
+    args: &Arguments<'_, 'py>,
+    names: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if names.is_none() {
+        match args.count {
+            1 => return write_or_hint(&start, &args.at(0)),
+            2 => return declare(py, start, &args.at(0), &args.at(1), None),
+            _ => {}
+        }
+    }
+    let mut found: [Option<Bound<'py, PyAny>>; 3] = [None, None, None];
+    let usage =
+        || PyTypeError::new_err("start_response() takes status, headers and exc_info; write() takes data");
+    for (index, place) in (0..args.count).zip(0..) {
+        *found.get_mut::<usize>(place).ok_or_else(usage)? = Some(args.at(index));
+    }
+    for (index, name) in names.into_iter().flat_map(|names| names.iter_borrowed()).enumerate() {
+        let place = ["status", "headers", "exc_info"]
+            .iter()
+            .position(|known| name.cast::<PyString>().is_ok_and(|name| name == *known));
+        let place = &mut found[place.ok_or_else(usage)?];
+        if place.replace(args.at(args.count + index)).is_some() {
+            return Err(usage());
+        }
+    }
+    match found {
+        [Some(status), Some(headers), exc_info] => declare(py, start, &status, &headers, exc_info.as_ref()),
+        _ => Err(usage()),
+    }
+}
+
+fn declare<'py>(
+    py: Python<'py>,
+    start: Object<Response>,
+    status: &Bound<'py, PyAny>,
+    headers: &Bound<'py, PyAny>,
+    exc_info: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    start.declare(status, headers, exc_info)?;
+    Ok(start.into_object().into_bound(py))
+}
+
+fn write_or_hint<'py>(start: &Response, argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = argument.py();
+    if let Ok(data) = argument.cast::<PyBytes>() {
+        start.write(py, data)?;
+    } else if argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>() {
+        start.hint(argument)?;
+    } else {
+        let given = type_name(argument);
+        let text = format!("write() takes bytes, and wsgi.early_hints a list of tuples, not {given}");
+        return Err(PyTypeError::new_err(text));
+    }
+    Ok(py.None().into_bound(py))
+}
+
+// ---- What is passed to start_response ----
+//
+// Checked and turned into a response head.
+
+/// Checks `status` and `headers` as PEP 3333 demands of them.
+pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
+    let (status, reason) = parse_status(status)?;
+    let mut declared = Declared::new(status, reason);
+    let Ok(headers) = headers.cast::<PyList>() else {
+        let given = type_name(headers);
+        return Err(PyTypeError::new_err(format!("the headers must be a list of tuples, not {given}")));
+    };
+    for item in headers {
+        push(&mut declared, &item)?;
+    }
+    Ok(declared)
+}
+
+/// The same for `wsgi.early_hints`: 103 with these fields (RFC 8297).
+pub(super) fn parse_hints(headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
+    let mut declared = Declared::new(Status::EARLY_HINTS, None);
+    for item in headers.try_iter()? {
+        push(&mut declared, &item?)?;
+    }
+    Ok(declared)
+}
+
+fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
+    let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+    let Some(pair) = pair else {
+        let text = format!("a header must be a tuple (name, value), not {}", found(item));
+        return Err(PyTypeError::new_err(text));
+    };
+    let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
+    let name = bytes_of(&name, "a header's name")?;
+    let value = bytes_of(&value, "a header's value")?;
+    declared.push(name, value)
+}
+
+/// `"404 Not Found"`: three digits, a space and the reason. The reason may be missing.
+fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<(Status, Option<Box<[u8]>>)> {
+    let Ok(text) = status.cast::<PyString>() else {
+        let given = type_name(status);
+        return Err(PyTypeError::new_err(format!("the status must be a str like '200 OK', not {given}")));
+    };
+    let invalid = || {
+        PyValueError::new_err(format!("the status must be like '200 OK', not {:?}", text.to_string_lossy()))
+    };
+    let bytes = latin1_of(text)?.ok_or_else(invalid)?;
+    let (code, reason) = match bytes {
+        [a, b, c] => ([*a, *b, *c], &b""[..]),
+        [a, b, c, b' ', reason @ ..] => ([*a, *b, *c], reason),
+        _ => return Err(invalid()),
+    };
+    if !code.iter().all(u8::is_ascii_digit) {
+        return Err(invalid());
+    }
+    let number = code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+    let status = Status::from_code(number).ok_or_else(invalid)?;
+    if status.code() < 200 {
+        let text =
+            format!("{:?} is an interim status; start_response takes the final one", text.to_string_lossy());
+        return Err(PyValueError::new_err(text));
+    }
+    if reason.is_empty() || reason == status.reason().as_bytes() {
+        return Ok((status, None));
+    }
+    if reason.iter().any(u8::is_ascii_control) {
+        return Err(invalid());
+    }
+    Ok((status, Some(reason.into())))
+}
+
+/// The bytes of a "bytes-as-unicode" string, the only text PEP 3333 allows in a head.
+fn bytes_of<'a>(text: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a [u8]> {
+    let Ok(text) = text.cast::<PyString>() else {
+        return Err(PyTypeError::new_err(format!("{what} must be a str, not {}", type_name(text))));
+    };
+    latin1_of(text)?.ok_or_else(|| {
+        let text = text.to_string_lossy();
+        PyValueError::new_err(format!("{what} has a character outside Latin-1: {text:?}"))
+    })
 }

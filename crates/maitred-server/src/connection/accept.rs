@@ -4,15 +4,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
-use maitred_io::socket::{Accepted, Socket};
+use maitred_dispatch::Signals;
+use maitred_io::listener::Accepted;
 use maitred_io::sync::atomic::Ordering;
+use maitred_io::transport::Socket;
 use maitred_io::transport::Transport;
 use maitred_io::{clock, machine};
 
 use super::{Connection, Group, Protocol};
+use crate::group::slots::Token;
 use crate::listener::Listening;
-use crate::place::Token;
-use maitred_dispatch::Signals;
 
 /// Connections accepted in one turn before others get theirs: accept and registration cost about
 /// 10 µs each, so a turn stays below 1 ms.

@@ -2,31 +2,25 @@
 
 use std::sync::Arc;
 
+use maitred_dispatch::Target;
+use maitred_files::{Body, Now};
 use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::Ordering;
+use maitred_log::{End, RequestId};
 use maitred_runtime::{Content, Endpoint, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
 use super::filter::{error_head, put_error};
-use super::request::{Received, is_asterisk};
 use super::request_timeout::Awaited;
-use super::stream::Stream;
-use super::{Connection, Context, Phase, Turn};
-use crate::connection::Group;
-use crate::connection::encoder::{Encoder, ValueSender};
-use crate::connection::record::{Kept, Record};
-use crate::connection::responder::{Origin, Responder};
-use crate::connection::scratch::{self, spare};
+use super::responder::{Encoder, Origin, Responder, ValueSender};
+use super::stream::{Kept, Received, Record, Stream, is_asterisk};
+use super::{Connection, Context, Group, Phase, Turn, spare_request};
+use crate::connection;
+use crate::group::slots::Place;
 use crate::group::{Job, Watched};
-use crate::place::Place;
-use crate::route::Route;
-use crate::site::Site;
-use maitred_dispatch::Target;
-use maitred_files::{Body, Now};
-use maitred_log::End;
-use maitred_log::RequestId;
+use crate::site::{Route, Site};
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.
@@ -81,18 +75,9 @@ impl Connection {
             return self.answer_now(context, sender, stream, &answer, length, Body::One(text.into()));
         }
         let mut path = std::mem::take(&mut context.scratch.path);
-        let routes = &group.site.routes;
-        let route = if !routes.has_static() {
-            routes.application()
-        } else if target::normalise(head.path(), &mut path).is_ok() {
-            routes.find(&path)
-        } else {
-            routes.unnormal()
-        };
-        let received = match route {
+        let received = match group.site.routes.find_sent(head.path(), &mut path) {
             Route::Static(files, below) => {
-                self.shape(context, None, &mut stream);
-                let head = &stream.request.head;
+                self.shape(context, None, head, stream.queue.as_deref_mut());
                 context.scratch.date();
                 let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
                 let mut answer = None;
@@ -100,7 +85,7 @@ impl Connection {
                 group.host.without_interpreter(&mut || answer = Some(files.answer(head, below, now)));
                 let answer = answer.expect("called");
                 if let Some(note) = &answer.note {
-                    group.site.log.error(format_args!("{}: {note}", path.escape_ascii()));
+                    group.site.log.error(format_args!("{}: {note}", head.path().escape_ascii()));
                 }
                 self.answer_now(context, sender, stream, &answer.head, answer.length, answer.body)
             }
@@ -234,7 +219,7 @@ impl Connection {
         match content.bytes() {
             Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
             _ => {
-                let writer = self.writer.get_or_insert_with(scratch::writer);
+                let writer = self.writer.get_or_insert_with(connection::spare_writer);
                 writer.push(std::mem::take(out).into(), 0);
                 writer.push(content, 0);
             }
@@ -250,8 +235,8 @@ impl Connection {
         path: &mut Vec<u8>,
     ) -> Received {
         let (target, watched) = self.target(context, &stream.request.head, path);
-        self.shape(context, Some(target.pool), &mut stream);
-        let (spare, buffer) = spare();
+        self.shape(context, Some(target.pool), &stream.request.head, stream.queue.as_deref_mut());
+        let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
         request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
         if context.group.site.measures.ids.load(Ordering::Relaxed)
@@ -372,11 +357,7 @@ pub(super) fn application_of(context: &Context<'_>, stream: &Stream) -> Option<A
     let routes = &context.group.site.routes;
     let by_engine = is_asterisk(stream.facts) || is_of_engine(&context.group.site, &stream.request.head);
     let mut path = Vec::new();
-    let route = match target::normalise(stream.request.head.path(), &mut path) {
-        Ok(()) => routes.find(&path),
-        Err(_) => routes.unnormal(),
-    };
-    match route {
+    match routes.find_sent(stream.request.head.path(), &mut path) {
         Route::Application(handler) if !by_engine => Some(Arc::clone(handler)),
         _ => None,
     }

@@ -5,13 +5,12 @@ use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use maitred_http::Status;
+use maitred_spool::{Progress, Spool};
 
 use super::answer::leads_to_application;
-use super::request::Received;
-use super::stream::Stream;
+use super::stream::{Received, Stream};
 use super::streaming_body::{Live, MAX_DROPPED};
 use super::{Connection, Context};
-use maitred_spool::{Progress, Spool};
 
 /// Where the bytes of a body that is being received go.
 #[derive(Default)]

@@ -5,16 +5,15 @@
 //! and then, from a slow reader, nothing for minutes. Time in which nothing waits for the peer does not count.
 
 use maitred_io::clock;
-
-use super::body::Keeping;
-use super::stream::Stream;
-use super::{Connection, Context, Turn, nanos};
-use crate::connection::Group;
-use crate::place::Token;
-use crate::site::Site;
 use maitred_limits::Rule;
 use maitred_limits::minimum::{Late, RateWatch};
 use maitred_log::End;
+
+use super::body::Keeping;
+use super::stream::Stream;
+use super::{Connection, Context, Group, Turn, nanos};
+use crate::group::slots::Token;
+use crate::site::Site;
 
 impl Stream {
     /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.

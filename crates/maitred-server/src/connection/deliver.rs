@@ -3,21 +3,19 @@
 
 use std::io::IoSlice;
 
+use maitred_dispatch::Signals;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
-use maitred_io::socket::Moved;
+use maitred_io::transport::Moved;
+use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, SendError};
 
-use super::held::idle_time;
 use super::spilling::has_made_room;
-use super::{Connection, Key, Phase, Reach};
-use crate::connection::Group;
-use crate::connection::record::Record;
-use crate::connection::scratch;
-use crate::connection::writer::{Sent, last_bytes};
-use crate::place::Token;
-use maitred_dispatch::Signals;
-use maitred_log::End;
+use super::stream::Record;
+use super::writer::{Sent, last_bytes};
+use super::{Connection, Group, Key, Phase, Reach, idle_time};
+use crate::connection;
+use crate::group::slots::Token;
 
 /// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
 /// 10 KiB by some per cent of the whole request.
@@ -74,7 +72,7 @@ impl Connection {
                     return Ok(Flow::Ready);
                 }
                 let left = |earlier: usize| done.saturating_sub(earlier) as u64;
-                let writer = self.writer.get_or_insert_with(scratch::writer);
+                let writer = self.writer.get_or_insert_with(connection::spare_writer);
                 writer.push(std::mem::take(before).into(), left(0).min(before_length as u64));
                 writer.push(content.keep(), left(before_length).min(length as u64));
                 writer.push(Content::Static(behind), left(before_length + length));
@@ -134,7 +132,7 @@ impl Connection {
             return self.writer_push(before);
         }
         self.writer_push(before);
-        let writer = self.writer.get_or_insert_with(scratch::writer);
+        let writer = self.writer.get_or_insert_with(connection::spare_writer);
         writer.push(content.keep(), 0);
         writer.push(Content::Static(behind), 0);
     }
@@ -146,7 +144,7 @@ impl Connection {
                 let now = group.site.later(writer.records[0].times.done);
                 group.site.note_all(&mut writer.records, now, None);
             }
-            scratch::recycle_writer(writer);
+            connection::recycle_writer(writer);
         }
     }
 
@@ -170,7 +168,7 @@ impl Connection {
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {
-        self.writer.get_or_insert_with(scratch::writer).push_all(bytes);
+        self.writer.get_or_insert_with(connection::spare_writer).push_all(bytes);
     }
 
     fn send_or_keep(&mut self, group: &Group, token: Token, bytes: &mut Vec<u8>) -> Result<Flow, SendError> {

@@ -11,18 +11,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use maitred_files::Body;
+use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
 use maitred_h1::Sender;
 use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
 use maitred_runtime::Content;
 
 use super::body::Keeping;
-use super::request::Received;
-use super::stream::Stream;
+use super::responder::ValueSender;
+use super::stream::{Received, Stream};
 use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context};
-use crate::connection::encoder::ValueSender;
-use maitred_files::Body;
-use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {

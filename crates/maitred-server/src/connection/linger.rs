@@ -1,7 +1,7 @@
 //! The end after a last response: our side is closed, and what the peer still sends is read and
 //! dropped, so that the reset that would follow does not take the response away (RFC 9112 §9.6).
 
-use maitred_io::socket::Moved;
+use maitred_io::transport::Moved;
 
 use super::{Connection, Context, Phase, Turn, receive};
 

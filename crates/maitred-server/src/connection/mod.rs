@@ -9,27 +9,22 @@
 //!     `--refused---------------------> Lingering <------'-- last response -----'
 //! ```
 //! A turn never waits and never runs application code: it comes back with the request to run.
+//!
+//! Sections below: memory that is held; memory of a thread.
 
 mod accept;
-mod admission;
 pub(crate) mod answer;
 mod backpressure;
 pub(crate) mod body;
 mod data_rate;
 mod deliver;
-pub(crate) mod encoder;
 mod filter;
 pub(crate) mod framed;
-mod h1;
-mod held;
 mod linger;
 mod protocol;
 mod receive;
-pub(crate) mod record;
-mod request;
 mod request_timeout;
 mod responder;
-pub(crate) mod scratch;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;
@@ -39,31 +34,33 @@ pub(crate) mod stream;
 mod streaming_body;
 pub(crate) mod writer;
 
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use maitred_dispatch::{Signals, TurnClock, TurnContext};
+use maitred_http::{RequestHead, date};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
-use maitred_io::socket::Moved;
 use maitred_io::sync::atomic::Ordering;
+use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
-
-use crate::connection::writer::{Sent, Writer};
-use crate::group::Resident;
-pub(crate) use crate::group::Turn;
-pub(crate) use crate::group::flags::Flags;
-use crate::listener::Listening;
-pub(crate) use crate::place::Key;
-use crate::place::Token;
-pub(crate) use framed::Values;
-use maitred_dispatch::Signals;
 use maitred_limits::Shaper;
 use maitred_log::End;
-pub(crate) use protocol::Protocol;
-use scratch::Scratch;
+use maitred_runtime::Request;
+
+use crate::group::Resident;
+use crate::group::slots::Token;
+use crate::listener::Listening;
 use spilling::has_made_room;
-use stream::Stream;
+use stream::{Record, Stream};
+use writer::{Sent, Writer};
+
+pub(crate) use crate::group::Turn;
+pub(crate) use crate::group::slots::{Flags, Key};
+pub(crate) use framed::Values;
+pub(crate) use protocol::Protocol;
 
 /// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
 /// that send a whole upload before they read get to its end on a slow link.
@@ -100,6 +97,8 @@ pub(crate) struct Connection {
     /// What holds back its responses, where there is a limit.
     shaper: Option<Box<Shaper>>,
     deadline: u64,
+    /// When the timer looks at it next, which may be before anything is due.
+    armed: u64,
     watched: Interest,
     /// Requests answered.
     served: u32,
@@ -240,6 +239,7 @@ impl Connection {
             writer: None,
             shaper: None,
             deadline,
+            armed: deadline,
             watched: Interest::ReadWrite,
             served: 0,
             useless_wakes: 0,
@@ -283,13 +283,14 @@ impl Connection {
         if signals.any(Signals::CLOSED) {
             return self.peer_gone(context);
         }
-        if signals.any(Signals::TIMER)
-            && let Some(turn) = self.check_deadline(context)
-        {
-            return turn;
+        if signals.any(Signals::TIMER) {
+            self.armed = NEVER;
+            if let Some(turn) = self.check_deadline(context, signals == Signals::TIMER) {
+                return turn;
+            }
         }
         if signals.any(Signals::DRAIN) && self.is_idle() {
-            let end = context.now + held::idle_time(context.group);
+            let end = context.now + idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
         if self.is_dead() {
@@ -409,7 +410,8 @@ impl Connection {
         self.arm(context.group, context.token);
     }
 
-    fn check_deadline(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+    /// What a deadline leads to; none if the turn goes on. `alone` says that nothing else has happened.
+    fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
         if let Some(turn) = self.check_request(context) {
             return Some(turn);
         }
@@ -421,9 +423,9 @@ impl Connection {
             if self.resumes_at() <= context.now {
                 return None;
             }
-            // The deadline was put off while this event was on its way, or it was for another one.
+            // It was put off since the timer was set.
             self.arm(context.group, context.token);
-            return None;
+            return alone.then_some(Turn::Wait);
         }
         match self.phase {
             Phase::Lingering if self.lingering && self.lingers < MAX_LINGERS => {
@@ -462,16 +464,16 @@ impl Connection {
         if !out.is_empty() {
             match &mut self.writer {
                 None if self.shaper.is_some() => {
-                    self.writer.insert(scratch::writer()).push(std::mem::take(out).into(), 0);
+                    self.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
                 }
                 None => match self.transport.send(out, false) {
                     Moved::Bytes(count) if count == out.len() => out.clear(),
                     Moved::Bytes(count) => {
-                        self.writer.insert(scratch::writer()).push(out.split_off(count).into(), 0);
+                        self.writer.insert(spare_writer()).push(out.split_off(count).into(), 0);
                         out.clear();
                     }
                     Moved::Blocked => {
-                        self.writer.insert(scratch::writer()).push(std::mem::take(out).into(), 0);
+                        self.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
                     }
                     Moved::End | Moved::Failed(_) => {
                         out.clear();
@@ -515,4 +517,249 @@ impl Connection {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
+// ---- Memory that is held ----
+//
+// It counts against the budget of all.
+
+/// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
+const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
+
+impl Connection {
+    /// Bytes that it holds in buffers; what is beyond 4 GiB does not count.
+    fn holds(&self) -> u32 {
+        let streams: u64 = self.streams().map(Stream::held).sum();
+        let writer = self.writer.as_ref().map_or(0, |writer| writer.held());
+        u32::try_from(self.input.len() as u64 + streams + writer).unwrap_or(u32::MAX)
+    }
+
+    /// Tells the budget what has changed. One load where there is none.
+    fn tell_budget(&mut self, group: &Group) {
+        let budget = &group.site.guard.budget;
+        if !budget.is_on() {
+            return;
+        }
+        let held = self.holds();
+        if held == self.accounted {
+            return;
+        }
+        let used_up = budget.change(self.accounted.into(), held.into());
+        self.accounted = held;
+        if used_up {
+            group.groups.look_at_resources();
+        }
+    }
+
+    /// It is over: it holds nothing, and is no connection of its client any more.
+    fn give_back_budget(&self, group: &Group) {
+        if self.accounted > 0 {
+            group.site.guard.budget.change(self.accounted.into(), 0);
+        }
+        if self.counted {
+            group.site.guard.close(self.peer.ip());
+        }
+    }
+}
+
+/// How long a connection may be idle now, in nanoseconds.
+fn idle_time(group: &Group) -> u64 {
+    let keep_alive = nanos(group.site.timeouts.keep_alive);
+    if group.is_draining() {
+        DRAIN_GRACE
+    } else if group.site.guard.resources.low().is_some() {
+        keep_alive.min(LOW_KEEP_ALIVE)
+    } else {
+        keep_alive
+    }
+}
+
+// ---- Memory of a thread ----
+//
+// It is used again from turn to turn, so that an idle connection holds none.
+
+/// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
+/// head needs one page of it.
+const RECEIVE: usize = 64 * 1024;
+
+/// Requests kept for use again by one thread; more are in flight only while uploads are slow.
+pub(crate) const MAX_SPARE: usize = 64;
+
+/// Room for the head of a usual response and a small body.
+const RESPONSE: usize = 512;
+
+/// A kept request holds at most this much; a larger body's or head's memory is given back.
+const MAX_KEPT: usize = 64 * 1024;
+
+/// The same for the buffer of a response: it holds a head and a body that is copied.
+const MAX_KEPT_BUFFER: usize = 20 * 1024;
+
+/// Buffers kept by one thread: as many as responses leave together, and some.
+const MAX_SPARE_BUFFERS: usize = 32;
+
+/// The buffers of a thread that serves.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    receive: Vec<u8>,
+    /// Response bytes of the present turn.
+    pub(crate) out: Vec<u8>,
+    /// The exchanges of the present turn whose responses are among them.
+    pub(crate) records: Vec<Record>,
+    /// A normalised path.
+    pub(crate) path: Vec<u8>,
+    date: Date,
+    clock: TurnClock,
+    /// How far the real clock is ahead of the monotonic one, in nanoseconds, and when that was looked at.
+    ahead: (u64, u64),
+}
+
+/// How long a difference of the clocks is good, in nanoseconds: what a clock that is being corrected drifts meanwhile
+/// (adjtimex(2): 0.5 ms a second at most) is below what a span is wanted to.
+const AHEAD_IS_GOOD: u64 = 20_000_000;
+
+impl Scratch {
+    /// A time of the real clock, which is not later than `now`, on the monotonic one; both in nanoseconds.
+    pub(crate) fn monotonic_of(&mut self, real: u64, now: u64) -> u64 {
+        let (mut ahead, looked) = self.ahead;
+        if now.saturating_sub(looked) > AHEAD_IS_GOOD {
+            ahead = clock::real_ahead();
+            self.ahead = (ahead, now);
+        }
+        real.saturating_sub(ahead).min(now)
+    }
+
+    /// The receive buffer; give it back with [`return_receive`](Self::return_receive).
+    pub(crate) fn take_receive(&mut self) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.receive);
+        if buffer.is_empty() {
+            buffer.resize(RECEIVE, 0);
+        }
+        buffer
+    }
+
+    pub(crate) fn return_receive(&mut self, buffer: Vec<u8>) {
+        self.receive = buffer;
+    }
+
+    /// The `Date` of a response made now.
+    pub(crate) fn date(&mut self) -> &[u8; 29] {
+        self.date.now()
+    }
+
+    /// Seconds since 1970 of the last [`date`](Self::date).
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        self.date.second
+    }
+}
+
+impl TurnContext for Scratch {
+    fn clock(&self) -> &TurnClock {
+        &self.clock
+    }
+
+    fn clock_mut(&mut self) -> &mut TurnClock {
+        &mut self.clock
+    }
+}
+
+/// The present date, formatted once a second.
+pub(crate) struct Date {
+    second: u64,
+    text: [u8; 29],
+}
+
+impl Default for Date {
+    fn default() -> Self {
+        Self { second: 0, text: date::format(0) }
+    }
+}
+
+impl Date {
+    pub(crate) fn now(&mut self) -> &[u8; 29] {
+        let second = clock::unix_seconds();
+        if second != self.second {
+            self.second = second;
+            self.text = date::format(second);
+        }
+        &self.text
+    }
+}
+
+thread_local! {
+    static ANSWERED: RefCell<Answered> = RefCell::default();
+    static DATE: RefCell<Date> = RefCell::new(Date::default());
+}
+
+/// What answered requests have left.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "they move in and out of exchanges and connections by their pointers")]
+struct Answered {
+    requests: Vec<Box<Request>>,
+    buffers: Vec<Vec<u8>>,
+    writers: Vec<Box<Writer>>,
+}
+
+/// Empties `request`. False when it holds too much memory to be kept.
+pub(crate) fn clear_request(request: &mut Request) -> bool {
+    let RequestHead { fields, .. } = &request.head;
+    let is_small = fields.memory() <= MAX_KEPT;
+    if is_small {
+        request.head.clear();
+        request.body.clear(MAX_KEPT);
+    }
+    is_small
+}
+
+/// An empty request, and an empty buffer for a response: with used memory if this thread has some.
+pub(crate) fn spare_request() -> (Box<Request>, Vec<u8>) {
+    ANSWERED.with_borrow_mut(|answered| {
+        let buffer = answered.buffers.pop().unwrap_or_else(|| Vec::with_capacity(RESPONSE));
+        (answered.requests.pop().unwrap_or_default(), buffer)
+    })
+}
+
+/// Keeps the memory of a request that has been answered.
+pub(crate) fn recycle_request(mut request: Box<Request>) {
+    if clear_request(&mut request) {
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.requests.len() < MAX_SPARE {
+                answered.requests.push(request);
+            }
+        });
+    }
+}
+
+/// Keeps the memory of a buffer in which a response was made.
+pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
+    if (RESPONSE..=MAX_KEPT_BUFFER).contains(&buffer.capacity()) {
+        buffer.clear();
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.buffers.len() < MAX_SPARE_BUFFERS {
+                answered.buffers.push(buffer);
+            }
+        });
+    }
+}
+
+/// An empty writer.
+pub(crate) fn spare_writer() -> Box<Writer> {
+    let mut writer = ANSWERED.with_borrow_mut(|answered| answered.writers.pop()).unwrap_or_default();
+    writer.begin();
+    writer
+}
+
+/// Keeps the memory of a writer.
+pub(crate) fn recycle_writer(mut writer: Box<Writer>) {
+    if writer.clear() {
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.writers.len() < MAX_SPARE {
+                answered.writers.push(writer);
+            }
+        });
+    }
+}
+
+/// Calls `use_it` with the present date, on a thread without [`Scratch`].
+pub(crate) fn with_date<T>(use_it: impl FnOnce(&[u8; 29]) -> T) -> T {
+    DATE.with_borrow_mut(|date| use_it(date.now()))
 }

@@ -19,16 +19,14 @@ use std::time::Duration;
 
 use maitred_http::{Method, RequestHead, Status};
 use maitred_io::clock;
+use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use super::filter::{error_head, put_error};
-use super::stream::Stream;
-use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
-use crate::connection::Group;
-use crate::connection::record::{Kept, Record};
-use crate::place::Token;
-use maitred_log::End;
+use super::stream::{Kept, Record, Stream};
+use super::{Connection, Context, Group, Key, NEVER, Phase, Turn, nanos};
+use crate::group::slots::Token;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
@@ -110,9 +108,14 @@ impl Connection {
         self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
 
-    /// Has the timer ring for whatever is due first.
-    pub(super) fn arm(&self, group: &Group, token: Token) {
-        group.set_deadline(token.slot, self.deadline.min(self.request_due()).min(self.resumes_at()));
+    /// Has the timer look at it when the first of all is due. Most deadlines are put off and never reached, so a timer that is
+    /// set to an earlier time stays: the connection finds then that nothing is due, and sets it anew.
+    pub(super) fn arm(&mut self, group: &Group, token: Token) {
+        let due = self.deadline.min(self.request_due()).min(self.resumes_at());
+        if due < self.armed {
+            self.armed = due;
+            group.set_deadline(token.slot, due);
+        }
     }
 
     /// Answers a request whose time is over; none if it is not, or begins again.

@@ -1,19 +1,24 @@
 //! Responses that may leave only so fast: what holds them back, and the timer that goes on with them.
 
-use maitred_http::target;
+use maitred_http::{RequestHead, target};
 use maitred_io::clock;
-
-use super::protocol::Protocol;
-use super::stream::Stream;
-use super::{Connection, Context, NEVER};
-use crate::connection::Group;
-use crate::connection::writer::{MAX_BYTES_A_TURN, Sent};
-use crate::place::Token;
 use maitred_limits::Shaper;
+
+use super::framed::Queue;
+use super::protocol::Protocol;
+use super::writer::{MAX_BYTES_A_TURN, Sent};
+use super::{Connection, Context, Group, NEVER};
+use crate::group::slots::Token;
 
 impl Connection {
     /// A response begins, run by this pool or by none: whether and how it is limited. One load where nothing is.
-    pub(super) fn shape(&mut self, context: &Context<'_>, pool: Option<usize>, stream: &mut Stream) {
+    pub(super) fn shape(
+        &mut self,
+        context: &Context<'_>,
+        pool: Option<usize>,
+        head: &RequestHead,
+        queue: Option<&mut Queue>,
+    ) {
         let bandwidth = &context.group.site.guard.bandwidth;
         if !bandwidth.is_on() {
             // What waits of an earlier one goes on as it began, without a limit.
@@ -22,14 +27,13 @@ impl Connection {
             }
             return;
         }
-        let head = &stream.request.head;
         let mut path = Vec::new();
         if bandwidth.has_routes() && target::normalise(head.path(), &mut path).is_err() {
             // As for pools: an escape more does not lead past a limit.
             target::percent_decode(head.path(), &mut path);
         }
         let mut shared = bandwidth.shared(pool, &path);
-        if let Some(queue) = &mut stream.queue {
+        if let Some(queue) = queue {
             // What several share holds back the stream, the connection's own limit all of them together.
             let own = std::mem::take(&mut shared);
             queue.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(own);

@@ -3,62 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_http::{Method, RequestHead};
-use maitred_runtime::Request;
-
 use super::protocol::Protocol;
-use super::stream::Stream;
+use super::stream::{RequestSummary, Stream};
 use super::{Connection, Phase};
 use crate::connection::Group;
 use crate::connection::writer::Marks;
-
-/// Bytes of a path that are kept to be shown.
-const MAX_PATH: usize = 256;
-
-/// A copy of a request's method and path for the control: the handler owns the request.
-#[derive(Clone, Debug)]
-pub struct RequestSummary {
-    /// The method.
-    pub method: Method,
-    /// As sent, without the query; cut at a length.
-    pub path: Vec<u8>,
-    /// When it was complete, in monotonic nanoseconds.
-    pub since: u64,
-    /// The number of its pool.
-    pub pool: usize,
-    /// Bytes of its body in memory.
-    pub(super) held: u64,
-}
-
-impl Default for RequestSummary {
-    fn default() -> Self {
-        Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 }
-    }
-}
-
-impl RequestSummary {
-    /// Of this request.
-    pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Self {
-        let mut summary = Self::default();
-        summary.set(head, since, pool);
-        summary
-    }
-
-    /// Makes it that of another request.
-    fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
-        let path = head.path();
-        self.method.clone_from(&head.method);
-        self.path.clear();
-        self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
-        (self.since, self.pool, self.held) = (since, pool, 0);
-    }
-
-    /// The path as printable ASCII.
-    pub fn path(&self) -> String {
-        let more = if self.path.len() == MAX_PATH { "..." } else { "" };
-        format!("{}{more}", self.path.escape_ascii())
-    }
-}
 
 /// A connection in one moment.
 pub struct ConnectionSnapshot {
@@ -131,14 +80,6 @@ pub struct Delivery {
     pub label: Option<Arc<str>>,
     /// What it answers; of several requests the last one. The number of its pool, none for the engine's own answers.
     pub answers: Option<(RequestSummary, Option<usize>)>,
-}
-
-impl Stream {
-    /// Its request is complete and goes to a handler.
-    pub(super) fn summarise(&mut self, request: &Request, since: u64, pool: usize) {
-        self.summary.set(&request.head, since, pool);
-        self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
-    }
 }
 
 impl Connection {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Connection, Key};
-use crate::connection::Group;
-use crate::connection::writer::Marks;
-use crate::place::Token;
+use super::writer::Marks;
+use super::{Connection, Group, Key};
+use crate::group::own_tid;
+use crate::group::slots::Token;
 use crate::site::Site;
 use crate::spill::{Lot, Part, Which, Written};
-use crate::thread_registry::own_tid;
 
 impl Connection {
     /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything

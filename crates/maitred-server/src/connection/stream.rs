@@ -1,4 +1,4 @@
-//! One exchange: a request from its first byte until its response has been handed over.
+//! One exchange: a request from its first byte until its response has been handed over, and the record of it.
 //!
 //! ```text
 //! receiving --the request goes to a handler--> running --the handler has ended its response--> over
@@ -6,28 +6,36 @@
 //! ```
 //! A connection of HTTP/1 has one stream at a time. Others name a stream by its [`Key`]: who comes too late, because the
 //! exchange is over or was answered in its place, finds none.
+//!
+//! Sections below: the parts of a request; admission; its record.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use maitred_h1::HeadFacts;
-use maitred_log::{End, next_number};
+use maitred_dispatch::Trace;
+use maitred_files::Body;
+use maitred_filters::Passed;
+use maitred_h1::{HeadFacts, Sender, TargetForm};
+use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status};
+use maitred_limits::Rule;
+use maitred_limits::minimum::RateWatch;
+use maitred_log::{End, Outcome, RequestId, next_number};
 use maitred_runtime::{Observe, Request};
 use maitred_stats::Times;
 
-use super::NEVER;
-use super::body::Keeping;
+use super::answer::{is_of_engine, leads_to_application};
+use super::body::{Keeping, keep};
+use super::filter::Filtered;
 use super::framed::Queue;
 use super::request_timeout::Awaited;
-use super::snapshot::RequestSummary;
-use crate::connection::scratch::{MAX_SPARE, clear};
-use crate::group::flags::Flags;
+use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
+use crate::connection;
+use crate::group::slots::Flags;
 use crate::site::Site;
-use maitred_filters::Passed;
-use maitred_limits::minimum::RateWatch;
 
-/// See the module text.
+/// One exchange.
 #[derive(Default)]
 pub(crate) struct Stream {
     /// Within its connection.
@@ -120,6 +128,12 @@ impl Stream {
         Arc::clone(&self.flags)
     }
 
+    /// Its request is complete and goes to a handler.
+    pub(super) fn summarise(&mut self, request: &Request, since: u64, pool: usize) {
+        self.summary.set(&request.head, since, pool);
+        self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
+    }
+
     pub(super) fn shared_flags(&self) -> Arc<Flags> {
         Arc::clone(&self.flags)
     }
@@ -154,7 +168,7 @@ impl Stream {
 
     /// Keeps its memory for the next one.
     pub(crate) fn give_back(mut stream: Box<Self>) {
-        if !clear(&mut stream.request) {
+        if !clear_request(&mut stream.request) {
             return;
         }
         stream.stop();
@@ -169,6 +183,373 @@ impl Stream {
                 spare.push(stream);
             }
         });
+    }
+}
+
+/// Bytes of a path that are kept to be shown.
+const MAX_PATH: usize = 256;
+
+/// A copy of a request's method and path for the control: the handler owns the request.
+#[derive(Clone, Debug)]
+pub struct RequestSummary {
+    /// The method.
+    pub method: Method,
+    /// As sent, without the query; cut at a length.
+    pub path: Vec<u8>,
+    /// When it was complete, in monotonic nanoseconds.
+    pub since: u64,
+    /// The number of its pool.
+    pub pool: usize,
+    /// Bytes of its body in memory.
+    pub(super) held: u64,
+}
+
+impl Default for RequestSummary {
+    fn default() -> Self {
+        Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 }
+    }
+}
+
+impl RequestSummary {
+    /// Of this request.
+    pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Self {
+        let mut summary = Self::default();
+        summary.set(head, since, pool);
+        summary
+    }
+
+    /// Makes it that of another request.
+    fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
+        let path = head.path();
+        self.method.clone_from(&head.method);
+        self.path.clear();
+        self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
+        (self.since, self.pool, self.held) = (since, pool, 0);
+    }
+
+    /// The path as printable ASCII.
+    pub fn path(&self) -> String {
+        let more = if self.path.len() == MAX_PATH { "..." } else { "" };
+        format!("{}{more}", self.path.escape_ascii())
+    }
+}
+
+// ---- The parts of a request ----
+//
+// What is done with the parts of a request as they are received, whatever protocol they come by: admit it, filter it, keep
+// its body, and answer it or hand it over.
+
+/// What has become of an exchange by what was received of it.
+pub(super) enum Received {
+    /// More of it can be received.
+    Goes(Box<Stream>),
+    /// It waits for the check of a password, or for the disk; what follows of it waits, too.
+    Waits(Box<Stream>),
+    /// The engine has answered it.
+    Answered,
+    /// A handler has it.
+    HandedOver,
+    /// All of a body has come that nobody wanted: its answer has been given before.
+    Dropped,
+    /// Its answer is the last one of the connection.
+    Ended(Turn),
+}
+
+impl Received {
+    /// What a turn makes of it that received nothing else.
+    pub(super) fn turn(self) -> Turn {
+        match self {
+            Self::Ended(turn) => turn,
+            _ => Turn::Wait,
+        }
+    }
+}
+
+impl Connection {
+    /// The head of a request is there.
+    pub(super) fn head_received(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        facts: HeadFacts,
+    ) -> Received {
+        stream.facts = Some(facts);
+        stream.times.complete = self.received;
+        if let Err(refusal) = self.admit(context, &stream.request.head) {
+            return self.answer_not_now(context, stream, refusal);
+        }
+        self.pass_filters(context, stream)
+    }
+
+    /// Leads it through the filters, if there are any, or on where it has waited, and then on.
+    pub(super) fn pass_filters(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
+        if context.group.site.filters.is_on() || stream.passed.is_some() {
+            stream = match self.filter(context, stream) {
+                Filtered::Pass(stream) => stream,
+                Filtered::Wait(stream) => return Received::Waits(stream),
+                Filtered::Answered(received) => return received,
+            };
+        }
+        if let Some((status, reason)) = objection(context, &stream) {
+            return self.refuse(context, stream, status, reason);
+        }
+        let facts = stream.facts.unwrap_or_default();
+        if facts.expect_continue && !leads_to_application(context, &stream) {
+            // The engine answers without the body, so it does not ask for it. If the body comes anyway, it is dropped.
+            stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
+            return self.answer(context, stream);
+        }
+        if facts.complete {
+            return self.request_received(context, stream);
+        }
+        if self.is_read_live(context, &stream) {
+            return self.answer_live(context, stream, facts);
+        }
+        self.prepare_body(context, &mut stream, facts);
+        Received::Goes(stream)
+    }
+
+    /// A part of its body is there.
+    pub(super) fn data_received(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        bytes: &[u8],
+    ) -> Received {
+        if !keep(context, &mut stream, bytes) {
+            if stream.keeping.is_dropped() {
+                return self.end_dropped(stream);
+            }
+            let reason = stream.too_large();
+            return self.refuse(context, stream, Status::CONTENT_TOO_LARGE, reason);
+        }
+        if stream.keeping.is_spool() { self.advance_spool(context, stream) } else { Received::Goes(stream) }
+    }
+
+    /// All of it is there.
+    pub(super) fn request_received(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+    ) -> Received {
+        stream.times.complete = self.received;
+        match &mut stream.keeping {
+            Keeping::Spool(spool) => {
+                spool.complete();
+                self.advance_spool(context, stream)
+            }
+            Keeping::Dropped(_) => {
+                Stream::give_back(stream);
+                Received::Dropped
+            }
+            _ => self.answer(context, stream),
+        }
+    }
+
+    /// The head is accepted and a body follows.
+    fn prepare_body(&mut self, context: &mut Context<'_>, stream: &mut Stream, facts: HeadFacts) {
+        /// Memory set aside before the first byte of a body has come.
+        const MAX_RESERVED: u64 = 64 * 1024;
+        if let BodyLength::Fixed(length) = stream.request.head.body {
+            stream.request.body.reserve(length.min(MAX_RESERVED) as usize);
+        }
+        if facts.expect_continue {
+            let version = stream.request.head.version;
+            Sender::new(version, false, true).send_continue(&mut context.scratch.out);
+        }
+    }
+
+    /// What an answered request leaves unread is more than is dropped, or malformed: nothing follows it.
+    pub(super) fn end_dropped(&mut self, stream: Box<Stream>) -> Received {
+        Stream::give_back(stream);
+        self.last = true;
+        self.unread = true;
+        self.phase = Phase::Sending;
+        Received::Ended(Turn::Wait)
+    }
+}
+
+/// What speaks against a request before its body is asked for.
+fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static str)> {
+    let head = &stream.request.head;
+    if stream.tunnel {
+        return None;
+    }
+    match head.body {
+        BodyLength::Fixed(length) if length > stream.max_body(&context.group.site) => {
+            Some((Status::CONTENT_TOO_LARGE, stream.too_large()))
+        }
+        _ if head.method == Method::Connect => Some((Status::NOT_IMPLEMENTED, "CONNECT is not supported")),
+        _ => None,
+    }
+}
+
+/// Whether the target is `*`.
+pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
+    facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
+}
+
+// ---- Admission ----
+//
+// Requests that are not let in: of a client that makes too many, or while connections hold more than they may.
+
+/// Why a request is not let in, and after how many seconds another one may be.
+pub(super) struct NotNow {
+    status: Status,
+    text: &'static str,
+    seconds: u64,
+}
+
+impl Connection {
+    /// Whether the peer may make this request now. Two loads where there is no limit.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) fn admit(&self, context: &Context<'_>, head: &RequestHead) -> Result<(), NotNow> {
+        let site = &context.group.site;
+        if site.guard.budget.is_over() && !is_of_engine(site, head) {
+            site.guard.applied.note(Rule::BufferBudget, self.peer.ip(), &site.log);
+            let text = "503 Service Unavailable: the server is short of memory\n";
+            return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
+        }
+        site.guard.request(self.peer.ip(), context.now, &site.log).map_err(|seconds| {
+            let text = "429 Too Many Requests: this client makes more requests than it may (--client-rate)\n";
+            NotNow { status: Status::TOO_MANY_REQUESTS, text, seconds }
+        })
+    }
+
+    /// 429 or 503. The connection stays after the former, unless a body is on its way that nobody wants.
+    pub(super) fn answer_not_now(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        refusal: NotNow,
+    ) -> Received {
+        let NotNow { status, text, seconds } = refusal;
+        let head = &stream.request.head;
+        let keep_alive = stream.facts.is_some_and(|facts| facts.keep_alive && facts.complete)
+            && status == Status::TOO_MANY_REQUESTS
+            && !context.group.is_draining();
+        let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
+        let answer = ResponseHead::new(status)
+            .with("Content-Type", "text/plain; charset=utf-8")
+            .with("Retry-After", seconds.to_string());
+        self.answer_now(context, sender, stream, &answer, text.len() as u64, Body::One(text.into()))
+    }
+}
+
+// ---- Its record ----
+//
+// An exchange is written down once, by [`Site::note`], by whichever thread gave the kernel the
+// last byte of its response, or saw that nobody is there to take it. Until then its record is with the turn that
+// answered it, or with the connection's writer.
+
+/// An exchange whose response is complete: kept until its last byte has left, then written down.
+pub(crate) struct Record {
+    pub(crate) request: Kept,
+    /// The number of the request.
+    pub(crate) number: u64,
+    pub(crate) peer: SocketAddr,
+    /// Which listener accepted its connection.
+    pub(crate) listener: u32,
+    /// The pool whose threads run it; none for what the engine answers.
+    pub(crate) pool: Option<u16>,
+    pub(crate) status: Status,
+    pub(crate) body_bytes: u64,
+    pub(crate) times: Times,
+    pub(crate) end: End,
+    /// It was refused before it reached a route, and counts as that.
+    pub(crate) refused: bool,
+    /// How it got its thread, if that is traced.
+    pub(crate) trace: Option<Box<Trace>>,
+}
+
+/// What was asked for, and whose memory it is.
+pub(crate) enum Kept {
+    /// Of a request that the engine has answered.
+    Stream(Box<Stream>),
+    /// Of a request that a handler has answered.
+    Request(Box<Request>),
+    /// A copy: the handler still has the request.
+    Head(Box<RequestHead>),
+}
+
+impl Kept {
+    fn head(&self) -> &RequestHead {
+        match self {
+            Self::Stream(stream) => &stream.request.head,
+            Self::Request(request) => &request.head,
+            Self::Head(head) => head,
+        }
+    }
+}
+
+impl Record {
+    /// The path of what the engine has answered and not refused.
+    pub(crate) fn engine_path(&self) -> Option<&[u8]> {
+        (self.pool.is_none() && !self.refused).then(|| self.request.head().path())
+    }
+
+    /// What becomes known of it.
+    pub(crate) fn outcome<'a>(&'a self, engine_route: Option<&'a str>) -> Outcome<'a> {
+        let head = self.request.head();
+        Outcome {
+            head,
+            id: RequestId::of(&head.fields, self.number),
+            peer: self.peer,
+            listener: self.listener,
+            pool: self.pool,
+            engine_route,
+            status: self.status,
+            body_bytes: self.body_bytes,
+            times: self.times,
+            end: self.end,
+        }
+    }
+
+    /// What was asked for, for whoever looks at its delivery, and the number of the pool.
+    pub(crate) fn asked(&self) -> (RequestSummary, Option<usize>) {
+        let pool = self.pool.map(usize::from);
+        (RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
+    }
+
+    /// Keeps its memory for the next request.
+    pub(crate) fn recycle(self) {
+        match self.request {
+            Kept::Stream(stream) => Stream::give_back(stream),
+            Kept::Request(request) => connection::recycle_request(request),
+            Kept::Head(_) => {}
+        }
+    }
+}
+
+impl Site {
+    /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
+    pub(crate) fn note(&self, mut record: Record, written: u64) {
+        record.times.written = written;
+        let wanted = self.figures.is_on() || self.log.writes_access();
+        let path = record.engine_path().filter(|_| wanted);
+        let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
+        let outcome = record.outcome(engine_route.map(|route| &*route.name));
+        self.figures.record(&outcome, engine_route, self.times());
+        if !record.refused {
+            self.counters.count(&outcome);
+        }
+        self.log.access(&outcome);
+        if let Some(trace) = &record.trace {
+            self.log.trace(&outcome, trace);
+            self.traced.add(&outcome, trace);
+        }
+        self.filters.trace(&outcome);
+        record.recycle();
+    }
+
+    /// The same for several; none has reached its end if `end` says so.
+    pub(crate) fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
+        for mut record in records.drain(..) {
+            record.end = end.unwrap_or(record.end);
+            self.note(record, written);
+        }
     }
 }
 

@@ -11,23 +11,22 @@
 //! TCP slows its sender down. `100 Continue` is sent when the handler reads first. What it leaves unread is dropped
 //! up to [`MAX_DROPPED`]; beyond it the connection ends. Leaves out: which requests come here (`receive.rs`).
 
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
 use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
-use maitred_io::socket::Moved;
+use maitred_io::transport::Moved;
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
 use super::body::Keeping;
 use super::framed::Values;
 use super::protocol::Protocol;
-use super::request::Received;
-use super::stream::Stream;
-use super::{Connection, Context, Flags, Key, Turn};
-use crate::connection::Group;
+use super::stream::{Received, Stream};
+use super::{Connection, Context, Flags, Group, Key, Turn};
 use crate::site::Site;
 
 /// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can

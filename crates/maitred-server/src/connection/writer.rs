@@ -5,20 +5,21 @@
 //! the descriptor sends on; no thread waits for the reader.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
-use maitred_io::socket::{Moved, SEND_AHEAD};
 use maitred_io::transport::Transport;
+use maitred_io::transport::{Moved, SEND_AHEAD};
+use maitred_limits::minimum::RateWatch;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
-use crate::connection::record::Record;
-use crate::connection::scratch::recycle_buffer;
-use crate::connection::snapshot::Delivery;
+use super::recycle_buffer;
+use super::snapshot::Delivery;
+use super::stream::Record;
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
-use maitred_limits::minimum::RateWatch;
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).

@@ -9,9 +9,8 @@ use std::time::Duration;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::slowness::Slowness;
-use super::{Group, Resident};
+use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
-use crate::thread_registry::ThreadRegistry;
 
 /// The group that accepts: its events are those of the listeners, too.
 const ACCEPTING: usize = 0;

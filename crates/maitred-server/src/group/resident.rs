@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use maitred_dispatch::{Jobs, Signals, TurnContext};
 
+use super::slots::{Key, Token};
 use super::{Group, Job};
 use crate::listener::Listening;
-use crate::place::{Key, Token};
 
 /// What a turn may use.
 pub(crate) struct Context<'a, R: Resident> {

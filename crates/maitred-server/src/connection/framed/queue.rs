@@ -7,18 +7,17 @@ use std::collections::VecDeque;
 
 use maitred_http::ResponseHead;
 use maitred_io::clock;
-use maitred_runtime::{Content, Flow, SendError};
-
-use crate::connection::Group;
-use crate::connection::protocol::Protocol;
-use crate::connection::record::Record;
-use crate::connection::scratch;
-use crate::connection::writer::Writer;
-use crate::connection::{Connection, Context, Key, Stream, Turn};
-use crate::place::Token;
-use crate::site::Site;
 use maitred_limits::Shaper;
 use maitred_log::End;
+use maitred_runtime::{Content, Flow, SendError};
+
+use crate::connection;
+use crate::connection::protocol::Protocol;
+use crate::connection::stream::Record;
+use crate::connection::writer::Writer;
+use crate::connection::{Connection, Context, Group, Key, Stream, Turn};
+use crate::group::slots::Token;
+use crate::site::Site;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
 /// most.
@@ -181,7 +180,7 @@ impl Connection {
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
-            self.writer.get_or_insert_with(scratch::writer).push_all(&mut framed.control);
+            self.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
         }
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let outward = framed.outward;
@@ -195,7 +194,7 @@ impl Connection {
                 break;
             };
             queue.moved = now;
-            let writer = self.writer.get_or_insert_with(scratch::writer);
+            let writer = self.writer.get_or_insert_with(connection::spare_writer);
             let mut out = Vec::new();
             let mut ends = queue.ended && queue.data.is_none();
             if let Some(head) = queue.heads.pop_front() {
@@ -217,7 +216,7 @@ impl Connection {
                     shaper.use_up(length);
                 }
                 if all && let Some(data) = queue.data.take() {
-                    scratch::recycle_writer(data);
+                    connection::recycle_writer(data);
                 }
                 queue.look_at_limit(now);
             } else if queue.cut {
@@ -411,7 +410,7 @@ impl Stream {
         let Some(queue) = &mut self.queue else { return };
         queue.heads.extend(values.heads);
         if !values.content.is_empty() {
-            queue.data.get_or_insert_with(scratch::writer).push(values.content, 0);
+            queue.data.get_or_insert_with(connection::spare_writer).push(values.content, 0);
         }
         queue.ended |= values.ended;
     }

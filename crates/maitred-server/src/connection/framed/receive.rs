@@ -3,22 +3,19 @@
 use std::collections::VecDeque;
 
 use maitred_http::{Method, ResponseHead, Status};
-use maitred_io::socket::Moved;
+use maitred_io::transport::Moved;
+use maitred_limits::Rule;
+use maitred_limits::minimum::Late;
+use maitred_log::End;
 use maitred_runtime::Content;
 
 use super::Event;
 use super::queue::Queue;
 use crate::connection::body::Keeping;
-use crate::connection::held::idle_time;
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
-use crate::connection::record::Kept;
-use crate::connection::request::Received;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, Context, Group, NEVER, Turn, nanos};
-use crate::place::Token;
-use maitred_limits::Rule;
-use maitred_limits::minimum::Late;
-use maitred_log::End;
+use crate::connection::stream::{Kept, Received, Stream};
+use crate::connection::{Connection, Context, Group, NEVER, Turn, idle_time, nanos};
+use crate::group::slots::Token;
 
 impl Connection {
     /// Reads and answers until there is nothing to read, or the budget is used up.

@@ -9,18 +9,19 @@
 
 use std::os::unix::fs::FileExt;
 
+use maitred_compress as compress;
+use maitred_compress::{Compressing, Compression, Opinion};
+use maitred_files::partial;
 use maitred_h1::Finish;
 use maitred_http::ResponseHead;
 use maitred_http::coding::Coding;
+use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
 use super::{Responder, cut};
-use crate::connection::scratch::with_date;
+use crate::connection::with_date;
 use crate::connection::writer::last_bytes;
 use crate::site::Site;
-use maitred_compress::{self as compress, Compressing, Compression, Opinion};
-use maitred_files::partial;
-use maitred_log::End;
 
 /// A file that is part of a compressed stream is read in pieces of this size.
 const PIECE: usize = 64 * 1024;

@@ -3,7 +3,8 @@
 
 mod toy;
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -22,14 +23,12 @@ use maitred_runtime::{Exchange, Handler, InvocationType, ThreadBody, ThreadHost}
 use maitred_testkit::{End, Frame, MAX_FRAME, STREAM_WINDOW, pair};
 
 use super::Framed;
-use crate::connection::Group;
-use crate::connection::scratch::Scratch;
-use crate::connection::{Connection, Protocol};
+use crate::connection::{Connection, Group, Protocol, Scratch};
 use crate::group::Job;
-use crate::place::Token;
-use crate::route::Routes;
+use crate::group::slots::Token;
 use crate::server::Server;
 use crate::settings::{Overflow, Settings};
+use crate::site::Routes;
 use toy::Toy;
 
 /// No thread is made: the test is all of them.

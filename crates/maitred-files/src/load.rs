@@ -1,20 +1,18 @@
 //! A file with its compressed siblings: found, opened, and made into ready answers.
 //!
 //! Promises: what is kept in memory was read under one stamp or is marked unsettled; the prepared
-//! heads of a variant never change. Leaves out: when it is looked at again (`cache.rs`).
+//! heads of a variant never change. Leaves out: what is kept, and when it is looked at again (`cache.rs`).
 
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use maitred_http::coding::Coding;
 use maitred_http::{RequestHead, ResponseHead, Status, date, media_type};
-use maitred_runtime::{Content, FileRange};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+use crate::cache::{Payload, Resource, Variant};
 use crate::root::{Found, Root};
 use crate::stamp::Stamp;
 use crate::{Now, StaticSettings, compressed};
@@ -63,49 +61,6 @@ pub(crate) fn suffix(coding: Coding) -> &'static str {
         Coding::Zstd => ".zst",
         Coding::Brotli => ".br",
     }
-}
-
-/// A file with its siblings, ready to be sent.
-#[derive(Debug)]
-pub(crate) struct Resource {
-    plan: Plan,
-    original: Variant,
-    siblings: Vec<(Coding, Variant)>,
-    /// Whether further siblings may be made by compressing it.
-    pub(crate) is_compressible: bool,
-    /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
-    checked_at: AtomicU64,
-    /// What loading it took, in nanoseconds.
-    pub(crate) load_ns: AtomicU64,
-    /// Whether the file may change without a new stamp; then the resource must not be kept.
-    pub(crate) is_unsettled: bool,
-    /// Bytes of content in memory.
-    pub(crate) bytes: u64,
-    /// Descriptors held open.
-    pub(crate) descriptors: u64,
-}
-
-/// One form of a file.
-#[derive(Clone, Debug)]
-pub(crate) struct Variant {
-    /// The prepared 200 answer.
-    pub(crate) full: Arc<ResponseHead>,
-    /// The prepared 304 answer.
-    pub(crate) not_modified: Arc<ResponseHead>,
-    pub(crate) entity_tag: Box<str>,
-    pub(crate) last_modified: Option<u64>,
-    pub(crate) media_type: &'static str,
-    /// The size in bytes of this form.
-    pub(crate) length: u64,
-    /// Whether parts of it are sent.
-    pub(crate) has_ranges: bool,
-    payload: Payload,
-}
-
-#[derive(Clone, Debug)]
-enum Payload {
-    Memory(Arc<[u8]>),
-    File(Arc<File>),
 }
 
 /// A variant that is open, before its heads are made.
@@ -188,16 +143,6 @@ impl Resource {
         }
     }
 
-    /// Whether there is more than one form to choose from.
-    pub(crate) fn varies(&self) -> bool {
-        self.is_compressible || !self.siblings.is_empty()
-    }
-
-    /// The file itself.
-    pub(crate) fn original(&self) -> &Variant {
-        &self.original
-    }
-
     /// The same file with one form more; without one it is not tried again to make any.
     pub(crate) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
         let mut siblings = self.siblings.clone();
@@ -225,47 +170,6 @@ impl Resource {
                 (Some(after) == self.stamp() && bytes.len() as u64 == self.original.length).then_some(bytes)
             }
         }
-    }
-
-    /// Whether there is a form in this coding.
-    pub(crate) fn has(&self, coding: Coding) -> bool {
-        coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
-    }
-
-    /// The form in this coding, or the file itself.
-    pub(crate) fn variant(&self, coding: Coding) -> &Variant {
-        self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
-    }
-
-    /// The bytes of names it holds, for its weight in the cache.
-    pub(crate) fn name_length(&self) -> usize {
-        self.plan.name.len()
-    }
-
-    /// Whether `plan` finds what this resource was loaded from.
-    pub(crate) fn matches(&self, plan: &Plan) -> bool {
-        self.plan == *plan
-    }
-
-    /// Whether it was checked less than `validate_after` ago.
-    pub(crate) fn is_fresh(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
-        monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)) < validate_after_ns
-    }
-
-    /// Takes the duty of the next check, for one thread of those that find it due; the others go on
-    /// with what is there. A check that fails removes the resource, so the duty is never lost.
-    pub(crate) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
-        let seen = self.checked_at.load(Ordering::Relaxed);
-        monotonic_ns.saturating_sub(seen) >= validate_after_ns
-            && self
-                .checked_at
-                .compare_exchange(seen, monotonic_ns, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    /// How long ago it was last checked, which is also how long it has not been asked for.
-    pub(crate) fn idle_for(&self, monotonic_ns: u64) -> Duration {
-        Duration::from_nanos(monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)))
     }
 }
 
@@ -340,28 +244,6 @@ impl Variant {
             has_ranges: false,
             payload: Payload::Memory(bytes.into()),
             ..*self
-        }
-    }
-
-    /// All of it.
-    pub(crate) fn whole(&self) -> Content {
-        match &self.payload {
-            Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),
-            Payload::File(file) => {
-                Content::File(FileRange { file: Arc::clone(file), offset: 0, length: self.length })
-            }
-        }
-    }
-
-    /// `length` bytes from `offset`, which lie inside.
-    pub(crate) fn part(&self, offset: u64, length: u64) -> Content {
-        match &self.payload {
-            Payload::Memory(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let end = usize::try_from(offset.saturating_add(length)).unwrap_or(usize::MAX);
-                Content::Bytes(bytes.get(start..end).unwrap_or_default().to_vec())
-            }
-            Payload::File(file) => Content::File(FileRange { file: Arc::clone(file), offset, length }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maitred_stats::{Distribution, Leaf, LeafKey, MAX_BYTES};
 
-use super::{ENGINE, Insight};
+use crate::site::{ENGINE, Figures};
 
 /// The figures of exchanges since the start, without those that were counted nowhere because counting was off.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct ApplicationTiming {
     pub durations: Distribution,
 }
 
-impl Insight {
+impl Figures {
     /// The figures now. Takes some milliseconds and megabytes with many routes; nobody waits meanwhile for more than some
     /// ten microseconds.
     pub(crate) fn snapshot(&self) -> Statistics {

@@ -1,11 +1,11 @@
 //! Figures of exchanges, of static files and of the process as text.
 
-use maitred_io::process;
-use maitred_stats::exposition::{self, Format, Metric, Value};
-use maitred_stats::{Distribution, Leaf, Span};
-
-use super::{LeafCount, Statistics};
 use maitred_files::CacheStatistics;
+use maitred_io::process;
+use maitred_stats::exposition::{Format, Metric, Value};
+use maitred_stats::{Distribution, Leaf, Span, exposition};
+
+use crate::site::{LeafCount, Statistics};
 
 /// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
 pub(crate) fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {

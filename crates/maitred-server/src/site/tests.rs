@@ -1,12 +1,11 @@
 use std::net::SocketAddr;
 
+use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::Method;
+use maitred_log::{End, RequestId};
 use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
 
-use super::*;
-use maitred_files::{StaticFiles, StaticSettings};
-use maitred_log::End;
-use maitred_log::RequestId;
+use crate::site::*;
 
 fn head(method: &Method, path: &str) -> RequestHead {
     let mut head = RequestHead { method: method.clone(), ..RequestHead::default() };
@@ -15,7 +14,7 @@ fn head(method: &Method, path: &str) -> RequestHead {
 }
 
 struct Site {
-    insight: Insight,
+    figures: Figures,
     routes: Routes,
 }
 
@@ -29,7 +28,7 @@ impl Site {
             listeners: vec!["[::1]:1".to_owned(), "[::1]:2".to_owned()],
             pools: vec!["default".to_owned(), "reports".to_owned()],
         };
-        Self { insight: Insight::new(&routes, names), routes }
+        Self { figures: Figures::new(&routes, names), routes }
     }
 
     fn record(&self, pool: Option<u16>, path: &str, status: u16) {
@@ -51,13 +50,13 @@ impl Site {
             end: End::Complete,
         };
         let of_engine = pool.is_none() && !refused;
-        let route = of_engine.then(|| self.insight.route_of_engine(head.path(), &self.routes)).flatten();
-        self.insight.record(&outcome, route, true);
+        let route = of_engine.then(|| self.figures.route_of_engine(head.path(), &self.routes)).flatten();
+        self.figures.record(&outcome, route, true);
     }
 
     /// Route, class and number of requests.
     fn counts(&self) -> Vec<(String, String, u64)> {
-        let leaves = self.insight.snapshot().leaves.into_iter();
+        let leaves = self.figures.snapshot().leaves.into_iter();
         let mut counts: Vec<_> = leaves.map(|leaf| (leaf.route, leaf.class, leaf.requests)).collect();
         counts.sort();
         counts
@@ -121,7 +120,7 @@ fn listeners_pools_and_spans_have_their_figures() {
     site.record_times(Some(0), "/a", 200, times, false);
     site.record_times(Some(1), "/a", 503, times, false);
     site.record_times(None, "/static/a", 200, times, false);
-    let figures = site.insight.snapshot();
+    let figures = site.figures.snapshot();
     let names = |of: &[(String, Leaf)]| {
         of.iter().map(|(name, leaf)| (name.clone(), leaf.requests)).collect::<Vec<_>>()
     };
@@ -149,9 +148,9 @@ fn an_application_s_timings_are_counted_by_pool_route_and_name() {
     fields.push("Server-Timing", "db;dur=20;desc=\"38 statements\", cache;dur=1");
     fields.push("server-timing", "db;dur=30");
     let request = head(&Method::Post, "/order/7");
-    site.insight.record_timings(1, &request, Status::OK, &fields);
-    site.insight.record_timings(1, &request, Status::OK, &FieldSet::default());
-    let timings = site.insight.snapshot().application;
+    site.figures.record_timings(1, &request, Status::OK, &fields);
+    site.figures.record_timings(1, &request, Status::OK, &FieldSet::default());
+    let timings = site.figures.snapshot().application;
     let shown: Vec<_> = timings
         .iter()
         .map(|timing| {
@@ -170,10 +169,10 @@ fn an_application_s_timings_are_counted_by_pool_route_and_name() {
 #[test]
 fn nothing_is_counted_while_it_is_off() {
     let site = Site::new();
-    site.insight.set_on(false);
+    site.figures.set_on(false);
     site.record(Some(0), "/a", 200);
     assert_eq!(site.counts(), []);
-    site.insight.set_on(true);
+    site.figures.set_on(true);
     site.record(Some(0), "/a", 200);
     assert_eq!(site.counts(), [of("GET /a", "2xx", 1)]);
 }
@@ -183,20 +182,37 @@ fn a_client_that_invents_paths_adds_nothing() {
     let site = Site::new();
     site.record(Some(0), "/known", 200);
     site.record(Some(0), "/known/not", 404);
-    let before = site.insight.snapshot().bytes;
+    let before = site.figures.snapshot().bytes;
     let letters = |number: u32| -> String {
         (0..5).map(|digit| char::from(b'a' + (number / 10_u32.pow(digit) % 10) as u8)).collect()
     };
     for number in 0..100_000 {
         site.record(Some(0), &format!("/{}", letters(number)), 404);
     }
-    let after = site.insight.snapshot();
+    let after = site.figures.snapshot();
     assert_eq!((after.bytes, after.routes.len(), after.server.requests), (before, 2, 100_002));
     // Also where the application answers whatever is asked for.
     for number in 0..100_000 {
         site.record(Some(0), &format!("/{}", letters(number)), 200);
     }
-    let full = site.insight.snapshot();
+    let full = site.figures.snapshot();
     assert_eq!((full.routes.len(), full.server.requests), (MAX_ROUTES - 2, 200_002));
     assert!(full.bytes <= full.max_bytes);
+}
+
+#[test]
+fn a_path_that_passes_for_normal_is_its_own_normal_form() {
+    const PARTS: [&str; 9] = ["/", "a", ".", "..", "%", "%41", "\\", "\0", "b.c"];
+    let (mut plain, mut normal) = (0, Vec::new());
+    for number in 0..PARTS.len().pow(5) {
+        let parts = (0..5).map(|place| PARTS[number / PARTS.len().pow(place) % PARTS.len()]);
+        let path: String = ["/"].into_iter().chain(parts).collect();
+        if is_plain(path.as_bytes()) {
+            plain += 1;
+            assert_eq!(target::normalise(path.as_bytes(), &mut normal), Ok(()), "{path}");
+            assert_eq!(path.as_bytes(), normal, "{path}");
+        }
+    }
+    assert!(plain > 100, "{plain}");
+    assert!(is_plain(b"/a.b/c-d/") && !is_plain(b"") && !is_plain(b"*"));
 }
