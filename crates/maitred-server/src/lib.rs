@@ -51,7 +51,8 @@ pub use pool_map::PoolMap;
 pub use roles::CONTROL;
 pub use server::{Server, Snapshot, StartError};
 pub use settings::{
-    DEFAULT_POOL, HeaderPattern, Insight, ListenerSettings, Network, Overflow, PathPattern, PoolLimits,
-    PoolRule, PoolSettings, Settings, Strategy, Timeouts, WriterSettings,
+    DEFAULT_POOL, HeaderPattern, ListenerSettings, Network, Overflow, PathPattern, PoolLimits, PoolRule,
+    PoolSettings, Settings, Strategy,
 };
-pub use site::{ApplicationTiming, LeafCount, Route, Routes, Statistics};
+pub use site::{ApplicationTiming, Insight, LeafCount, Route, Routes, Statistics, Timeouts};
+pub use spill::WriterSettings;

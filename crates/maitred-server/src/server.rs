@@ -22,11 +22,9 @@ use crate::group::groups::Groups;
 use crate::group::{Role, groups};
 use crate::listener::Listening;
 use crate::pool_map::{PoolMap, UnknownPool};
-use crate::settings::{
-    DEFAULT_POOL, Insight, PoolLimits, PoolRule, PoolSettings, Settings, Strategy, WriterSettings,
-};
-use crate::site::{Counters, Figures, Measures, Names, Site, Statistics};
-use crate::spill::Spilling;
+use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use crate::site::{Counters, Figures, Insight, Measures, Names, Site, Statistics};
+use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
 
 /// A running server. Dropping it ends it at once.

@@ -4,7 +4,6 @@ use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use maitred_compress::CompressionSettings;
 use maitred_files::Submissions;
@@ -14,7 +13,8 @@ use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
-use crate::site::Routes;
+use crate::site::{Insight, Routes, Timeouts};
+use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use maitred_match::{HeaderPattern, Network, PathPattern};
@@ -68,29 +68,6 @@ pub struct Settings {
     pub log: Arc<Log>,
 }
 
-/// What is measured of each request, and who is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Insight {
-    /// When it passed which station.
-    pub times: bool,
-    /// With the kernel's time of receipt, so that waiting in a socket's buffer is seen.
-    pub receipt: bool,
-    /// It is counted by listener, pool, route and class of status, with its times.
-    pub statistics: bool,
-    /// Responses of the application tell the client its times (`Server-Timing`).
-    pub server_timing: bool,
-    /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
-    /// know it by, as `X-Request-ID`.
-    pub ids: bool,
-}
-
-impl Default for Insight {
-    /// What is only told to logs and figures.
-    fn default() -> Self {
-        Self { times: true, receipt: true, statistics: true, server_timing: false, ids: false }
-    }
-}
-
 impl Settings {
     /// The defaults, with no listener.
     pub fn new(routes: Routes, log: Arc<Log>) -> Self {
@@ -117,27 +94,6 @@ impl Settings {
             compression: None,
             log,
         }
-    }
-}
-
-/// What waits for slow readers, and where. May be changed while the server works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriterSettings {
-    /// Bytes of a streamed response that wait in memory. Default: 256 KiB, twice the largest step in which Linux makes a
-    /// send buffer larger, so that a fast reader never sees a gap.
-    pub memory: u64,
-    /// Bytes of one response that wait in files without a name. Beyond that, and if it is 0, a handler that streams waits
-    /// for its reader. Default: 1 GiB.
-    pub file: u64,
-    /// Bytes of complete bodies in memory that all responses together refer to while they wait; what comes on top goes to
-    /// files, up to `file`. An object that several responses refer to counts once, bodies up to 16 KiB do not count.
-    /// Default: 32 MiB: with what four threads make of 8 MiB bodies at the same time a server stays below 64.
-    pub budget: u64,
-}
-
-impl Default for WriterSettings {
-    fn default() -> Self {
-        Self { memory: 256 * 1024, file: 1024 * 1024 * 1024, budget: 32 * 1024 * 1024 }
     }
 }
 
@@ -183,29 +139,5 @@ impl FromStr for ListenerSettings {
     /// A socket address; the rest is as usual.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse::<SocketAddr>().map(Self::from)
-    }
-}
-
-/// How long a connection may take for each step.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// From the first byte of a request head (or from the accept) to its end; then 408.
-    pub head: Duration,
-    /// Without a byte of a request body; then 408.
-    pub body: Duration,
-    /// Between two requests; then the connection is closed.
-    pub keep_alive: Duration,
-    /// Without the peer taking a byte of a response; then the connection is closed.
-    pub send: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            head: Duration::from_secs(10),
-            body: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(75),
-            send: Duration::from_secs(60),
-        }
     }
 }

@@ -10,6 +10,7 @@ mod tests;
 use std::cell::RefCell;
 use std::hash::RandomState;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use maitred_compress::Compression;
 use maitred_files::{CacheStatistics, Now, StaticFiles, Submissions};
@@ -26,7 +27,6 @@ use maitred_spool::Spooler;
 use maitred_stats::exposition::Format;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
 
-use crate::settings::{Insight, Timeouts};
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
@@ -67,6 +67,53 @@ pub(crate) struct Site {
 
 /// Makes the figures of a server as text.
 pub(crate) type MetricsText = Box<dyn Fn(Format) -> String + Send + Sync>;
+
+/// How long a connection may take for each step.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// From the first byte of a request head (or from the accept) to its end; then 408.
+    pub head: Duration,
+    /// Without a byte of a request body; then 408.
+    pub body: Duration,
+    /// Between two requests; then the connection is closed.
+    pub keep_alive: Duration,
+    /// Without the peer taking a byte of a response; then the connection is closed.
+    pub send: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(75),
+            send: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is measured of each request, and who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Insight {
+    /// When it passed which station.
+    pub times: bool,
+    /// With the kernel's time of receipt, so that waiting in a socket's buffer is seen.
+    pub receipt: bool,
+    /// It is counted by listener, pool, route and class of status, with its times.
+    pub statistics: bool,
+    /// Responses of the application tell the client its times (`Server-Timing`).
+    pub server_timing: bool,
+    /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
+    /// know it by, as `X-Request-ID`.
+    pub ids: bool,
+}
+
+impl Default for Insight {
+    /// What is only told to logs and figures.
+    fn default() -> Self {
+        Self { times: true, receipt: true, statistics: true, server_timing: false, ids: false }
+    }
+}
 
 /// What is measured of each exchange, as [`Insight`] says; may change at any time.
 pub(crate) struct Measures {

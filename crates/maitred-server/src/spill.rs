@@ -28,7 +28,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use maitred_io::clock;
 use maitred_runtime::{CloseFile, Content};
 
-use crate::settings::WriterSettings;
 use maitred_log::Log;
 use maitred_spool::Spooler;
 
@@ -40,6 +39,27 @@ pub(crate) const MIN_COUNTED: u64 = 16 * 1024;
 
 /// The error log tells of a disk that takes nothing once in this time, in nanoseconds.
 const TELL_EVERY: u64 = 60_000_000_000;
+
+/// What waits for slow readers, and where. May be changed while the server works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterSettings {
+    /// Bytes of a streamed response that wait in memory. Default: 256 KiB, twice the largest step in which Linux makes a
+    /// send buffer larger, so that a fast reader never sees a gap.
+    pub memory: u64,
+    /// Bytes of one response that wait in files without a name. Beyond that, and if it is 0, a handler that streams waits
+    /// for its reader. Default: 1 GiB.
+    pub file: u64,
+    /// Bytes of complete bodies in memory that all responses together refer to while they wait; what comes on top goes to
+    /// files, up to `file`. An object that several responses refer to counts once, bodies up to 16 KiB do not count.
+    /// Default: 32 MiB: with what four threads make of 8 MiB bodies at the same time a server stays below 64.
+    pub budget: u64,
+}
+
+impl Default for WriterSettings {
+    fn default() -> Self {
+        Self { memory: 256 * 1024, file: 1024 * 1024 * 1024, budget: 32 * 1024 * 1024 }
+    }
+}
 
 /// What may be held, and what is; the limits may change at any time.
 pub(crate) struct Spilling {
