@@ -31,7 +31,7 @@ pub struct ThreadList {
     pub roles: BTreeMap<&'static str, OfRole>,
 }
 
-/// What the names of threads that are in no thread_registry begin with; the system keeps 15 bytes.
+/// What the names of threads that are in no registry begin with; the system keeps 15 bytes.
 const ROLES: &[(&str, &str)] = &[
     (CONTROL, "control"),
     ("maitred-log", "logger"),

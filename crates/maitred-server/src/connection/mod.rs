@@ -410,6 +410,21 @@ impl Connection {
         self.arm(context.group, context.token);
     }
 
+    /// When the first of its exchanges is due.
+    fn request_due(&self) -> u64 {
+        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
+    }
+
+    /// Has the timer look at it when the first of all is due. Most deadlines are put off and never reached, so a timer that is
+    /// set to an earlier time stays: the connection finds then that nothing is due, and sets it anew.
+    fn arm(&mut self, group: &Group, token: Token) {
+        let due = self.deadline.min(self.request_due()).min(self.resumes_at());
+        if due < self.armed {
+            self.armed = due;
+            group.set_deadline(token.slot, due);
+        }
+    }
+
     /// What a deadline leads to; none if the turn goes on. `alone` says that nothing else has happened.
     fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
         if let Some(turn) = self.check_request(context) {

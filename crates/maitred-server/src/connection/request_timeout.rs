@@ -57,7 +57,7 @@ impl Awaited {
 
 impl Stream {
     /// When its response is due.
-    fn response_due(&self) -> u64 {
+    pub(super) fn response_due(&self) -> u64 {
         self.awaited.as_ref().map_or(NEVER, |awaited| awaited.due)
     }
 
@@ -101,21 +101,6 @@ impl Connection {
     /// Whether a request runs, or waits to be run, that has a time limit and no response yet.
     pub(super) fn awaits_response(&self) -> bool {
         self.streams().any(|stream| stream.awaited.is_some())
-    }
-
-    /// When the first of its exchanges is due.
-    pub(super) fn request_due(&self) -> u64 {
-        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
-    }
-
-    /// Has the timer look at it when the first of all is due. Most deadlines are put off and never reached, so a timer that is
-    /// set to an earlier time stays: the connection finds then that nothing is due, and sets it anew.
-    pub(super) fn arm(&mut self, group: &Group, token: Token) {
-        let due = self.deadline.min(self.request_due()).min(self.resumes_at());
-        if due < self.armed {
-            self.armed = due;
-            group.set_deadline(token.slot, due);
-        }
     }
 
     /// Answers a request whose time is over; none if it is not, or begins again.
