@@ -25,8 +25,7 @@ use maitred_stats::Times;
 
 use super::filter::{error_head, put_error};
 use super::stream::{Kept, Record, Stream};
-use super::{Connection, Context, Group, Key, NEVER, Phase, Turn, nanos};
-use crate::group::slots::Token;
+use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
