@@ -1,6 +1,7 @@
 //! An exchange without a server: what the handler sends is written down.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -135,7 +136,10 @@ impl Fixture {
         let sink: ErrorSink = Arc::new(move |entry: &str| copy.lock().unwrap().push(entry.to_owned()));
         Python::attach(|py| {
             let source = CString::new(source).unwrap();
-            let module = PyModule::from_code(py, &source, c"app.py", c"app").unwrap();
+            // A name of its own: Python runs the code of a second module of the same name in the first one.
+            static NUMBER: AtomicUsize = AtomicUsize::new(0);
+            let name = CString::new(format!("app_{}", NUMBER.fetch_add(1, Ordering::Relaxed))).unwrap();
+            let module = PyModule::from_code(py, &source, c"app.py", &name).unwrap();
             let app = module.getattr("app").unwrap().unbind();
             let handler = Arc::new(WsgiHandler::new(py, app, 10, sink.clone(), sink).unwrap());
             Self { module: module.unbind(), handler, log }

@@ -549,3 +549,20 @@ fn a_thread_host_that_makes_no_threads_is_an_error_at_the_start() {
     let error = maitred_server::Server::start(settings).map(drop).expect_err("it cannot start");
     assert!(error.to_string().starts_with("cannot start: "), "{error}");
 }
+
+#[test]
+fn a_timer_that_rings_before_the_deadline_ends_nothing() {
+    let mut settings = files();
+    settings.timeouts.head = Duration::from_millis(200);
+    settings.timeouts.keep_alive = 10 * PATIENCE;
+    let running = start(settings);
+    let mut stream = connect(running.address);
+    stream.write_all(&get("/none")).unwrap();
+    read_response(&mut stream);
+    // Its deadline is put off, and the timer of its first request rings before that of this one, which is closed then.
+    let mut later = connect(running.address);
+    later.write_all(b"GET").unwrap();
+    assert!(read_all(&mut later).starts_with("HTTP/1.1 408"));
+    stream.write_all(&get("/none")).unwrap();
+    assert!(read_response(&mut stream).0.starts_with("HTTP/1.1 404"));
+}
