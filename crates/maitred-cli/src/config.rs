@@ -73,8 +73,10 @@ pub struct Config {
     pub keep_alive: Duration,
     /// The largest request body in bytes.
     pub max_body: u64,
-    /// Bytes of a request body that are kept in memory.
+    /// Bytes of a request body that are kept in memory in any case.
     pub body_memory: u64,
+    /// Bytes of memory for all longer bodies.
+    pub body_budget: u64,
     /// Where longer bodies are kept, and what waits for slow readers.
     pub spool: PathBuf,
     /// How slow peers may be, and how much they may ask for.
@@ -236,6 +238,7 @@ impl Config {
             keep_alive: Duration::ZERO,
             max_body: 0,
             body_memory: 0,
+            body_budget: 0,
             spool: PathBuf::new(),
             limits: LimitConfig::EMPTY,
             compress: false,

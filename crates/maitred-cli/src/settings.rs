@@ -74,6 +74,7 @@ pub(crate) fn make(
     settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
+    settings.body_budget = config.body_budget;
     settings.spool = config.spool.clone();
     settings.limits = config.limits.settings();
     settings.writer = writer(config);

@@ -37,6 +37,9 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     let (held, budget) = guard.budget.figures();
     status.insert("buffer_bytes".to_owned(), held.into());
     status.insert("buffer_budget_bytes".to_owned(), budget.into());
+    let bodies = server.body_memory();
+    status.insert("body_memory_bytes".to_owned(), bodies.held.into());
+    status.insert("body_budget_bytes".to_owned(), bodies.most.into());
     status.insert("low_on".to_owned(), guard.resources.low().map(|scarce| scarce.name()).into());
     status.insert("poll_groups".to_owned(), server.poll_groups().into());
     status.insert("log_level".to_owned(), server.log().level().name().into());

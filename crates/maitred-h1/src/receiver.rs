@@ -93,6 +93,23 @@ impl Receiver {
         matches!(self.state, State::Head(Scan { position: 0, .. }))
     }
 
+    /// How many bytes are left of a body of known length that is being received.
+    pub fn fixed_left(&self) -> Option<u64> {
+        match self.state {
+            State::Fixed { left } => Some(left),
+            _ => None,
+        }
+    }
+
+    /// The caller has received so many bytes of that body elsewhere, at most as many as are [left](Self::fixed_left). Nothing that
+    /// was offered here and not consumed may be waiting.
+    pub fn skip_fixed(&mut self, bytes: u64) {
+        if let State::Fixed { left } = self.state {
+            let left = left.saturating_sub(bytes);
+            self.state = if left == 0 { State::End } else { State::Fixed { left } };
+        }
+    }
+
     /// Looks at `input` and returns at most one event. `head` is written to only when the event is
     /// [`Event::Head`] or an error; its memory is used again. Call again with the rest of the input until
     /// [`Event::NeedMore`]. The events do not depend on how the bytes are cut.

@@ -90,6 +90,22 @@ impl Transport {
         }
     }
 
+    /// Receives up to `most` bytes behind what `buffer` has.
+    pub fn receive_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Moved {
+        match self {
+            Self::Plain(socket) => socket.receive_more(buffer, most),
+            #[cfg(feature = "memory")]
+            Self::Memory(pipe) => {
+                let mut piece = vec![0; most];
+                let moved = moved(pipe.read(&mut piece));
+                if let Moved::Bytes(count) = moved {
+                    buffer.extend_from_slice(&piece[..count]);
+                }
+                moved
+            }
+        }
+    }
+
     /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
     /// has noted that.
     pub fn receive_with_receipt(&mut self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
@@ -239,6 +255,22 @@ impl Socket {
         Moved::of(retry(|| {
             rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
         }))
+    }
+
+    /// Receives up to `most` bytes behind what `buffer` has.
+    pub fn receive_more(&self, buffer: &mut Vec<u8>, most: usize) -> Moved {
+        buffer.reserve(most);
+        let length = buffer.len();
+        let moved = Moved::of(retry(|| {
+            let spare = buffer.spare_capacity_mut();
+            let room = spare.len().min(most);
+            rustix::net::recv(&self.fd, &mut spare[..room], RecvFlags::empty()).map(|(_, count)| count)
+        }));
+        if let Moved::Bytes(count) = moved {
+            // SAFETY: the kernel has written so many bytes behind the length; the capacity holds them.
+            unsafe { buffer.set_len(length + count) };
+        }
+        moved
     }
 
     /// Says whether the kernel notes when it receives something.

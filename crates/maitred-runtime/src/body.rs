@@ -4,6 +4,7 @@
 //! [takes live bodies](crate::Handler::takes_live_bodies) gets one that is not there yet. A handler that takes all kinds
 //! alike reads with [`Body::reader`]; one that knows its bodies are small asks for [`Body::as_bytes`].
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
@@ -46,9 +47,12 @@ enum Kept {
     Live(Box<Live>),
 }
 
-/// Bytes whose memory the thread that drops them uses for the next body.
+/// Bytes whose memory the thread that drops them uses for the next body, and what is dropped with them.
 #[derive(Debug, Default)]
-struct Memory(Vec<u8>);
+struct Memory(Vec<u8>, Option<Keepsake>);
+
+/// What a body in memory holds as long as it is there, such as its share of a budget.
+pub type Keepsake = Box<dyn Any + Send + Sync>;
 
 /// The memory of a body that is used again: below it is not worth it, above it is given back.
 const USED_AGAIN: RangeInclusive<usize> = 1024..=64 * 1024;
@@ -133,7 +137,7 @@ impl Default for Body {
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Kept::Memory(Memory(bytes)))
+        Self(Kept::Memory(Memory(bytes, None)))
     }
 }
 
@@ -195,6 +199,13 @@ impl Body {
     pub fn reserve(&mut self, length: usize) {
         if let Kept::Memory(memory) = &mut self.0 {
             memory.reserve(length);
+        }
+    }
+
+    /// Holds `keepsake` as long as its bytes are in memory.
+    pub fn hold(&mut self, keepsake: Keepsake) {
+        if let Kept::Memory(memory) = &mut self.0 {
+            memory.1 = Some(keepsake);
         }
     }
 
@@ -262,6 +273,7 @@ impl Body {
             Kept::Memory(memory) => {
                 memory.0.clear();
                 memory.0.shrink_to(keep);
+                memory.1 = None;
             }
             Kept::File(_) | Kept::Live(_) => *self = Self::default(),
         }

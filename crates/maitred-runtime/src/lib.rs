@@ -13,7 +13,7 @@ pub mod lock_order;
 mod request;
 mod threads;
 
-pub use body::{Body, BodyReader, CloseFile, LiveBody};
+pub use body::{Body, BodyReader, CloseFile, Keepsake, LiveBody};
 pub use content::{Content, FileRange, Last, Lend, Owner};
 pub use event_loop::{EventLoop, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};

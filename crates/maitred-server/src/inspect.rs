@@ -19,6 +19,8 @@ use crate::connection::answer::asks_for;
 use crate::group::slots::Token;
 use crate::pool_map::PoolMap;
 use crate::server::Server;
+use maitred_spool::BodyMemoryFigures;
+
 use crate::settings::PoolLimits;
 use crate::{Place, Routes, roles};
 
@@ -138,6 +140,11 @@ impl Server {
     /// What requests meet before the routes.
     pub fn filter_chain(&self) -> &Filters {
         &self.first().site.filters
+    }
+
+    /// What request bodies hold in memory beyond what each may hold in any case.
+    pub fn body_memory(&self) -> BodyMemoryFigures {
+        self.first().site.body_budget.figures()
     }
 
     /// What limits peers, and how often it has.

@@ -49,7 +49,14 @@ impl Group {
         ];
         let guard = &self.site.guard;
         let (held, budget) = guard.budget.figures();
+        let bodies = self.site.body_budget.figures();
         metrics.extend([
+            plain(
+                "maitred_body_memory_bytes",
+                "Bytes of memory that request bodies hold beyond what each may hold in any case.",
+                Value::gauge(bodies.held),
+            ),
+            plain("maitred_body_budget_bytes", "How many they may hold.", Value::gauge(bodies.most)),
             plain("maitred_buffer_bytes", "Bytes that connections hold in buffers.", Value::gauge(held)),
             plain(
                 "maitred_buffer_budget_bytes",

@@ -14,7 +14,7 @@ use maitred_limits::Guard;
 use maitred_log::Log;
 use maitred_runtime::ThreadHost;
 use maitred_spool as spool;
-use maitred_spool::{Medium, Open, Spooler};
+use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 use maitred_stats::exposition::Format;
 
 use crate::connection::{Connection, Group};
@@ -160,6 +160,7 @@ impl Server {
             timeouts: settings.timeouts,
             max_body: settings.max_body,
             body_memory: settings.body_memory,
+            body_budget: BodyMemory::new(settings.body_budget),
             spooler,
             compression: settings.compression.map(Compression::new),
             spilling: Spilling::new(settings.writer),
@@ -427,17 +428,17 @@ fn polling(limits: &PoolLimits, strategy: Strategy, site: &Site) -> PoolLimits {
 
 /// Large bodies in memory after all, or nowhere to put them: said at the start, not at the first upload.
 fn warn_of_spool(settings: &Settings) {
-    let Settings { spool: folder, body_memory, log, .. } = settings;
+    let Settings { spool: folder, log, .. } = settings;
     let shown = folder.display();
     match spool::probe(folder) {
         Ok(Medium::Disk) => {}
         Ok(Medium::Memory) => log.warn(format_args!(
-            "the spool folder {shown} is in memory (tmpfs): so is every request body of more than {body_memory} bytes; \
+            "the spool folder {shown} is in memory (tmpfs): so is every request body that goes there; \
              name a folder on a disk with --spool"
         )),
         Err(error) => log.warn(format_args!(
-            "no file can be made in the spool folder {shown}: {error}; request bodies of more than {body_memory} bytes \
-             will be refused with 503; name another folder with --spool"
+            "no file can be made in the spool folder {shown}: {error}; request bodies that memory does not keep \
+             (--body-memory, --body-budget) will be refused with 503; name another folder with --spool"
         )),
     }
 }

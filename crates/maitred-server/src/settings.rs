@@ -47,8 +47,11 @@ pub struct Settings {
     pub limits: Limits,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
-    /// Bytes of a request body that are kept in memory; a longer one goes to a file without a name.
+    /// Bytes of a request body that are kept in memory in any case; a longer one is while there is room in the budget, and goes to
+    /// a file without a name else.
     pub body_memory: u64,
+    /// Bytes of memory for all request bodies longer than that; one of them has at most a quarter of it. Default: 64 MiB.
+    pub body_budget: u64,
     /// The folder of these files, and of those with what waits for slow readers.
     pub spool: PathBuf,
     /// Output buffers: how much of a response may wait for a slow reader in memory, and how much in files.
@@ -85,6 +88,7 @@ impl Settings {
             limits: Limits::default(),
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
+            body_budget: 64 * 1024 * 1024,
             spool: PathBuf::from("/var/tmp"),
             writer: WriterSettings::default(),
             submissions: Submissions::default(),

@@ -23,7 +23,7 @@ use maitred_limits::Guard;
 use maitred_log::{End, Log, Outcome};
 use maitred_match::Shape;
 use maitred_runtime::Handler;
-use maitred_spool::Spooler;
+use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
 
@@ -47,6 +47,8 @@ pub(crate) struct Site {
     pub(crate) timeouts: Timeouts,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
+    /// What bodies may have beyond that.
+    pub(crate) body_budget: Arc<BodyMemory>,
     /// None without an application: nobody reads bodies then.
     pub(crate) spooler: Option<Spooler>,
     /// None where it is off.

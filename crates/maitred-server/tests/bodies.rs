@@ -50,9 +50,15 @@ fn chunked(body: &[u8]) -> Vec<u8> {
 
 /// A server with a spool folder of its own, which shows what is open in it.
 fn serve(routes: Routes) -> (Running, tempfile::TempDir) {
+    serve_with(routes, 0)
+}
+
+/// The same with a budget for what is longer than [`MEMORY`].
+fn serve_with(routes: Routes, budget: u64) -> (Running, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(routes);
     settings.body_memory = MEMORY as u64;
+    settings.body_budget = budget;
     settings.spool = folder.path().to_owned();
     (start(settings), folder)
 }
@@ -92,6 +98,102 @@ fn a_body_is_the_same_in_memory_and_in_a_file() {
         }
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no file has a name");
+    until_none_is_open(&folder);
+}
+
+const BUDGET: u64 = 4 * 1024 * 1024;
+
+/// Waits until what bodies hold of the budget is such.
+fn wait_until_held(running: &Running, such: impl Fn(u64) -> bool) {
+    let begun = Instant::now();
+    while !such(running.server.body_memory().held) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_body_stays_in_memory_while_the_budget_lasts_and_gives_its_share_back() {
+    let (running, folder) = serve_with(application(), BUDGET);
+    let mut stream = connect(running.address);
+    let quarter = BUDGET as usize / 4;
+    for length in [MEMORY, MEMORY + 1, 65_536, 300_000, quarter - 1, quarter, quarter + 1, 3_000_001] {
+        let body = pattern(length);
+        let place = if length > quarter { "file" } else { "memory" };
+        for request in [with_length(&body), chunked(&body)] {
+            stream.write_all(&request).unwrap();
+            let answer = String::from_utf8(read_response(&mut stream).1).unwrap();
+            assert_eq!(answer, format!("{} {place}", sum(&body)), "on one connection");
+            wait_until_held(&running, |held| held == 0);
+        }
+    }
+    let mut left = connect(running.address);
+    left.write_all(&with_length(&pattern(quarter))[..quarter / 2]).unwrap();
+    wait_until_held(&running, |held| held > 0);
+    drop(left);
+    wait_until_held(&running, |held| held == 0);
+    until_none_is_open(&folder);
+}
+
+#[test]
+fn when_the_budget_is_short_the_largest_body_goes_to_its_file() {
+    let (running, folder) = serve_with(application(), BUDGET);
+    let body = pattern(1_000_000);
+    let request = with_length(&body);
+    let head = request.len() - body.len();
+    let mut all = Vec::new();
+    for sent in [999_999, 900_000, 900_000] {
+        let mut stream = connect(running.address);
+        stream.write_all(&request[..head + sent]).unwrap();
+        all.push((stream, head + sent));
+        let sum: usize = all.iter().map(|(_, sent)| sent - head).sum();
+        wait_until_held(&running, |held| held >= sum as u64);
+    }
+    assert_eq!(open_in(&folder), 0);
+    let mut stream = connect(running.address);
+    stream.write_all(&request[..head + 900_000]).unwrap();
+    all.push((stream, head + 900_000));
+    let begun = Instant::now();
+    while open_in(&folder) == 0 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
+        std::thread::yield_now();
+    }
+    wait_until_held(&running, |held| (2_700_000..3_000_000).contains(&held));
+    for (number, (mut stream, sent)) in all.into_iter().enumerate() {
+        stream.write_all(&request[sent..]).unwrap();
+        let answer = String::from_utf8(read_response(&mut stream).1).unwrap();
+        let place = if number == 0 { "file" } else { "memory" };
+        assert_eq!(answer, format!("{} {place}", sum(&body)), "number {number}");
+    }
+    until_none_is_open(&folder);
+}
+
+#[test]
+fn many_uploads_stay_within_the_budget() {
+    let (running, folder) = serve_with(application(), BUDGET);
+    let address = running.address;
+    let clients: Vec<_> = (0..30usize)
+        .map(|number| {
+            std::thread::spawn(move || {
+                let body = pattern(900_000 + number);
+                let mut stream = connect(address);
+                for part in with_length(&body).chunks(50_021) {
+                    stream.write_all(part).unwrap();
+                }
+                let answer = String::from_utf8(read_response(&mut stream).1).unwrap();
+                assert!(answer.starts_with(&sum(&body)), "{answer}");
+            })
+        })
+        .collect();
+    while !clients.iter().all(std::thread::JoinHandle::is_finished) {
+        let held = running.server.body_memory().held;
+        assert!(held <= BUDGET, "{held}");
+        std::thread::yield_now();
+    }
+    for client in clients {
+        client.join().expect("every client gets its answer");
+    }
+    wait_until_held(&running, |held| held == 0);
     until_none_is_open(&folder);
 }
 
@@ -150,6 +252,7 @@ fn an_upload_that_ends_early_leaves_no_file_open() {
 fn a_chunked_body_in_a_file_meets_the_limit_too() {
     let mut settings = settings(application());
     settings.body_memory = MEMORY as u64;
+    settings.body_budget = 0;
     settings.max_body = 300_000;
     settings.spool = std::env::temp_dir();
     let running = start(settings);
@@ -164,6 +267,7 @@ fn a_chunked_body_in_a_file_meets_the_limit_too() {
 fn half_sent_requests_hold_no_thread() {
     let (mut settings, folder) = (settings(application()), tempfile::tempdir().expect("a folder"));
     settings.body_memory = MEMORY as u64;
+    settings.body_budget = 0;
     settings.spool = folder.path().to_owned();
     settings.pool.limits.max_threads = 2;
     let running = start(settings);
@@ -208,6 +312,7 @@ fn a_body_that_no_application_gets_is_kept_nowhere() {
     ] {
         let mut settings = settings(routes);
         settings.body_memory = MEMORY as u64;
+        settings.body_budget = 0;
         // Where no file can be made.
         settings.spool = root.path().join("missing");
         let running = start(settings);
@@ -227,6 +332,7 @@ fn a_spool_folder_that_is_not_there_costs_large_bodies_only() {
     let root = tempfile::tempdir().unwrap();
     let mut settings = settings(application());
     settings.body_memory = MEMORY as u64;
+    settings.body_budget = 0;
     settings.spool = root.path().join("missing");
     let running = start(settings);
     let mut stream = connect(running.address);

@@ -14,6 +14,7 @@
 //! maitred-server).
 
 mod file;
+mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use maitred_runtime::{Body, CloseFile};
 use maitred_io::work_queue::WorkQueue;
 
 pub use file::{Medium, open, probe};
+pub use memory::{BodyMemory, BodyMemoryFigures, Share};
 
 /// Bytes written at once: above it a write costs by the byte, and each upload holds up to two chunks.
 pub const CHUNK: usize = 128 * 1024;
@@ -69,6 +71,8 @@ struct State {
     /// None before the first chunk and while the spooler writes.
     file: Option<File>,
     error: Option<io::Error>,
+    /// What the first chunk holds of the budget of all.
+    share: Option<Share>,
     /// The memory of a written chunk.
     spare: Vec<u8>,
     /// None is kept.
@@ -113,10 +117,16 @@ impl Spooler {
         self.queue.push(Job::Other(Box::new(work)))
     }
 
-    /// A body of which `bytes` have come so far. `wake` is called, on the spooler's thread, whenever
+    /// A body of which `bytes` have come so far, which hold `share` until they are written. `wake` is called, on the spooler's thread, whenever
     /// [`advance`](Spool::advance) may find something new.
-    pub fn begin(&self, bytes: Vec<u8>, wake: impl Fn() + Send + Sync + 'static) -> Spool {
-        let upload = Arc::new(Upload { state: Mutex::default(), wake: Box::new(wake) });
+    pub fn begin(
+        &self,
+        bytes: Vec<u8>,
+        share: Option<Share>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Spool {
+        let state = Mutex::new(State { share, ..State::default() });
+        let upload = Arc::new(Upload { state, wake: Box::new(wake) });
         Spool {
             upload,
             queue: Arc::clone(&self.queue),
@@ -187,8 +197,12 @@ impl Upload {
         if chunk.capacity() <= 2 * CHUNK && !state.frugal {
             chunk.clear();
             state.spare = chunk;
+        } else {
+            drop(chunk);
         }
+        let share = state.share.take();
         drop(state);
+        drop(share);
         (self.wake)();
     }
 }
@@ -298,8 +312,10 @@ impl Drop for Spool {
         let mut state = self.upload.lock();
         state.abandoned = true;
         let (chunk, file) = (std::mem::take(&mut state.chunk), state.file.take());
+        // A chunk that is being written keeps its share.
+        let share = if state.busy && chunk.is_empty() { None } else { state.share.take() };
         drop(state);
-        drop(chunk);
+        drop((chunk, share));
         if let Some(file) = file {
             (self.close)(file);
         }

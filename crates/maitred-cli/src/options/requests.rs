@@ -44,7 +44,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "The largest request body; a larger one gets 413. Whole number, or with k, m or g \
                   (units of 1024). The default, that of Apache httpd and waitress, lets uploads pass \
                   and leaves it to the application to take less.",
-        cost: "what is beyond body-memory is in the spool folder until the request is answered",
+        cost: "what memory does not keep (body-memory, body-budget) is in the spool folder until the request is answered",
         worst: "this much disk for every connection that uploads at the same time, and this much memory \
                 if the application reads it in one piece",
     },
@@ -54,11 +54,25 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.body_memory),
         default: &["256k"],
         reach: Reach::Everywhere,
-        summary: "How much of a request body is kept in memory; a longer one goes to a file in the \
-                  spool folder. The default holds forms and documents; from there on a file costs little \
-                  beside receiving the body.",
+        summary: "How much of a request body is kept in memory in any case. A longer one is kept in memory \
+                  while body-budget lasts, and goes to a file in the spool folder else. The default holds \
+                  forms and documents.",
         cost: "this much memory for every request with such a body, while it is received and answered",
         worst: "too much: slow uploads fill the memory; too little: the disk is used for small forms",
+    },
+    Definition {
+        name: "body-budget",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.body_budget),
+        default: &["64m"],
+        reach: Reach::Everywhere,
+        summary: "How much memory all request bodies longer than body-memory may take together; one of them \
+                  has at most a quarter of it. When seven eighths are taken, the largest that is being \
+                  received goes to a file in the spool folder first. With 0 all of them do.",
+        cost: "up to this much memory while such bodies are received and answered, and as much again in an \
+               application that reads one in one piece",
+        worst: "too little: large uploads cost the writing and reading of a file, about as much time again as \
+                receiving them",
     },
     Definition {
         name: "spool",
@@ -66,7 +80,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Folder(|config| &mut config.spool),
         default: &["/var/tmp"],
         reach: Reach::Everywhere,
-        summary: "The folder for request bodies beyond body-memory. The files have no names and are gone \
+        summary: "The folder for request bodies that memory does not keep (body-memory, body-budget). The files have no names and are gone \
                   with the request or the process. A folder in memory (tmpfs, often /tmp) is warned of.",
         cost: "a descriptor and the body's size for each such request",
         worst: "a full disk: such uploads get 507, other requests are served; a slow one delays them only",

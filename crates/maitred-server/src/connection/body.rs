@@ -2,12 +2,16 @@
 //! handler reads while it comes is the business of `live.rs`.
 
 use std::io::{Error, ErrorKind};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use maitred_http::BodyLength;
 use maitred_http::Status;
-use maitred_spool::{Progress, Spool};
+use maitred_io::transport::Moved;
+use maitred_spool::{Progress, Share, Spool};
 
 use super::answer::leads_to_application;
+use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::streaming_body::{Live, MAX_DROPPED};
 use super::{Connection, Context};
@@ -18,6 +22,8 @@ pub(crate) enum Keeping {
     /// To the request.
     #[default]
     Memory,
+    /// To the request, from the budget that all bodies share.
+    Shared(Share),
     /// To a file.
     Spool(Spool),
     /// Nowhere, but they are counted: the engine answers, and does not look at them.
@@ -31,6 +37,11 @@ pub(crate) enum Keeping {
 impl Keeping {
     pub(super) fn is_spool(&self) -> bool {
         matches!(self, Self::Spool(_))
+    }
+
+    /// Whether it has to leave memory, because others need the room.
+    pub(super) fn leaves(&self) -> bool {
+        matches!(self, Self::Shared(share) if share.leaves())
     }
 
     /// Tells a handler that waits for bytes to look.
@@ -50,7 +61,7 @@ impl Keeping {
 pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> bool {
     let site = &context.group.site;
     let before = match &stream.keeping {
-        Keeping::Memory => stream.request.body.len(),
+        Keeping::Memory | Keeping::Shared(_) => stream.request.body.len(),
         Keeping::Spool(spool) => spool.length(),
         Keeping::Nowhere(length) | Keeping::Dropped(length) => *length,
         Keeping::Live(_) => return false,
@@ -63,6 +74,14 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     let is_short = site.guard.budget.is_over();
     let memory = if is_short { 0 } else { site.body_memory };
     if length > memory && matches!(stream.keeping, Keeping::Memory) {
+        stream.keeping = if is_short { Keeping::Memory } else { share(context, stream) };
+        if matches!(stream.keeping, Keeping::Memory) {
+            spill(context, stream);
+        }
+    }
+    if let Keeping::Shared(share) = &mut stream.keeping
+        && (is_short || !share.grow(length) || share.leaves())
+    {
         spill(context, stream);
     }
     match &mut stream.keeping {
@@ -72,7 +91,7 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
         }
         Keeping::Nowhere(counted) | Keeping::Dropped(counted) => *counted = length,
         Keeping::Live(_) => {}
-        Keeping::Memory => {
+        Keeping::Memory | Keeping::Shared(_) => {
             if let Some(memory) = stream.request.body.memory_mut() {
                 memory.extend_from_slice(bytes);
             }
@@ -81,19 +100,95 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     true
 }
 
+/// A share of the budget for a body that becomes longer than it may be without one; none if it goes to a file.
+fn share(context: &Context<'_>, stream: &Stream) -> Keeping {
+    let length = match stream.request.head.body {
+        BodyLength::Fixed(length) => Some(length),
+        _ => None,
+    };
+    if !leads_to_application(context, stream) {
+        return Keeping::Memory;
+    }
+    let (group, token) = (Arc::clone(context.group), context.token);
+    let share = context.group.site.body_budget.begin(length, move || group.resume(token));
+    share.map_or(Keeping::Memory, Keeping::Shared)
+}
+
 /// Memory keeps no more of this body.
-fn spill(context: &Context<'_>, stream: &mut Stream) {
+pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
     let bytes = stream.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
+    let share = match std::mem::take(&mut stream.keeping) {
+        Keeping::Shared(mut share) => {
+            share.end();
+            Some(share)
+        }
+        _ => None,
+    };
     stream.keeping = match &context.group.site.spooler {
         Some(spooler) if leads_to_application(context, stream) => {
             let (group, token) = (Arc::clone(context.group), context.token);
-            Keeping::Spool(spooler.begin(bytes, move || group.resume(token)))
+            Keeping::Spool(spooler.begin(bytes, share, move || group.resume(token)))
         }
         _ => Keeping::Nowhere(bytes.len() as u64),
     };
 }
 
+/// A body is received where it stays while at least this much of it is missing: the last bytes come the usual way, which
+/// asks for the time of their receipt.
+const LAST: u64 = 16 * 1024;
+
+/// Bytes asked for by one call at least and at most. A body that is longer already is asked for a quarter of what has come: no
+/// more memory than that is set aside for what its peer may never send.
+const PIECES: RangeInclusive<u64> = 64 * 1024..=512 * 1024;
+
 impl Connection {
+    /// Receives a part of a long body of known length where it stays: without a copy, and in larger pieces. None if the usual way
+    /// has to be gone.
+    pub(super) fn receive_into_body(&mut self, context: &Context<'_>) -> Option<Moved> {
+        let Protocol::H1(receiver) = &mut self.protocol else { return None };
+        let left = receiver.fixed_left().filter(|left| *left >= 2 * LAST && self.input.is_empty())?;
+        let stream = self.stream.as_mut()?;
+        let site = &context.group.site;
+        let before = stream.request.body.len();
+        if matches!(stream.keeping, Keeping::Memory)
+            && before + left > site.body_memory
+            && !site.guard.budget.is_over()
+        {
+            stream.keeping = share(context, stream);
+        }
+        let most = (left - LAST).min((before / 4).clamp(*PIECES.start(), *PIECES.end()));
+        let fits = match &mut stream.keeping {
+            Keeping::Memory => before + left <= site.body_memory,
+            Keeping::Shared(share) => {
+                let fits = !site.guard.budget.is_over() && share.grow(before + most) && !share.leaves();
+                if !fits {
+                    spill(context, stream);
+                }
+                fits
+            }
+            _ => false,
+        };
+        if !fits {
+            return None;
+        }
+        let memory = stream.request.body.memory_mut()?;
+        if memory.capacity() < memory.len() + most as usize {
+            // Not all that is announced: as much again as has come, three times.
+            memory.reserve_exact(left.min((3 * before).max(most)) as usize);
+        }
+        let moved = self.transport.receive_more(memory, most as usize);
+        if let Moved::Bytes(count) = moved {
+            receiver.skip_fixed(count as u64);
+            stream.received += count as u64;
+            let empty = (count as u64) < most && self.transport.empties_by_a_short_read();
+            self.unread = !empty || self.read_closed;
+            (self.received, self.emptied) = (context.now, u16::MAX);
+        } else if matches!(moved, Moved::Blocked) {
+            self.unread = false;
+        }
+        Some(moved)
+    }
+
     /// Goes on with a body that goes to a file.
     pub(super) fn advance_spool(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
         let Keeping::Spool(spool) = &mut stream.keeping else { return Received::Goes(stream) };

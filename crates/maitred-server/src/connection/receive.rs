@@ -12,12 +12,16 @@ use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
+use super::body::spill;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::{Connection, Context, Phase, Turn, idle_time, nanos};
 
 /// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
+
+/// The same in bytes, where one call brings more.
+const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
 
 /// The most by which the time of a receipt may be wrong where the kernel is not asked for it, in nanoseconds: what the
 /// documents promise of short spans. To be asked costs a fortieth of a small request.
@@ -77,6 +81,9 @@ impl Connection {
             return Turn::Wait;
         }
         let mut requests = 0;
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.keeping.leaves()) {
+            spill(context, stream);
+        }
         if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
             let received = self.advance_spool(context, stream);
             if let Some(turn) = self.after(context, received, &mut requests) {
@@ -95,14 +102,28 @@ impl Connection {
                 return turn;
             }
         }
+        let mut room = MAX_BYTES_A_TURN;
         for _ in 0..MAX_RECEIVES_A_TURN {
             if !self.unread {
                 return Turn::Wait;
+            }
+            if room == 0 {
+                break;
+            }
+            if let Some(moved) = self.receive_into_body(context) {
+                match moved {
+                    Moved::Bytes(count) => room = room.saturating_sub(count),
+                    Moved::Blocked => {}
+                    Moved::End => return self.end_of_input(context),
+                    Moved::Failed(_) => return Turn::Close,
+                }
+                continue;
             }
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
             let turn = match moved {
                 Moved::Bytes(count) => {
+                    room = room.saturating_sub(count);
                     // A short read has emptied the socket; only the end can hide behind it.
                     let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
                     self.unread = !empty || self.read_closed;

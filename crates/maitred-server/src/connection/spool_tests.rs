@@ -35,6 +35,7 @@ fn serve(open: Open, body_timeout: Duration) -> Running {
     let mut settings = Settings::new(Routes::new().with_application(Arc::new(handler)), log);
     settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings.timeouts.body = body_timeout;
+    settings.body_budget = 0;
     let server = Server::start_with(settings, open).expect("the server starts");
     let address = server.addresses()[0];
     Running { server, address, log: path, _folder: folder }

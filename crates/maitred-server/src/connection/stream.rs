@@ -342,6 +342,13 @@ impl Connection {
                 Stream::give_back(stream);
                 Received::Dropped
             }
+            Keeping::Shared(_) => {
+                if let Keeping::Shared(mut share) = std::mem::take(&mut stream.keeping) {
+                    share.end();
+                    stream.request.body.hold(Box::new(share));
+                }
+                self.answer(context, stream)
+            }
             _ => self.answer(context, stream),
         }
     }

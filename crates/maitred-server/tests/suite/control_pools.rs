@@ -99,6 +99,7 @@ fn bodies_in_files_and_the_application_s_own_times_are_counted_by_pool() {
     };
     let mut settings = with_reports(settings(Routes::new().with_application(Arc::new(handler))), |_| {});
     settings.body_memory = 10;
+    settings.body_budget = 0;
     let folder = tempfile::tempdir().unwrap();
     settings.spool = folder.path().to_owned();
     let controlled = Controlled::start(settings);

@@ -293,6 +293,7 @@ fn a_body_has_the_limit_of_its_filter_declared_or_not() {
         let running = serve_with(vec![limit("/small/*", 100), limit("/small/large", 5000)], |settings| {
             settings.max_body = 1000;
             settings.body_memory = 10;
+            settings.body_budget = 0;
             settings.listeners[0].read_ahead = read_ahead;
         });
         let chunked = |path: &str, length: usize| {

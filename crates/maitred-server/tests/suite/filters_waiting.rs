@@ -251,6 +251,7 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
     for (read_ahead, length) in [(true, 10), (true, 1_000_000), (false, 10), (false, 1_000_000)] {
         let running = serve_with(Live(tell), |settings| {
             settings.body_memory = 10_000;
+            settings.body_budget = 0;
             let address = settings.listeners[0].address;
             settings.listeners[0] = ListenerSettings { read_ahead, ..address.into() };
         });

@@ -151,6 +151,7 @@ fn slow_body(memory: u64, request: impl Fn(&[u8]) -> Vec<u8>) {
         },
         |settings| {
             settings.body_memory = memory;
+            settings.body_budget = 0;
             settings.spool = spool.path().to_owned();
         },
     );

@@ -88,6 +88,7 @@ fn serve(strategy: Strategy, book: &Arc<Book>, change: impl FnOnce(&mut Settings
     let mut settings = settings(Routes::new().with_application(Arc::new(mixture(book, &door))));
     settings.pool.strategy = strategy;
     settings.body_memory = LARGE as u64 / 4;
+    settings.body_budget = 0;
     change(&mut settings);
     (start(settings), Opened(door))
 }

@@ -11,7 +11,7 @@ use maitred_runtime::Content;
 
 use super::Event;
 use super::queue::Queue;
-use crate::connection::body::Keeping;
+use crate::connection::body::{Keeping, spill};
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
 use crate::connection::stream::{Kept, Received, Stream};
 use crate::connection::{Connection, Context, Group, NEVER, Turn, idle_time, nanos};
@@ -61,6 +61,9 @@ impl Connection {
 
     /// Looks at streams that wait for a password's check or for the disk.
     fn go_on_with_waiting(&mut self, context: &mut Context<'_>) {
+        for stream in self.each_stream().filter(|stream| stream.keeping.leaves()) {
+            spill(context, stream);
+        }
         let waits = |stream: &Stream| {
             !stream.running && (stream.is_filtering() || stream.keeping.is_spool() && !stream.answered)
         };

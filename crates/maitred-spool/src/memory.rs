@@ -1,0 +1,230 @@
+//! Memory for request bodies beyond what each may hold: one budget for all of a server.
+//!
+//! ```text
+//!   0 ............................... 7/8 .......... budget
+//!   every body grows in memory        the largest that   nothing grows: who wants more
+//!                                     is being received  goes to its file itself
+//!                                     goes to its file
+//! ```
+//! Promises: the bodies of all requests together hold at most the budget, one of them at most a quarter of it. A body counts from
+//! its begin until nobody can read it any more, or until its bytes are in its file. Leaves out: what a body may hold without
+//! asking (`body-memory`), and files (`lib.rs`).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The budget, and what is held of it.
+#[derive(Default)]
+pub struct BodyMemory {
+    most: u64,
+    held: AtomicU64,
+    /// Bodies that are being received.
+    growing: Mutex<Vec<Arc<Growing>>>,
+}
+
+/// A body that is being received.
+struct Growing {
+    held: AtomicU64,
+    /// It goes to its file.
+    leaves: AtomicBool,
+    /// Has its connection look.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// What of the budget is held, and how large it is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyMemoryFigures {
+    /// Held by bodies now.
+    pub held: u64,
+    /// The budget.
+    pub most: u64,
+}
+
+impl BodyMemory {
+    /// A budget of `most` bytes; with 0 no body holds any.
+    pub fn new(most: u64) -> Arc<Self> {
+        Arc::new(Self { most, ..Self::default() })
+    }
+
+    /// What is held, and of how much.
+    pub fn figures(&self) -> BodyMemoryFigures {
+        BodyMemoryFigures { held: self.held.load(Ordering::Relaxed), most: self.most }
+    }
+
+    /// A body begins that will have `length` bytes, if that is known. None if it goes to a file in any case. `wake` is called, from
+    /// any thread, when the body has to [leave](Share::leaves) memory.
+    pub fn begin(
+        self: &Arc<Self>,
+        length: Option<u64>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Option<Share> {
+        let most = self.most;
+        if most == 0 || length.is_some_and(|length| length > most / 4) {
+            return None;
+        }
+        let growing = Arc::new(Growing { held: 0.into(), leaves: false.into(), wake: Box::new(wake) });
+        self.lock().push(Arc::clone(&growing));
+        Some(Share { memory: Arc::clone(self), growing: Some(growing), held: 0 })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Growing>>> {
+        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the largest bodies that are being received leave, until those that stay fit into seven eighths.
+    fn relieve(&self, most: u64) {
+        let mut woken = Vec::new();
+        {
+            let growing = self.lock();
+            let held_by = |body: &Arc<Growing>| body.held.load(Ordering::Relaxed);
+            let leaving: u64 = growing.iter().filter(|body| body.leaves()).map(held_by).sum();
+            let mut stays = self.held.load(Ordering::Relaxed).saturating_sub(leaving);
+            while stays > most - most / 8 {
+                let Some(largest) =
+                    growing.iter().filter(|body| !body.leaves()).max_by_key(|body| held_by(body))
+                else {
+                    break;
+                };
+                if held_by(largest) == 0 {
+                    break;
+                }
+                stays = stays.saturating_sub(held_by(largest));
+                largest.leaves.store(true, Ordering::Release);
+                woken.push(Arc::clone(largest));
+            }
+        }
+        // Without the lock: it may be anything.
+        for body in woken {
+            (body.wake)();
+        }
+    }
+}
+
+impl Growing {
+    fn leaves(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+}
+
+/// What one body holds of the budget, until it is dropped.
+pub struct Share {
+    memory: Arc<BodyMemory>,
+    /// While it is being received.
+    growing: Option<Arc<Growing>>,
+    held: u64,
+}
+
+impl Share {
+    /// Has it hold `bytes` in all. False if there is no room for that: it goes to its file, and holds what it held until that is
+    /// written.
+    pub fn grow(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.held);
+        let most = self.memory.most;
+        if bytes > most / 4 {
+            return false;
+        }
+        let fits = |held: u64| Some(held + more).filter(|sum| *sum <= most);
+        let Ok(before) = self.memory.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) else {
+            return false;
+        };
+        self.held += more;
+        if let Some(growing) = &self.growing {
+            growing.held.store(self.held, Ordering::Relaxed);
+        }
+        if before + more > most - most / 8 {
+            self.memory.relieve(most);
+        }
+        true
+    }
+
+    /// Whether it has to leave memory: others need the room, and it is the largest.
+    pub fn leaves(&self) -> bool {
+        self.growing.as_ref().is_some_and(|growing| growing.leaves())
+    }
+
+    /// All of it has come, or it goes to its file: it does not grow any more.
+    pub fn end(&mut self) {
+        if let Some(growing) = self.growing.take() {
+            let mut all = self.memory.lock();
+            if let Some(place) = all.iter().position(|other| Arc::ptr_eq(other, &growing)) {
+                all.swap_remove(place);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.end();
+        self.memory.held.fetch_sub(self.held, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn body(memory: &Arc<BodyMemory>, woken: &Arc<AtomicUsize>) -> Share {
+        let woken = Arc::clone(woken);
+        let count = move || {
+            woken.fetch_add(1, Ordering::Relaxed);
+        };
+        memory.begin(None, count).expect("a budget")
+    }
+
+    #[test]
+    fn what_is_held_is_given_back() {
+        let (memory, woken) = (BodyMemory::new(1000), Arc::default());
+        let mut one = body(&memory, &woken);
+        assert!(one.grow(100) && one.grow(250) && one.grow(200));
+        assert_eq!(memory.figures(), BodyMemoryFigures { held: 250, most: 1000 });
+        one.end();
+        assert_eq!(memory.figures().held, 250, "until nobody reads it");
+        drop(one);
+        assert_eq!(memory.figures().held, 0);
+    }
+
+    #[test]
+    fn one_body_has_at_most_a_quarter() {
+        let memory = BodyMemory::new(1000);
+        assert!(memory.begin(Some(251), || ()).is_none(), "known from its begin");
+        let mut one = memory.begin(None, || ()).expect("not known");
+        assert!(one.grow(250) && !one.grow(251));
+        assert_eq!(memory.figures().held, 250, "what it had");
+        assert!(BodyMemory::new(0).begin(Some(1), || ()).is_none(), "no budget");
+    }
+
+    #[test]
+    fn the_largest_leaves_first_and_only_as_many_as_have_to() {
+        let (memory, woken) = (BodyMemory::new(1000), Arc::new(AtomicUsize::new(0)));
+        let mut bodies: Vec<Share> = (0..5).map(|_| body(&memory, &woken)).collect();
+        for (body, bytes) in bodies.iter_mut().zip([150, 230, 200, 180, 100]) {
+            assert!(body.grow(bytes));
+        }
+        assert_eq!(woken.load(Ordering::Relaxed), 0, "860 of 1000");
+        assert!(bodies[4].grow(120));
+        let leaving: Vec<bool> = bodies.iter().map(Share::leaves).collect();
+        assert_eq!((leaving, woken.load(Ordering::Relaxed)), (vec![false, true, false, false, false], 1));
+        assert!(bodies[0].grow(200) && bodies[2].grow(250), "what leaves counts no more");
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+        assert!(!bodies[3].grow(250), "but is held until it is written");
+        drop(bodies.remove(1));
+        assert!(bodies[2].grow(250));
+    }
+
+    #[test]
+    fn a_complete_body_does_not_leave() {
+        let (memory, woken) = (BodyMemory::new(1000), Arc::new(AtomicUsize::new(0)));
+        let mut done: Vec<Share> = (0..3).map(|_| body(&memory, &woken)).collect();
+        done.iter_mut().for_each(|body| {
+            assert!(body.grow(250));
+            body.end();
+        });
+        let mut small = body(&memory, &woken);
+        assert!(small.grow(200));
+        assert!(small.leaves(), "there is nobody else");
+        assert!(done.iter().all(|body| !body.leaves()));
+    }
+}
