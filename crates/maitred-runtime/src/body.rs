@@ -55,10 +55,11 @@ struct Memory(Vec<u8>, Option<Keepsake>);
 pub type Keepsake = Box<dyn Any + Send + Sync>;
 
 /// The memory of a body that is used again: below it is not worth it, above it is given back.
-const USED_AGAIN: RangeInclusive<usize> = 1024..=64 * 1024;
+const USED_AGAIN: RangeInclusive<usize> = 1024..=256 * 1024;
 
-/// Bodies whose memory a thread keeps.
+/// Bodies whose memory a thread keeps, and bytes of all of them.
 const MAX_SPARE: usize = 8;
+const MAX_SPARE_BYTES: usize = 512 * 1024;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -81,7 +82,8 @@ impl Drop for Memory {
             // Not where the thread is at its end.
             let _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();
-                if spare.len() < MAX_SPARE {
+                let kept: usize = spare.iter().map(Vec::capacity).sum();
+                if spare.len() < MAX_SPARE && kept + bytes.capacity() <= MAX_SPARE_BYTES {
                     spare.push(bytes);
                 }
             });
@@ -394,11 +396,11 @@ mod tests {
         next.reserve(2_000);
         assert_eq!(next.as_bytes(), Some(&b""[..]));
         assert_eq!(next.memory_mut().expect("in memory").as_ptr(), place);
-        let large = Body::from(vec![b'x'; 100_000]);
+        let large = Body::from(vec![b'x'; 300_000]);
         drop(large);
         let mut after = Body::default();
         after.reserve(10_000);
-        assert!(after.memory_mut().expect("in memory").capacity() < 100_000);
+        assert!(after.memory_mut().expect("in memory").capacity() < 300_000);
     }
 
     #[test]

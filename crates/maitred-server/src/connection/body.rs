@@ -149,18 +149,18 @@ impl Connection {
         let left = receiver.fixed_left().filter(|left| *left >= 2 * LAST && self.input.is_empty())?;
         let stream = self.stream.as_mut()?;
         let site = &context.group.site;
+        if site.guard.budget.is_over() {
+            return None;
+        }
         let before = stream.request.body.len();
-        if matches!(stream.keeping, Keeping::Memory)
-            && before + left > site.body_memory
-            && !site.guard.budget.is_over()
-        {
+        if matches!(stream.keeping, Keeping::Memory) && before + left > site.body_memory {
             stream.keeping = share(context, stream);
         }
         let most = (left - LAST).min((before / 4).clamp(*PIECES.start(), *PIECES.end()));
         let fits = match &mut stream.keeping {
             Keeping::Memory => before + left <= site.body_memory,
             Keeping::Shared(share) => {
-                let fits = !site.guard.budget.is_over() && share.grow(before + most) && !share.leaves();
+                let fits = share.grow(before + most) && !share.leaves();
                 if !fits {
                     spill(context, stream);
                 }

@@ -355,8 +355,8 @@ impl Connection {
 
     /// The head is accepted and a body follows.
     fn prepare_body(&mut self, context: &mut Context<'_>, stream: &mut Stream, facts: HeadFacts) {
-        /// Memory set aside before the first byte of a body has come.
-        const MAX_RESERVED: u64 = 64 * 1024;
+        /// Memory set aside before the first byte of a body has come. It is not touched before.
+        const MAX_RESERVED: u64 = 256 * 1024;
         if let BodyLength::Fixed(length) = stream.request.head.body {
             stream.request.body.reserve(length.min(MAX_RESERVED) as usize);
         }
