@@ -118,7 +118,7 @@ def calls_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     (folder / "app.py").write_text(CALLS + CHECKED)
     memory = {"memory": "16m", "file": "0", "live": "0"}[request.param]
     listen = "127.0.0.1:0,read-ahead=off" if request.param == "live" else "127.0.0.1:0"
-    server = Server(["app.py", "--body-memory", memory, "--spool", str(folder), "--listen", listen], folder, {})
+    server = Server(["app.py", "--body-memory", memory, "--body-budget", "0", "--spool", str(folder), "--listen", listen], folder, {})
     try:
         yield server
         assert server.stop() == 0, server.said
@@ -233,7 +233,7 @@ def test_a_request_without_body_has_an_empty_input(calls_server: Server) -> None
 
 @pytest.mark.parametrize("parameter", ["", ",read-ahead=off"])
 def test_a_checked_application_reads_what_it_was_sent(serve: Serve, parameter: str) -> None:
-    server = serve(str(HERE / "apps.py"), "--body-memory", "10k", "--listen", f"127.0.0.1:0{parameter}")
+    server = serve(str(HERE / "apps.py"), "--body-memory", "10k", "--body-budget", "0", "--listen", f"127.0.0.1:0{parameter}")
     for body in BODIES.values():
         assert server.fetch("/checked/echo", "POST", body).body == body
         assert server.fetch("/checked/echo", "POST", pieces(body)).body == body

@@ -68,8 +68,8 @@ enum Phase {
 
 /// How much of the request body the application has had.
 enum Reading {
-    /// Nothing, and it is in the exchange's memory.
-    Memory,
+    /// Nothing, and it is in memory.
+    Memory(Body),
     /// So much of a file. None while a thread reads.
     File { body: Option<Body>, position: u64 },
     /// Everything.
@@ -101,10 +101,10 @@ pub(super) enum Ended {
 impl Http {
     pub(super) fn new(adapter: Py<Adapter>, scope: &Scope<'_>, mut exchange: Exchange) -> Self {
         let is_head = exchange.request().head.method == Method::Head;
-        let reading = if exchange.request().body.as_bytes().is_some() {
-            Reading::Memory
+        let body = mem::take(&mut exchange.request_mut().body);
+        let reading = if body.as_bytes().is_some() {
+            Reading::Memory(body)
         } else {
-            let body = mem::take(&mut exchange.request_mut().body);
             Reading::File { body: Some(body), position: 0 }
         };
         let phase = Phase::Waiting { exchange, declared: None };
@@ -302,9 +302,9 @@ impl Http {
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
         let State { phase, reading, told, asked, .. } = &mut *state;
-        let (request, has_ended) = match phase {
-            Phase::Waiting { exchange, .. } => (exchange.request(), exchange.has_peer_ended()),
-            Phase::Streaming { stream } => (stream.request(), stream.has_peer_ended()),
+        let has_ended = match phase {
+            Phase::Waiting { exchange, .. } => exchange.has_peer_ended(),
+            Phase::Streaming { stream } => stream.has_peer_ended(),
             Phase::Busy => {
                 *asked = true;
                 return Next::Nothing;
@@ -312,9 +312,11 @@ impl Http {
             Phase::Over { .. } => return Next::Disconnect,
         };
         match reading {
-            Reading::Memory => {
+            Reading::Memory(body) => {
+                let whole = PyBytes::new(py, body.as_bytes().unwrap_or_default());
+                // The application has it now, and others may have its memory.
                 *reading = Reading::Ended;
-                Next::Whole(PyBytes::new(py, request.body.as_bytes().unwrap_or_default()))
+                Next::Whole(whole)
             }
             Reading::File { body, position } => Next::Part(body.take(), *position),
             Reading::Ended if has_ended => {

@@ -137,8 +137,8 @@ pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
 /// asks for the time of their receipt.
 const LAST: u64 = 16 * 1024;
 
-/// Bytes asked for by one call at least and at most. A body that is longer already is asked for a quarter of what has come: no
-/// more memory than that is set aside for what its peer may never send.
+/// Bytes asked for by one call at least and at most. Of a body that is longer already a quarter of what has come is asked for: no
+/// more of the budget is taken for what its peer may never send.
 const PIECES: RangeInclusive<u64> = 64 * 1024..=512 * 1024;
 
 impl Connection {
@@ -172,9 +172,10 @@ impl Connection {
             return None;
         }
         let memory = stream.request.body.memory_mut()?;
-        if memory.capacity() < memory.len() + most as usize {
-            // Not all that is announced: as much again as has come, three times.
-            memory.reserve_exact(left.min((3 * before).max(most)) as usize);
+        // Room for all that is announced, a quarter of the budget at most: the system gives memory when it is written to.
+        if memory.try_reserve_exact(left as usize).is_err() {
+            spill(context, stream);
+            return None;
         }
         let moved = self.transport.receive_more(memory, most as usize);
         if let Moved::Bytes(count) = moved {
