@@ -23,7 +23,7 @@ def app(environ, start_response):
 
 
 def test_without_room_an_upload_is_refused_and_others_are_served(serve: Serve, tmp_path: Path) -> None:
-    server = serve(source=HASH, MAITRED_SPOOL=str(tmp_path))
+    server = serve(source=HASH, MAITRED_SPOOL=str(tmp_path), MAITRED_BODY_BUDGET="0")
     # A file that may not grow is refused as one on a full disk is. The log is a pipe.
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:

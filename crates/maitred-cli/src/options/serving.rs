@@ -22,14 +22,14 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or \
                   [ipv6]:port. Port 0 takes a free one. A name stands for its first IPv4 address, else \
-                  its first IPv6 address. With `,read-ahead=off` behind it a WSGI application gets a request \
-                  after its head, and wsgi.input reads the body from the connection as it comes, for \
+                  its first IPv6 address. With `,read-ahead=off` behind it an application gets a request \
+                  after its head, and wsgi.input, or receive of ASGI, brings the body as it comes, for \
                   applications that work on uploads while they arrive; without it, when it is complete. With \
                   `,writer=off` a thread of the application waits until the kernel has taken its response, for \
                   comparison; without it, the server sends on what a slow reader has not taken.",
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
-                upload keeps a thread; writer=off: each slow reader does",
+                upload keeps a thread of a WSGI application; writer=off: each slow reader does",
     },
     Definition {
         name: "static",

@@ -9,13 +9,15 @@
 //! and questions are asked, and nothing else: no Python code runs, the interpreter is not released, and no object is made
 //! that the garbage collector tracks, since a collection runs Python code.
 
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maitred_http::{Method, ResponseHead, Status};
-use maitred_runtime::{Body, Exchange, Flow, Last, SendError, Stream};
+use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -35,6 +37,14 @@ const PART: u64 = 256 * 1024;
 /// millisecond, of which an iteration of the loop is a tenth.
 const PARTS_A_TURN: u32 = 64;
 
+/// Bytes of a live body that are received at once.
+const LIVE_PART: usize = 64 * 1024;
+
+thread_local! {
+    /// Where they are received.
+    static LIVE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 /// One exchange. As a Python object it is the callable `send`.
@@ -53,6 +63,8 @@ struct State {
     watch: Option<Arc<Watch>>,
     /// `receive` has said that the peer has left.
     told: bool,
+    /// What the peer is told if the application does not answer: its body did not come as it had to.
+    refused: Option<Status>,
     /// Somebody has asked while the exchange was busy, and waits.
     asked: bool,
     /// The application has ended while the exchange was busy.
@@ -72,6 +84,8 @@ enum Reading {
     Memory(Body),
     /// So much of a file. None while a thread reads.
     File { body: Option<Body>, position: u64 },
+    /// So much of what the peer sends meanwhile. None while a thread reads.
+    Live { body: Option<Body>, position: u64 },
     /// Everything.
     Ended,
 }
@@ -83,6 +97,8 @@ enum Next<'py> {
     Whole(Bound<'py, PyBytes>),
     /// From this position on; `None` while a thread reads.
     Part(Option<Body>, u64),
+    /// What comes of the body, from here on.
+    Live(Option<Body>, u64),
 }
 
 /// What an exchange has come to when its application ends.
@@ -104,6 +120,8 @@ impl Http {
         let body = mem::take(&mut exchange.request_mut().body);
         let reading = if body.as_bytes().is_some() {
             Reading::Memory(body)
+        } else if body.is_live() {
+            Reading::Live { body: Some(body), position: 0 }
         } else {
             Reading::File { body: Some(body), position: 0 }
         };
@@ -114,7 +132,15 @@ impl Http {
             raw_path: scope.raw_path.clone().into(),
             is_head,
             parts: AtomicU32::new(0),
-            state: Mutex::new(State { phase, reading, watch: None, told: false, asked: false, left: false }),
+            state: Mutex::new(State {
+                phase,
+                reading,
+                watch: None,
+                told: false,
+                refused: None,
+                asked: false,
+                left: false,
+            }),
         }
     }
 
@@ -291,12 +317,16 @@ impl Http {
             Next::Disconnect => disconnect(py).map(Some),
             Next::Whole(body) => request_part(py, &body, false).map(Some),
             Next::Part(body, position) => self.read_part(py, body, position).map(Some),
+            Next::Live(body, position) => self.read_live(py, body, position),
         }
     }
 
-    /// Whether the next message is a part of a file, and not the first one.
-    pub(super) fn is_within_file(&self) -> bool {
-        matches!(self.state().reading, Reading::File { position: 1.., .. })
+    /// Whether the next message is a part of a file, or of what its peer sends meanwhile, and not the first one.
+    pub(super) fn is_within_body(&self) -> bool {
+        matches!(
+            self.state().reading,
+            Reading::File { position: 1.., .. } | Reading::Live { position: 1.., .. }
+        )
     }
 
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
@@ -319,6 +349,7 @@ impl Http {
                 Next::Whole(whole)
             }
             Reading::File { body, position } => Next::Part(body.take(), *position),
+            Reading::Live { body, position } => Next::Live(body.take(), *position),
             Reading::Ended if has_ended => {
                 *told = true;
                 Next::Disconnect
@@ -330,9 +361,7 @@ impl Http {
     /// The next part of a file. It is taken out while it is read, because the interpreter is released.
     fn read_part(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Py<PyDict>> {
         let Some(body) = body else {
-            return Err(PyRuntimeError::new_err(
-                "two threads receive the body of one request at the same time",
-            ));
+            return Err(received_twice());
         };
         let count = (body.len() - position).min(PART);
         let part = PyBytes::new_with(py, count as usize, |part| {
@@ -350,6 +379,48 @@ impl Http {
         drop(state);
         drop(before);
         request_part(py, &part?, more)
+    }
+
+    /// What has come of a body that its peer is sending; `None` while there is nothing.
+    fn read_live(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Option<Py<PyDict>>> {
+        let Some(mut body) = body else { return Err(received_twice()) };
+        let observer: Arc<dyn Observe> = self.watch();
+        let mut buffer = LIVE.take();
+        buffer.resize(LIVE_PART, 0);
+        let read = match body.live_mut() {
+            Some(live) => py.detach(|| live.poll_read(&mut buffer, &observer)),
+            None => Ok(Some(0)),
+        };
+        let count = match &read {
+            Ok(Some(count)) => *count,
+            Ok(None) | Err(_) => 0,
+        };
+        let position = position + count as u64;
+        let is_end = match &read {
+            Ok(Some(0)) | Err(_) => true,
+            Ok(Some(_)) => body.length() == Some(position),
+            Ok(None) => false,
+        };
+        let mut state = self.state();
+        let is_wanted = !is_end && !matches!(state.phase, Phase::Over { .. });
+        let next = if is_wanted { Reading::Live { body: Some(body), position } } else { Reading::Ended };
+        let before = mem::replace(&mut state.reading, next);
+        if let Err(error) = &read {
+            state.told = true;
+            state.refused = refusal(error);
+        }
+        drop(state);
+        drop(before);
+        let message = match read {
+            Ok(None) => Ok(None),
+            Ok(Some(_)) => {
+                let part = PyBytes::new(py, buffer.get(..count).unwrap_or_default());
+                request_part(py, &part, !is_end).map(Some)
+            }
+            Err(_) => disconnect(py).map(Some),
+        };
+        LIVE.set(buffer);
+        message
     }
 
     /// Whether `send` may go on after it has filled the room.
@@ -397,7 +468,7 @@ impl Http {
     /// The application has ended: what is missing becomes a 500, or a cut that the peer can see. The text
     /// for the log is asked for only then, without the lock: it is the application's.
     pub(super) fn end(&self, py: Python<'_>, reason: impl FnOnce() -> String) -> Ended {
-        let (before, told) = {
+        let (before, told, refused) = {
             let mut state = self.state();
             match &state.phase {
                 Phase::Over { peer_gone } => {
@@ -410,14 +481,20 @@ impl Http {
                 }
                 Phase::Waiting { .. } | Phase::Streaming { .. } => {}
             }
-            (mem::replace(&mut state.phase, Phase::Over { peer_gone: false }), state.told)
+            let before = mem::replace(&mut state.phase, Phase::Over { peer_gone: false });
+            (before, state.told, state.refused)
         };
         let ended = match before {
             Phase::Waiting { exchange, declared } => {
-                let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR)
-                    .with("Content-Type", "text/plain; charset=utf-8");
+                let status = refused.unwrap_or(Status::INTERNAL_SERVER_ERROR);
+                let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
-                let _ = exchange.respond(head, FAILURE_TEXT);
+                let _ = match refused {
+                    None => exchange.respond(head, FAILURE_TEXT),
+                    Some(status) => {
+                        exchange.respond(head, format!("{} {}\n", status.code(), status.reason()))
+                    }
+                };
                 match declared {
                     _ if told => Ended::PeerGone,
                     Some(_) => Ended::Unfinished,
@@ -524,6 +601,20 @@ fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) 
     Declared::recycle(head);
     let sent = started.and_then(|stream| stream.finish_with(body));
     (sent.map(|()| Flow::Ready), OVER)
+}
+
+fn received_twice() -> PyErr {
+    PyRuntimeError::new_err("two threads receive the body of one request at the same time")
+}
+
+/// What a peer is told whose body ended with this error; nothing if it is gone.
+fn refusal(error: &io::Error) -> Option<Status> {
+    match error.kind() {
+        ErrorKind::TimedOut => Some(Status::REQUEST_TIMEOUT),
+        ErrorKind::FileTooLarge => Some(Status::CONTENT_TOO_LARGE),
+        ErrorKind::InvalidData => Some(Status::BAD_REQUEST),
+        _ => None,
+    }
 }
 
 fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {

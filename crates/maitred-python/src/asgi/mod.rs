@@ -126,6 +126,10 @@ struct AsgiHandler {
 }
 
 impl Handler for AsgiHandler {
+    fn takes_live_bodies(&self) -> bool {
+        true
+    }
+
     fn handle(&self, exchange: Exchange) {
         Python::attach(|py| {
             if let Err(error) = Adapter::begin(py, &self.adapter, exchange) {

@@ -49,11 +49,11 @@ impl Pending {
         Self { http, what, life: Mutex::new(Life::Fresh) }
     }
 
-    /// Whether others come first: parts of a file are always there, and who reads a large one shall not keep the
-    /// loop until its end.
+    /// Whether others come first: parts of a file are always there, those of a fast peer's body nearly so, and who
+    /// reads a large one shall not keep the loop until its end.
     fn is_to_pause(&self) -> bool {
         match self.what {
-            What::Message => self.http.is_within_file(),
+            What::Message => self.http.is_within_body(),
             What::Room => false,
             What::Turn => true,
         }

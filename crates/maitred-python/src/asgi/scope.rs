@@ -183,7 +183,9 @@ fn headers<'py>(
         match meaning {
             Meaning::Plain | Meaning::Private => {}
             Meaning::Host => has_host = true,
-            Meaning::TransferEncoding => continue,
+            // The length is known instead.
+            Meaning::TransferEncoding if !request.body.is_live() => continue,
+            Meaning::TransferEncoding => {}
             Meaning::Upgrade => upgrade |= value.eq_ignore_ascii_case(b"websocket"),
         }
         list.push(pair);
@@ -191,7 +193,7 @@ fn headers<'py>(
     if !has_host {
         list.push(names.pair(py, b"host", authority, |_, value| value)?.1);
     }
-    if head.body == BodyLength::Chunked {
+    if head.body == BodyLength::Chunked && !request.body.is_live() {
         let length = request.body.len().to_string();
         list.push(names.pair(py, b"content-length", length.as_bytes(), |_, value| value)?.1);
     }

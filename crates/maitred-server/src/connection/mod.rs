@@ -449,6 +449,7 @@ impl Connection {
             }
             Phase::Lingering => Some(Turn::Close),
             Phase::Running if self.writer.is_none() => {
+                self.end_late_body();
                 self.set_deadline(context, NEVER);
                 None
             }

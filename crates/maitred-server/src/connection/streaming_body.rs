@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
 use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
+use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_runtime::{Last, LiveBody, Observe};
 
@@ -26,7 +27,7 @@ use super::body::Keeping;
 use super::framed::Values;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
-use super::{Connection, Context, Flags, Group, Key, Turn};
+use super::{Connection, Context, Flags, Group, Key, Turn, nanos};
 use crate::site::Site;
 
 /// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
@@ -257,7 +258,16 @@ impl Connection {
         waiting.is_some()
     }
 
-    /// The same where turns receive it.
+    /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more.
+    pub(super) fn end_late_body(&mut self) {
+        let live = self.stream.as_deref_mut().and_then(Stream::live);
+        if let Some(live) = live.filter(|live| live.waiting.is_some()) {
+            live.end.get_or_insert(TOO_LATE);
+            live.tell();
+        }
+    }
+
+    /// As [`read_live`](Self::read_live) where turns receive it.
     fn read_taken(
         &mut self,
         stream: &mut Stream,
@@ -376,6 +386,11 @@ impl Connection {
                     self.useless_wakes = 0;
                     live.waiting = Some(Arc::clone(observer));
                     self.listen_again(group, reader.key.token);
+                    if self.writer.is_none() {
+                        // A handler that waits in a loop has no time of its own.
+                        self.deadline = clock::monotonic() + nanos(group.site.timeouts.body);
+                        self.arm(group, reader.key.token);
+                    }
                     return Ok(None);
                 }
                 Moved::End => live.end = Some(PEER_ENDED),

@@ -1,0 +1,197 @@
+"""Listeners without read-ahead: ``receive`` brings the body of an ASGI request while it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import socket
+
+import pytest
+from conftest import PATIENCE, Serve, Server
+from test_slow_readers import until
+
+APP = """
+import hashlib
+
+SEEN = []
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return
+    await globals()[scope["path"][1:]](scope, receive, send)
+
+async def answer(send, text, status=200):
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(text)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+async def echo(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            SEEN.append("echo: disconnect")
+            return
+        if message["body"]:
+            await send({"type": "http.response.body", "body": message["body"], "more_body": True})
+        if not message["more_body"]:
+            return await send({"type": "http.response.body", "body": b""})
+
+async def digest(scope, receive, send):
+    digest, parts, length = hashlib.sha256(), 0, 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            SEEN.append(f"digest: disconnect after {length}")
+            return
+        digest.update(message["body"])
+        parts, length = parts + 1, length + len(message["body"])
+        if not message["more_body"]:
+            break
+    await answer(send, f"{digest.hexdigest()} {length} {parts > 1}".encode())
+
+async def refuse(scope, receive, send):
+    await answer(send, b"too much", 413)
+
+async def late(scope, receive, send):
+    first = await receive()
+    await answer(send, b"got " + first["body"])
+
+async def fields(scope, receive, send):
+    names = sorted(name.decode() for name, _ in scope["headers"])
+    while (await receive())["more_body"]:
+        pass
+    await answer(send, " ".join(names).encode())
+
+async def seen(scope, receive, send):
+    await answer(send, repr(SEEN).encode())
+"""
+
+
+@pytest.fixture
+def live(serve_asgi: Serve) -> Server:
+    options = ["--listen", "127.0.0.1:0,read-ahead=off", "--body-timeout", "0.3", "--max-body", "30m"]
+    return serve_asgi(*options, source=APP)
+
+
+def connect(server: Server) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+
+
+def read_until(stream: socket.socket, end: bytes) -> bytes:
+    got = b""
+    while not got.endswith(end):
+        part = stream.recv(65536)
+        assert part, got
+        got += part
+    return got
+
+
+def rest(stream: socket.socket) -> bytes:
+    got = b""
+    while part := stream.recv(65536):
+        got += part
+    return got
+
+
+def head(path: str, *fields: str) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: t", *fields, "", ""]).encode()
+
+
+def test_the_first_part_is_there_while_the_last_has_not_been_sent(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/echo", "Content-Length: 9") + b"one")
+        assert read_until(stream, b"\r\n3\r\none\r\n").startswith(b"HTTP/1.1 200")
+        stream.sendall(b"two")
+        assert read_until(stream, b"two\r\n") == b"3\r\ntwo\r\n"
+        stream.sendall(b"end")
+        assert read_until(stream, b"0\r\n\r\n") == b"3\r\nend\r\n0\r\n\r\n"
+        stream.sendall(head("/late", "Content-Length: 2") + b"xy")
+        assert read_until(stream, b"got xy").startswith(b"HTTP/1.1 200"), "the connection is kept"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_large_body_is_whole(live: Server, chunked: bool) -> None:
+    body = bytes(range(256)) * 80_000
+    client = http.client.HTTPConnection("127.0.0.1", live.port, timeout=PATIENCE)
+    for _ in range(2):
+        parts = (body[at : at + 300_000] for at in range(0, len(body), 300_000)) if chunked else body
+        client.request("POST", "/digest", parts, encode_chunked=chunked)
+        answer = client.getresponse().read().decode()
+        assert answer == f"{hashlib.sha256(body).hexdigest()} {len(body)} True"
+
+
+def test_continue_is_sent_with_the_first_receive(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/late", "Content-Length: 3", "Expect: 100-continue"))
+        assert read_until(stream, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        stream.sendall(b"now")
+        assert read_until(stream, b"got now").startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("expect", [[], ["Expect: 100-continue"]])
+def test_an_early_refusal_leaves_before_the_body_is_sent(live: Server, expect: list[str]) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/refuse", "Content-Length: 20000000", *expect))
+        answer = rest(stream)
+        assert answer.startswith(b"HTTP/1.1 413") and answer.endswith(b"too much"), answer
+
+
+def test_a_peer_that_leaves_inside_its_body_is_a_disconnect(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/echo", "Content-Length: 9") + b"one")
+        read_until(stream, b"one\r\n")
+    until("the application is told", lambda: b"echo: disconnect" in live.fetch("/seen").body)
+
+
+def test_a_body_that_does_not_come_is_a_408(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/digest", "Content-Length: 9") + b"one")
+        assert rest(stream).startswith(b"HTTP/1.1 408")
+    assert b"digest: disconnect after 3" in live.fetch("/seen").body
+
+
+def test_a_body_that_is_malformed_or_too_long_is_refused(live: Server) -> None:
+    for tail, status in [(b"3\r\none\r\nx\r\n", b"400"), (b"1e00001\r\n" + b"x" * 0x1E00001, b"413")]:
+        with connect(live) as stream:
+            stream.sendall(head("/digest", "Transfer-Encoding: chunked"))
+            try:
+                stream.sendall(tail)
+            except ConnectionError:
+                pass
+            assert rest(stream).startswith(b"HTTP/1.1 " + status), status
+
+
+def test_a_chunked_body_has_no_length_of_ours(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/fields", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n")
+        assert read_until(stream, b"transfer-encoding").endswith(b"host transfer-encoding")
+
+
+def test_a_stream_of_fastapi_has_the_first_part_before_the_last_is_sent(serve_asgi: Serve) -> None:
+    pytest.importorskip("fastapi")
+    server = serve_asgi("--listen", "127.0.0.1:0,read-ahead=off", source=FASTAPI)
+    with connect(server) as stream:
+        stream.sendall(head("/upload", "Content-Length: 6") + b"one")
+        until("the application has it", lambda: server.fetch("/seen").body == b'"one"')
+        stream.sendall(b"two")
+        assert read_until(stream, b'"onetwo"').startswith(b"HTTP/1.1 200")
+
+
+FASTAPI = """
+from fastapi import FastAPI, Request
+
+app = FastAPI()
+seen = b""
+
+@app.post("/upload")
+async def upload(request: Request) -> str:
+    global seen
+    async for part in request.stream():
+        seen += part
+    return seen.decode()
+
+@app.get("/seen")
+async def what() -> str:
+    return seen.decode()
+"""
