@@ -56,10 +56,12 @@ class Closed:
 
 
 def wrk(port: int, path: str, connections: int, seconds: float, folder: Path,
-        headers: Sequence[str] = ()) -> Closed:
-    """Load `path` over so many keep-alive connections.  wrk takes whole seconds; less than one is one."""
+        headers: Sequence[str] = (), body: int | None = None) -> Closed:
+    """Load `path` over so many keep-alive connections.  wrk takes whole seconds; less than one is one.  With `body` each request is
+    a POST with so many bytes."""
     script = folder / "wrk.lua"
-    script.write_text(_WRK_SCRIPT)
+    post = "" if body is None else f'wrk.method = "POST"\nwrk.body = string.rep("x", {body})\n'
+    script.write_text(post + _WRK_SCRIPT)
     duration = max(1, round(seconds))
     command = [*machine.pinned(machine.cores()[1]), "wrk", "-t1", f"-c{connections}", f"-d{duration}s",
                "--timeout", "10s", "-s", str(script), *(word for header in headers for word in ("-H", header)),

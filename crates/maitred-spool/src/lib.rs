@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   connection                                     spooler
-//!   gather 128 KiB ──── chunk, queue ────────────► write(2) to the connection's file
+//!   gather a chunk ──── chunk, queue ────────────► write(2) to the connection's file
 //!      │ gather on                                    │
-//!      ├─ 128 KiB again, chunk not written: pause     │
+//!      ├─ another one, chunk not written: pause       │
 //!      ◄───────────── wake ───────────────────────────┘
 //!   complete, all written: the file is the body
 //! ```
@@ -29,8 +29,11 @@ use maitred_io::work_queue::WorkQueue;
 pub use file::{Medium, open, probe};
 pub use memory::{BodyMemory, BodyMemoryFigures, Share};
 
-/// Bytes written at once: above it a write costs by the byte, and each upload holds up to two chunks.
+/// Bytes written at once where memory for more is not to be had. Each upload holds up to two chunks.
 pub const CHUNK: usize = 128 * 1024;
+
+/// The same where the budget of all bodies has room for two: a fourth of the hand-overs.
+const LARGE_CHUNK: usize = 512 * 1024;
 
 /// The same while memory is short: what an upload gathers counts against the budget of all, and the disk gets it soon.
 const SMALL_CHUNK: usize = 4 * 1024;
@@ -117,14 +120,18 @@ impl Spooler {
         self.queue.push(Job::Other(Box::new(work)))
     }
 
-    /// A body of which `bytes` have come so far, which hold `share` until they are written. `wake` is called, on the spooler's thread, whenever
+    /// A body of which `bytes` have come so far, which hold `share` until they are written. Its chunks are large if `memory` has
+    /// room for two. `wake` is called, on the spooler's thread, whenever
     /// [`advance`](Spool::advance) may find something new.
     pub fn begin(
         &self,
         bytes: Vec<u8>,
         share: Option<Share>,
+        memory: &Arc<BodyMemory>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Spool {
+        let chunks = memory.hold(2 * LARGE_CHUNK as u64);
+        let usual = if chunks.is_some() { LARGE_CHUNK } else { CHUNK };
         let state = Mutex::new(State { share, ..State::default() });
         let upload = Arc::new(Upload { state, wake: Box::new(wake) });
         Spool {
@@ -133,7 +140,9 @@ impl Spooler {
             close: Arc::clone(&self.close),
             length: bytes.len() as u64,
             gathered: bytes,
-            enough: CHUNK,
+            enough: usual,
+            usual,
+            _chunks: chunks,
             complete: false,
         }
     }
@@ -194,7 +203,7 @@ impl Upload {
             Err(error) => state.error = Some(error),
         }
         // The first one may be as large as what memory keeps of a body.
-        if chunk.capacity() <= 2 * CHUNK && !state.frugal {
+        if chunk.capacity() <= 2 * LARGE_CHUNK && !state.frugal {
             chunk.clear();
             state.spare = chunk;
         } else {
@@ -214,8 +223,11 @@ pub struct Spool {
     close: CloseFile,
     /// Bytes for the next chunk.
     gathered: Vec<u8>,
-    /// So many of them are written.
+    /// So many of them are written, and so many while memory is not short.
     enough: usize,
+    usual: usize,
+    /// What its chunks hold of the budget of all.
+    _chunks: Option<Share>,
     length: u64,
     complete: bool,
 }
@@ -250,7 +262,7 @@ impl Spool {
 
     /// Gathers little while memory is short.
     pub fn be_frugal(&mut self, frugal: bool) {
-        let enough = if frugal { SMALL_CHUNK } else { CHUNK };
+        let enough = if frugal { SMALL_CHUNK } else { self.usual };
         if enough != self.enough {
             self.enough = enough;
             let mut state = self.upload.lock();
@@ -259,6 +271,17 @@ impl Spool {
                 state.spare = Vec::new();
             }
         }
+    }
+
+    /// Has `receive` put bytes behind those for the next chunk, as many as it may take at most; then call
+    /// [`advance`](Self::advance). None if it takes no more before what it has is written.
+    pub fn receive<T>(&mut self, receive: impl FnOnce(&mut Vec<u8>, usize) -> T) -> Option<T> {
+        let room = self.enough.checked_sub(self.gathered.len()).filter(|room| *room > 0 && !self.complete)?;
+        let before = self.gathered.len();
+        self.gathered.reserve_exact(room);
+        let received = receive(&mut self.gathered, room);
+        self.length += (self.gathered.len() - before) as u64;
+        Some(received)
     }
 
     /// Takes bytes; call [`advance`](Self::advance) then.

@@ -67,6 +67,15 @@ impl BodyMemory {
         Some(Share { memory: Arc::clone(self), growing: Some(growing), held: 0 })
     }
 
+    /// A share of so many bytes at once that does not grow, if there is room without anybody leaving.
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Option<Share> {
+        if self.held.load(Ordering::Relaxed) + bytes > self.most - self.most / 8 {
+            return None;
+        }
+        let mut share = Share { memory: Arc::clone(self), growing: None, held: 0 };
+        share.grow(bytes).then_some(share)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Growing>>> {
         self.growing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,6 +193,17 @@ mod tests {
         assert_eq!(memory.figures().held, 250, "until nobody reads it");
         drop(one);
         assert_eq!(memory.figures().held, 0);
+    }
+
+    #[test]
+    fn a_fixed_share_is_there_or_not() {
+        let memory = BodyMemory::new(1000);
+        let shares: Vec<Option<Share>> = (0..5).map(|_| memory.hold(240)).collect();
+        assert_eq!(shares.iter().flatten().count(), 3);
+        assert_eq!(memory.figures().held, 720);
+        drop(shares);
+        assert_eq!(memory.figures().held, 0);
+        assert!(memory.hold(251).is_none(), "more than a quarter");
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn begin(spooler: &Spooler, first: &[u8]) -> (Spool, Receiver<()>) {
         // The test may have seen enough.
         let _ = wake.lock().expect("not poisoned").send(());
     };
-    (spooler.begin(first.to_vec(), None, wake), woken)
+    (spooler.begin(first.to_vec(), None, &BodyMemory::new(0), wake), woken)
 }
 
 fn pattern(length: usize) -> Vec<u8> {

@@ -127,7 +127,9 @@ pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
     stream.keeping = match &context.group.site.spooler {
         Some(spooler) if leads_to_application(context, stream) => {
             let (group, token) = (Arc::clone(context.group), context.token);
-            Keeping::Spool(spooler.begin(bytes, share, move || group.resume(token)))
+            Keeping::Spool(
+                spooler.begin(bytes, share, &context.group.site.body_budget, move || group.resume(token)),
+            )
         }
         _ => Keeping::Nowhere(bytes.len() as u64),
     };
@@ -166,18 +168,27 @@ impl Connection {
                 }
                 fits
             }
+            Keeping::Spool(_) => true,
             _ => false,
         };
         if !fits {
             return None;
         }
-        let memory = stream.request.body.memory_mut()?;
-        // Room for all that is announced, a quarter of the budget at most: the system gives memory when it is written to.
-        if memory.try_reserve_exact(left as usize).is_err() {
-            spill(context, stream);
-            return None;
-        }
-        let moved = self.transport.receive_more(memory, most as usize);
+        let transport = &mut self.transport;
+        let (moved, most) = if let Keeping::Spool(spool) = &mut stream.keeping {
+            spool.receive(|gathered, room| {
+                let most = (left - LAST).min(room as u64);
+                (transport.receive_more(gathered, most as usize), most)
+            })?
+        } else {
+            let memory = stream.request.body.memory_mut()?;
+            // Room for all that is announced, a quarter of the budget at most: the system gives memory when it is written to.
+            if memory.try_reserve_exact(left as usize).is_err() {
+                spill(context, stream);
+                return None;
+            }
+            (transport.receive_more(memory, most as usize), most)
+        };
         if let Moved::Bytes(count) = moved {
             receiver.skip_fixed(count as u64);
             stream.received += count as u64;

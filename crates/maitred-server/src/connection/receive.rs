@@ -117,6 +117,12 @@ impl Connection {
                     Moved::End => return self.end_of_input(context),
                     Moved::Failed(_) => return Turn::Close,
                 }
+                if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
+                    let received = self.advance_spool(context, stream);
+                    if let Some(turn) = self.after(context, received, &mut requests) {
+                        return turn;
+                    }
+                }
                 continue;
             }
             let mut buffer = context.scratch.take_receive();
