@@ -43,18 +43,8 @@ pub(crate) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'
 }
 
 /// A number in decimal.
-pub(crate) fn decimal(py: Python<'_>, mut number: u64) -> PyResult<Bound<'_, PyString>> {
-    // 2^64 has 20 decimal digits.
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return from_latin1(py, &digits[start..]);
-        }
-    }
+pub(crate) fn decimal(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyString>> {
+    from_latin1(py, itoa::Buffer::new().format(number).as_bytes())
 }
 
 thread_local! {
