@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct BodyMemory {
     most: u64,
     held: AtomicU64,
+    /// Of that, what is on its way to files.
+    leaving: AtomicU64,
     /// Bodies that are being received.
     growing: Mutex<Vec<Arc<Growing>>>,
 }
@@ -64,7 +66,7 @@ impl BodyMemory {
         }
         let growing = Arc::new(Growing { held: 0.into(), leaves: false.into(), wake: Box::new(wake) });
         self.lock().push(Arc::clone(&growing));
-        Some(Share { memory: Arc::clone(self), growing: Some(growing), held: 0 })
+        Some(Share { memory: Arc::clone(self), growing: Some(growing), held: 0, leaving: 0 })
     }
 
     /// A share of so many bytes at once that does not grow, if there is room without anybody leaving.
@@ -72,7 +74,7 @@ impl BodyMemory {
         if self.held.load(Ordering::Relaxed) + bytes > self.most - self.most / 8 {
             return None;
         }
-        let mut share = Share { memory: Arc::clone(self), growing: None, held: 0 };
+        let mut share = Share { memory: Arc::clone(self), growing: None, held: 0, leaving: 0 };
         share.grow(bytes).then_some(share)
     }
 
@@ -86,7 +88,8 @@ impl BodyMemory {
         {
             let growing = self.lock();
             let held_by = |body: &Arc<Growing>| body.held.load(Ordering::Relaxed);
-            let leaving: u64 = growing.iter().filter(|body| body.leaves()).map(held_by).sum();
+            let told: u64 = growing.iter().filter(|body| body.leaves()).map(held_by).sum();
+            let leaving = told + self.leaving.load(Ordering::Relaxed);
             let mut stays = self.held.load(Ordering::Relaxed).saturating_sub(leaving);
             while stays > most - most / 8 {
                 let Some(largest) =
@@ -121,6 +124,8 @@ pub struct Share {
     /// While it is being received.
     growing: Option<Arc<Growing>>,
     held: u64,
+    /// As much as that is on its way to its file.
+    leaving: u64,
 }
 
 impl Share {
@@ -151,7 +156,14 @@ impl Share {
         self.growing.as_ref().is_some_and(|growing| growing.leaves())
     }
 
-    /// All of it has come, or it goes to its file: it does not grow any more.
+    /// It goes to its file: it does not grow any more, and nobody else has to leave for the room that it gives back soon.
+    pub fn leave(&mut self) {
+        self.leaving = self.held;
+        self.memory.leaving.fetch_add(self.leaving, Ordering::Relaxed);
+        self.end();
+    }
+
+    /// All of it has come: it does not grow any more.
     pub fn end(&mut self) {
         if let Some(growing) = self.growing.take() {
             let mut all = self.memory.lock();
@@ -165,6 +177,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.end();
+        self.memory.leaving.fetch_sub(self.leaving, Ordering::Relaxed);
         self.memory.held.fetch_sub(self.held, Ordering::Relaxed);
     }
 }
@@ -227,7 +240,9 @@ mod tests {
         assert!(bodies[4].grow(120));
         let leaving: Vec<bool> = bodies.iter().map(Share::leaves).collect();
         assert_eq!((leaving, woken.load(Ordering::Relaxed)), (vec![false, true, false, false, false], 1));
-        assert!(bodies[0].grow(200) && bodies[2].grow(250), "what leaves counts no more");
+        assert!(bodies[0].grow(200), "what leaves counts no more");
+        bodies[1].leave();
+        assert!(bodies[2].grow(250), "also while it is being written");
         assert_eq!(woken.load(Ordering::Relaxed), 1);
         assert!(!bodies[3].grow(250), "but is held until it is written");
         drop(bodies.remove(1));

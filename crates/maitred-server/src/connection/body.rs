@@ -119,7 +119,7 @@ pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
     let bytes = stream.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
     let share = match std::mem::take(&mut stream.keeping) {
         Keeping::Shared(mut share) => {
-            share.end();
+            share.leave();
             Some(share)
         }
         _ => None,
