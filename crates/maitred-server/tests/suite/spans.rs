@@ -15,6 +15,7 @@ use crate::harness::{
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
+use maitred_server::inspect::State;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings};
 use maitred_stats::Span;
 
@@ -125,12 +126,22 @@ fn a_wait_in_the_socket_s_buffer_is_seen() {
     assert!(second["queue"] + CLOCKS >= waited, "{second:?} {waited}");
 }
 
+/// Waits until the server has read the first part of a request.
+fn until_received(running: &Running) {
+    wait_until("the first part is read", || {
+        let mut read = false;
+        running.server.each_connection(|_, connection| read |= connection.state == State::Receiving);
+        read
+    });
+}
+
 #[test]
 fn a_slow_client_s_time_is_accept_and_no_queue() {
     let running = timed(|exchange| text(exchange, "hello\n"), |_| {});
     let mut client = connect(running.address);
     let request = get("/");
     client.write_all(&request[..10]).unwrap();
+    until_received(&running);
     let dripping = Instant::now();
     std::thread::sleep(WORK);
     let dripped = millis(dripping.elapsed());
@@ -159,6 +170,7 @@ fn slow_body(memory: u64, request: impl Fn(&[u8]) -> Vec<u8>) {
     let bytes = request(&vec![b'x'; LENGTH]);
     let (first, rest) = bytes.split_at(bytes.len() - REST);
     client.write_all(first).unwrap();
+    until_received(&running);
     let dripping = Instant::now();
     std::thread::sleep(WORK);
     let dripped = millis(dripping.elapsed());
@@ -206,6 +218,7 @@ fn the_time_of_a_body_that_is_refused_in_the_middle_is_accept() {
     let running = timed(|exchange: Exchange| text(exchange, "never"), |settings| settings.max_body = 1000);
     let mut client = connect(running.address);
     client.write_all(b"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n").unwrap();
+    until_received(&running);
     let dripping = Instant::now();
     std::thread::sleep(WORK);
     let dripped = millis(dripping.elapsed());
