@@ -492,7 +492,7 @@ impl<J> Pool<J> {
 
 // ---- The seat of a thread ----
 //
-// One application thread, as the interpreter gate sees it: whether it has a permit, and what it is doing.
+// The gate knows of an application thread whether it has a permit, and what it is doing.
 
 /// What a thread is to the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -515,9 +515,9 @@ pub(super) struct Seat {
     pub(super) permits: Arc<AtomicUsize>,
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
-    /// Under shuttle and everywhere else: asked of the system, by whoever measures.
+    /// The thread that measures asks the system for it, also under shuttle.
     pub(super) activity: Activity,
-    /// What was measured last, by whoever holds the meter.
+    /// What the holder of the meter measured last.
     pub(super) last: Measured,
 }
 
@@ -567,7 +567,7 @@ impl Seat {
         }
     }
 
-    /// Changes the state if it is still `from`: the thread itself and whoever measures may do so at once.
+    /// Changes the state if it is still `from`. The thread itself and the one that measures may do so at the same time.
     pub(super) fn change(&self, from: State, to: State) -> bool {
         self.state.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }

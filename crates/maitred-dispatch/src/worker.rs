@@ -504,7 +504,7 @@ impl<S: Serve> Worker<'_, S> {
         run.next = self.next_job();
         if run.next.is_none() && !scheduler.unsent.is_empty() {
             scheduler.send_unsent(self.server, run.now);
-            // Whoever is answered sends the next request within microseconds.
+            // A client that has its answer sends the next request within microseconds.
             run.next = self.next_job();
         }
     }
@@ -517,7 +517,7 @@ impl<S: Serve> Worker<'_, S> {
         self.scheduler().pool.gate.note_use(processor.saturating_sub(before), time, now);
     }
 
-    /// Gives up the permit although something may wait, to whoever watches, polls or can be called.
+    /// Gives up the permit although requests may wait: the watcher, a polling thread or one that is unparked runs them.
     fn make_way(&self, now: u64) {
         let scheduler = self.scheduler();
         scheduler.send_unsent(self.server, now);

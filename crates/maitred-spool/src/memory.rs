@@ -60,8 +60,7 @@ impl BodyMemory {
         length: Option<u64>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Option<Share> {
-        let most = self.most;
-        if most == 0 || length.is_some_and(|length| length > most / 4) {
+        if self.most == 0 || length.is_some_and(|length| length > self.quarter()) {
             return None;
         }
         let growing = Arc::new(Growing { held: 0.into(), leaves: false.into(), wake: Box::new(wake) });
@@ -71,11 +70,21 @@ impl BodyMemory {
 
     /// A share of so many bytes at once that does not grow, if there is room without anybody leaving.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Option<Share> {
-        if self.held.load(Ordering::Relaxed) + bytes > self.most - self.most / 8 {
+        if self.held.load(Ordering::Relaxed) + bytes > self.high_mark() {
             return None;
         }
         let mut share = Share { memory: Arc::clone(self), growing: None, held: 0, leaving: 0 };
         share.grow(bytes).then_some(share)
+    }
+
+    /// The most that one body may hold.
+    fn quarter(&self) -> u64 {
+        self.most / 4
+    }
+
+    /// From here on the largest bodies leave.
+    fn high_mark(&self) -> u64 {
+        self.most - self.most / 8
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Growing>>> {
@@ -83,7 +92,7 @@ impl BodyMemory {
     }
 
     /// Has the largest bodies that are being received leave, until those that stay fit into seven eighths.
-    fn relieve(&self, most: u64) {
+    fn relieve(&self) {
         let mut woken = Vec::new();
         {
             let growing = self.lock();
@@ -91,7 +100,7 @@ impl BodyMemory {
             let told: u64 = growing.iter().filter(|body| body.leaves()).map(held_by).sum();
             let leaving = told + self.leaving.load(Ordering::Relaxed);
             let mut stays = self.held.load(Ordering::Relaxed).saturating_sub(leaving);
-            while stays > most - most / 8 {
+            while stays > self.high_mark() {
                 let Some(largest) =
                     growing.iter().filter(|body| !body.leaves()).max_by_key(|body| held_by(body))
                 else {
@@ -133,20 +142,20 @@ impl Share {
     /// written.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.held);
-        let most = self.memory.most;
-        if bytes > most / 4 {
+        let memory = &self.memory;
+        if bytes > memory.quarter() {
             return false;
         }
-        let fits = |held: u64| Some(held + more).filter(|sum| *sum <= most);
-        let Ok(before) = self.memory.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) else {
+        let fits = |held: u64| Some(held + more).filter(|sum| *sum <= memory.most);
+        let Ok(before) = memory.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) else {
             return false;
         };
         self.held += more;
         if let Some(growing) = &self.growing {
             growing.held.store(self.held, Ordering::Relaxed);
         }
-        if before + more > most - most / 8 {
-            self.memory.relieve(most);
+        if before + more > memory.high_mark() {
+            memory.relieve();
         }
         true
     }

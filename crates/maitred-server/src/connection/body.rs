@@ -74,9 +74,9 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     let is_short = site.guard.budget.is_over();
     let memory = if is_short { 0 } else { site.body_memory };
     if length > memory && matches!(stream.keeping, Keeping::Memory) {
-        stream.keeping = if is_short { Keeping::Memory } else { share(context, stream) };
-        if matches!(stream.keeping, Keeping::Memory) {
-            spill(context, stream);
+        match share(context, stream) {
+            Some(share) if !is_short => stream.keeping = Keeping::Shared(share),
+            _ => spill(context, stream),
         }
     }
     if let Keeping::Shared(share) = &mut stream.keeping
@@ -101,17 +101,16 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
 }
 
 /// A share of the budget for a body that becomes longer than it may be without one; none if it goes to a file.
-fn share(context: &Context<'_>, stream: &Stream) -> Keeping {
+fn share(context: &Context<'_>, stream: &Stream) -> Option<Share> {
     let length = match stream.request.head.body {
         BodyLength::Fixed(length) => Some(length),
         _ => None,
     };
     if !leads_to_application(context, stream) {
-        return Keeping::Memory;
+        return None;
     }
     let (group, token) = (Arc::clone(context.group), context.token);
-    let share = context.group.site.body_budget.begin(length, move || group.resume(token));
-    share.map_or(Keeping::Memory, Keeping::Shared)
+    context.group.site.body_budget.begin(length, move || group.resume(token))
 }
 
 /// Memory keeps no more of this body.
@@ -155,8 +154,11 @@ impl Connection {
             return None;
         }
         let before = stream.request.body.len();
-        if matches!(stream.keeping, Keeping::Memory) && before + left > site.body_memory {
-            stream.keeping = share(context, stream);
+        if matches!(stream.keeping, Keeping::Memory)
+            && before + left > site.body_memory
+            && let Some(share) = share(context, stream)
+        {
+            stream.keeping = Keeping::Shared(share);
         }
         let most = (left - LAST).min((before / 4).clamp(*PIECES.start(), *PIECES.end()));
         let fits = match &mut stream.keeping {

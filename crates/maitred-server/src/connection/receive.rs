@@ -110,20 +110,23 @@ impl Connection {
             if room == 0 {
                 break;
             }
-            if let Some(moved) = self.receive_into_body(context) {
-                match moved {
-                    Moved::Bytes(count) => room = room.saturating_sub(count),
-                    Moved::Blocked => {}
-                    Moved::End => return self.end_of_input(context),
-                    Moved::Failed(_) => return Turn::Close,
+            let moved = self.receive_into_body(context);
+            // Also where nothing has come: the body may have left memory.
+            if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
+                let received = self.advance_spool(context, stream);
+                if let Some(turn) = self.after(context, received, &mut requests) {
+                    return turn;
                 }
-                if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
-                    let received = self.advance_spool(context, stream);
-                    if let Some(turn) = self.after(context, received, &mut requests) {
-                        return turn;
-                    }
+            }
+            match moved {
+                None => {}
+                Some(Moved::Bytes(count)) => {
+                    room = room.saturating_sub(count);
+                    continue;
                 }
-                continue;
+                Some(Moved::Blocked) => continue,
+                Some(Moved::End) => return self.end_of_input(context),
+                Some(Moved::Failed(_)) => return Turn::Close,
             }
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
