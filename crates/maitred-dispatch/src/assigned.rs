@@ -129,7 +129,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
             }
             let now = clock::monotonic();
             self.seat.enter(now);
-            let ended = self.scheduler().run_assigned(job, now, &**self.server);
+            let ended = self.scheduler().run_assigned(job, now, &**self.server, self.pool);
             self.seat.leave();
             self.served += 1;
             if let After::End { replace } = self.pool.after_request(self.served) {

@@ -16,8 +16,9 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
-use maitred_runtime::{EventLoop, Turned, Turns};
+use maitred_runtime::{EventLoop, Later, Turned, Turns};
 
+use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::{Age, Serve, set_defers};
@@ -31,6 +32,12 @@ const MAX_LOOKS: u32 = 8;
 
 /// Handlers called in one turn before the loop's other tasks get theirs.
 const MAX_JOBS: u32 = 64;
+
+/// The same of handlers that begin after the turn, while nothing is known of what they take.
+const FEW_JOBS: u32 = 8;
+
+/// The handlers of one turn take so long or little more, in nanoseconds: then the loop looks round, and so do we.
+const SPAN: u64 = 4_000_000;
 
 /// What a scheduler has if an event loop polls for it.
 pub(super) struct Looped {
@@ -75,6 +82,8 @@ pub(super) struct LoopTurns<S: Serve> {
     context: S::Context,
     events: Events,
     age: Age,
+    /// The last turn has left some: all that can be read is read before one is chosen.
+    crowded: bool,
 }
 
 impl<S: Serve> LoopTurns<S> {
@@ -84,6 +93,7 @@ impl<S: Serve> LoopTurns<S> {
             context: S::Context::default(),
             events: Events::with_capacity(BATCH),
             age: Age::default(),
+            crowded: false,
         }
     }
 
@@ -93,18 +103,65 @@ impl<S: Serve> LoopTurns<S> {
 
     /// Serves and runs until there is nothing or the turn is long enough.
     fn serve_all(&mut self) -> Turned {
+        let event_loop = Arc::clone(&self.looped().event_loop);
+        let most_later = most_later(event_loop.begin_turn());
         let mut looks = 0;
-        let mut now = clock::monotonic();
-        for _ in 0..MAX_JOBS {
-            let Some(job) = self.next_job(&mut looks) else { return self.rest() };
-            let server = Arc::clone(&self.server);
-            // What came from the poller has just been read.
-            server.scheduler().run(job, now.max(self.context.clock().turn_began()), &*server);
-            now = clock::monotonic();
-            server.scheduler().send_unsent_in_time(&server, now, &mut self.age);
+        let began = clock::monotonic();
+        let mut now = began;
+        if self.crowded {
+            self.gather();
         }
+        for _ in 0..MAX_JOBS {
+            if now.saturating_sub(began) >= SPAN || event_loop.later().handlers >= most_later {
+                break;
+            }
+            let Some(job) = self.next_job(&mut looks) else {
+                self.crowded = false;
+                return self.rest();
+            };
+            let server = Arc::clone(&self.server);
+            let scheduler = server.scheduler();
+            let route = scheduler.pool.charged(&job);
+            // What came from the poller has just been read.
+            let entered = now.max(self.context.clock().turn_began());
+            scheduler.run(job, entered, &*server);
+            now = clock::monotonic();
+            if let Some(route) = route {
+                scheduler.pool.costs.note(route, now.saturating_sub(entered), false);
+            }
+            scheduler.send_unsent_in_time(&server, now, &mut self.age);
+        }
+        self.crowded = true;
         self.send_unsent();
         self.rest()
+    }
+
+    /// Reads what there is, and queues the requests: so that one is chosen among all.
+    fn gather(&mut self) {
+        let server = Arc::clone(&self.server);
+        let scheduler = server.scheduler();
+        for look in 0..=MAX_LOOKS {
+            for _ in 0..scheduler.ready.len() {
+                let Some((token, signals)) = scheduler.ready.pop() else { break };
+                scheduler.note_progress();
+                for job in server.serve(token, signals, &mut self.context) {
+                    let pushed = scheduler.pool.push(&mut scheduler.pool.lock(), job, clock::monotonic());
+                    pushed.unwrap_or_else(|job| server.refuse(job));
+                }
+            }
+            if look == MAX_LOOKS {
+                return;
+            }
+            if let Err(error) = scheduler.poller.wait(&mut self.events, Some(Duration::ZERO)) {
+                return server.report(format_args!("waiting for events: {error}"));
+            }
+            if self.events.iter().len() == 0 {
+                return;
+            }
+            scheduler
+                .ready
+                .extend(self.events.iter().map(|(token, readiness)| (token, Signals::of(readiness))));
+        }
     }
 
     /// What a turn leaves behind.
@@ -172,6 +229,14 @@ impl<S: Serve> LoopTurns<S> {
     }
 }
 
+/// How many handlers a turn calls at most that begin after it, by what those of the last turn took.
+fn most_later(last: Later) -> u32 {
+    // Not many more than have been seen to be short.
+    let seen = last.handlers.saturating_mul(2).max(FEW_JOBS);
+    let fit = (u64::from(last.handlers) * SPAN).checked_div(last.nanos).unwrap_or(u64::MAX);
+    u32::try_from(fit).unwrap_or(MAX_JOBS).min(seen).clamp(1, MAX_JOBS)
+}
+
 impl<S: Serve> Turns for LoopTurns<S> {
     fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.server.scheduler().poller.as_fd(), self.looped().bell.as_fd()]
@@ -190,5 +255,21 @@ impl<S: Serve> Turns for LoopTurns<S> {
         if self.rest() == Turned::More {
             self.looped().ring();
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_calls_as_many_handlers_as_fit() {
+        let most = |handlers, nanos| most_later(Later { handlers, nanos });
+        assert_eq!(most(0, 0), FEW_JOBS, "nothing is known");
+        assert_eq!(most(64, 200_000_000), 1, "3 ms each: at least one");
+        assert_eq!(most(1, 3_000_000), 1);
+        assert_eq!(most(8, 8_000_000), 4);
+        assert_eq!(most(2, 40_000), FEW_JOBS, "short ones, but few were seen");
+        assert_eq!([8, 16, 32, 64].map(|handlers| most(handlers, 1000)), [16, 32, 64, 64]);
     }
 }

@@ -1,9 +1,10 @@
-//! The extra thread of a pool: it runs usual requests while all other threads are in slow ones.
+//! The extra thread of a pool: it runs usual requests while all other threads are in slow ones, or write to a disk.
 //!
 //! Slow requests may have every thread there may be; no thread is kept from them while they wait. What would then wait behind
 //! them is run here, one after the other. The thread is made when it is needed for the first time, is not counted in
 //! `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may rely on it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,17 @@ use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Scheduler, Serve};
+
+maitred_io::sync::thread_local! {
+    /// What the request of this thread has made was written to a disk.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
+    static WROTE: Cell<bool> = Cell::new(false);
+}
+
+/// Whether the request that this thread has run was one that wrote to a disk. Asked once.
+pub(super) fn has_written() -> bool {
+    WROTE.with(Cell::take)
+}
 
 /// Whether there is one, and where it sleeps.
 #[derive(Default)]
@@ -28,6 +40,16 @@ impl Extra {
 }
 
 impl<J: Send> Scheduler<J> {
+    /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
+    pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
+        // What a loop's thread does nobody else can do, and other pools have no extra thread.
+        if self.looped.is_some() || !self.is_served_here() {
+            return act();
+        }
+        WROTE.with(|cell| cell.set(true));
+        self.pool.write_out(|| self.call_extra(server), act)
+    }
+
     /// Has usual requests run although all threads are in slow ones, if that is so.
     pub(super) fn call_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         if !self.pool.needs_extra() || self.is_stopping() {
@@ -51,12 +73,12 @@ pub fn run<S: Serve>(server: &Arc<S>) {
     scheduler.set_serving(true);
     while !scheduler.is_stopping() {
         if pool.needs_extra()
-            && let Some(job) = pool.pop()
+            && let Some(job) = pool.pop_light()
         {
             pool.gate.force(&seat);
             let now = clock::monotonic();
             seat.enter(now);
-            scheduler.run_assigned(job, now, &**server);
+            scheduler.run_assigned(job, now, &**server, pool);
             seat.leave();
             pool.gate.give_back(&seat);
             continue;

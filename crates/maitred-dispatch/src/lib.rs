@@ -21,6 +21,7 @@ mod driver;
 mod epc;
 mod event_loop;
 mod extra;
+mod fair;
 mod figures;
 mod gate;
 mod group_steal;
@@ -262,6 +263,12 @@ impl<J: Send> Scheduler<J> {
         self.max_pollers.load(Ordering::Relaxed)
     }
 
+    /// Where much waits, threads take turns between the routes of its requests. `route_of` says a number for each: equal for two
+    /// requests of one route, and unknown to peers. Without it all are of one route. To be called once.
+    pub fn sort_by(&self, route_of: fn(&J) -> u64) {
+        self.pools().for_each(|pool| _ = pool.route_of.set(route_of));
+    }
+
     /// Makes the threads there are from the start, or attaches the event loop.
     ///
     /// # Errors
@@ -393,7 +400,7 @@ impl<J: Send> Scheduler<J> {
             self.waker.wake();
         }
         let ended = match self.looped {
-            None => run_timed(job, now, server),
+            None => run_timed(job, now, server, &self.pool),
             Some(_) => {
                 // The request goes on in a task; how long the call took says nothing.
                 server.run(job, now);
@@ -423,9 +430,9 @@ impl<J: Send> Scheduler<J> {
 
     /// Runs application code from `now` on, in monotonic nanoseconds, on a thread that has no part in polling.
     /// The end is returned.
-    fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) -> u64 {
+    fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S, pool: &Pool<J>) -> u64 {
         self.beside.fetch_add(1, Ordering::SeqCst);
-        let ended = run_timed(job, now, server);
+        let ended = run_timed(job, now, server, pool);
         self.beside.fetch_sub(1, Ordering::SeqCst);
         ended
     }
@@ -542,9 +549,16 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
     PoolLimits { min_threads: 0, max_threads: 0, ..limits }
 }
 
-fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S) -> u64 {
+/// Runs a request of a pool from `now` on; the end is returned, both in monotonic nanoseconds.
+fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
+    let route = pool.charged(&job);
+    // Of an earlier request.
+    extra::has_written();
     let ran = server.run(job, now);
     let ended = clock::monotonic();
+    if let Some(route) = route {
+        pool.costs.note(route, ended.saturating_sub(now), extra::has_written());
+    }
     if let Ran::Run(measured) = ran {
         server.note_run(measured, ended.saturating_sub(now), ended);
     }

@@ -9,13 +9,14 @@
 //!
 //! Sections below: the queue.
 
-use std::collections::VecDeque;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 
+use crate::fair::{Costs, FairQueue, Waiting};
 use crate::figures::PoolFigures;
 use crate::gate::Gate;
 use crate::parked_thread::ParkedThread;
@@ -49,6 +50,10 @@ pub(crate) struct Pool<J> {
     pub(super) exclusive: bool,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,
+    /// What requests of each route take here, their routes, and whether that matters now.
+    pub(super) costs: Costs,
+    pub(super) route_of: OnceLock<fn(&J) -> u64>,
+    sorted: AtomicBool,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
     /// Slow requests, likewise.
@@ -122,6 +127,9 @@ impl<J> Pool<J> {
             gate,
             exclusive,
             queued: AtomicUsize::new(0),
+            costs: Costs::default(),
+            route_of: OnceLock::new(),
+            sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
             slow: SlowCounts::default(),
             stopping: AtomicBool::new(false),
@@ -203,9 +211,23 @@ impl<J> Pool<J> {
         if queue.is_empty() {
             queue.waits_since = now;
         }
-        queue.jobs.push_back(Waiting { job, since: now });
-        self.queued.store(queue.jobs.len(), Ordering::SeqCst);
+        queue.jobs.push(Waiting { job, since: now }, |job| self.route(job));
+        self.note_length(queue);
         Ok(())
+    }
+
+    fn note_length(&self, queue: &Queue<J>) {
+        self.queued.store(queue.jobs.len(), Ordering::SeqCst);
+        self.sorted.store(queue.jobs.is_sorted(), Ordering::Relaxed);
+    }
+
+    fn route(&self, job: &J) -> u64 {
+        self.route_of.get().map_or(0, |route_of| route_of(job))
+    }
+
+    /// The route of a request that is about to run, if so much waits that what it takes matters.
+    pub(super) fn charged(&self, job: &J) -> Option<u64> {
+        self.sorted.load(Ordering::Relaxed).then(|| self.route(job))
     }
 
     /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
@@ -214,12 +236,23 @@ impl<J> Pool<J> {
     }
 
     pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
-        let waiting = queue.jobs.pop_front()?;
+        let waiting = queue.jobs.pop(&self.costs)?;
+        Some(self.take_out(queue, waiting))
+    }
+
+    fn take_out(&self, queue: &mut Queue<J>, waiting: Waiting<J>) -> J {
         queue.taken += 1;
         trace::note_taken(waiting.since);
         self.withdraw(queue);
-        self.queued.store(queue.jobs.len(), Ordering::SeqCst);
-        Some(waiting.job)
+        self.note_length(queue);
+        waiting.job
+    }
+
+    /// The request whose turn it is among those that do not write to a disk what they make.
+    pub(super) fn pop_light(&self) -> Option<J> {
+        let mut queue = self.lock();
+        let waiting = queue.jobs.pop_light(&self.costs, |job| self.route(job))?;
+        Some(self.take_out(&mut queue, waiting))
     }
 
     /// Calls a thread that can poll: the thread that did is stuck in application code.
@@ -266,14 +299,14 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         let jobs = (std::mem::take(&mut queue.jobs), std::mem::take(&mut queue.slow));
         self.withdraw(&queue);
-        self.queued.store(0, Ordering::SeqCst);
+        self.note_length(&queue);
         self.count_slow(&queue);
         // A request that is dropped is answered: not under the lock.
         drop(queue);
         drop(jobs);
     }
 
-    /// The oldest waiting request.
+    /// The request whose turn it is.
     pub(crate) fn pop(&self) -> Option<J> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
@@ -591,9 +624,9 @@ impl Counts {
 //
 // What waits for a thread of a pool.
 
-/// First in, first out; requests of slow routes beside the others.
+/// Fair between routes where much waits; requests of slow routes beside the others.
 pub(super) struct Queue<J> {
-    pub(super) jobs: VecDeque<Waiting<J>>,
+    pub(super) jobs: FairQueue<J>,
     /// Requests of slow routes.
     pub(super) slow: SlowQueue<J>,
     pub(super) capacity: usize,
@@ -607,17 +640,11 @@ pub(super) struct Queue<J> {
     pub(super) waits_since: u64,
 }
 
-pub(super) struct Waiting<J> {
-    pub(super) job: J,
-    /// In monotonic nanoseconds.
-    pub(super) since: u64,
-}
-
 impl<J> Queue<J> {
     /// An empty one.
     pub(super) fn new(limits: &PoolLimits) -> Self {
         Self {
-            jobs: VecDeque::new(),
+            jobs: FairQueue::default(),
             slow: SlowQueue::default(),
             capacity: limits.queue,
             overflow: limits.overflow,
@@ -630,7 +657,7 @@ impl<J> Queue<J> {
 
     /// Since when the first request waits, in monotonic nanoseconds.
     pub(super) fn oldest(&self) -> Option<u64> {
-        self.jobs.front().map(|waiting| waiting.since)
+        self.jobs.oldest()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::pool::{Call, Pool, Queue, Waiting};
+use crate::fair::Waiting;
+use crate::pool::{Call, Pool, Queue};
 use crate::trace;
 
 /// What the route of a request is known for.
@@ -47,8 +48,26 @@ pub(super) struct SlowQueue<J>([VecDeque<Waiting<J>>; 2]);
 pub(super) struct SlowCounts {
     /// Requests that wait for a thread, of each kind.
     waiting: [AtomicUsize; 2],
-    /// Threads in slow requests that wait, or being found for one.
-    inside: AtomicUsize,
+    /// Threads in slow requests of each kind, or being found for one.
+    inside: [AtomicUsize; 2],
+    /// Threads that write to a disk what their request has made.
+    writing: AtomicUsize,
+}
+
+/// One thread that writes, until it is dropped.
+struct Writing<'a>(&'a AtomicUsize);
+
+impl<'a> Writing<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl<J> Default for SlowQueue<J> {
@@ -78,20 +97,26 @@ impl<J> Pool<J> {
 
     /// Counts one more slow request inside, if it may be.
     fn enter_slow(&self, kind: usize) -> bool {
-        if kind == COMPUTES {
-            return self.gate.interpreter.take_long();
+        if kind == COMPUTES && !self.gate.interpreter.take_long() {
+            return false;
         }
-        let limit = self.max();
+        let limit = if kind == COMPUTES { usize::MAX } else { self.max() };
         let more = |inside| (inside < limit).then_some(inside + 1);
-        self.slow.inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+        self.slow.inside[kind].fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     fn leave_slow(&self, kind: usize) {
         if kind == COMPUTES {
             self.gate.interpreter.give_long_back();
-        } else {
-            self.slow.inside.fetch_sub(1, Ordering::SeqCst);
         }
+        self.slow.inside[kind].fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Calls `act`, in which a thread inside writes to a disk: it serves nobody meanwhile.
+    pub(super) fn write_out<T>(&self, begun: impl FnOnce(), act: impl FnOnce() -> T) -> T {
+        let _writing = Writing::begin(&self.slow.writing);
+        begun();
+        act()
     }
 
     /// Finds a thread for a request of a slow route.
@@ -156,14 +181,19 @@ impl<J> Pool<J> {
     /// Whether a slow request waits that may run.
     pub(super) fn has_slow(&self) -> bool {
         let waits = |kind: usize| self.slow.waiting[kind].load(Ordering::SeqCst) > 0;
-        (waits(WAITS) && self.slow.inside.load(Ordering::SeqCst) < self.max())
+        (waits(WAITS) && self.slow.inside[WAITS].load(Ordering::SeqCst) < self.max())
             || (waits(COMPUTES) && self.gate.interpreter.has_room_for_long())
     }
 
-    /// Whether all threads are in slow requests, while others wait: they need a thread more.
+    /// Whether all threads are in slow requests or write to a disk, while others wait: they need a thread more. A thread that
+    /// writes in a slow request counts twice: then there may be one more a moment too soon.
     pub(super) fn needs_extra(&self) -> bool {
         let max = self.max();
-        max > 1 && self.queued() > 0 && self.slow.inside.load(Ordering::SeqCst) >= max
+        let away = || {
+            let inside: usize = self.slow.inside.iter().map(|count| count.load(Ordering::SeqCst)).sum();
+            inside + self.slow.writing.load(Ordering::SeqCst)
+        };
+        max > 1 && self.queued() > 0 && away() >= max
     }
 
     /// The oldest slow request that may run, for this thread, counted.

@@ -23,6 +23,26 @@ pub trait EventLoop: Send + Sync + 'static {
     /// no interpreter and must not wait: once when it takes over, with `true`, and once when the loop is
     /// back, with `false`, unless the server ends before.
     fn stands_still(&self, still: bool);
+
+    /// A turn begins: what the handlers of the last one did after it. A loop whose handlers do all within their turn leaves this
+    /// and the next one out.
+    fn begin_turn(&self) -> Later {
+        Later::default()
+    }
+
+    /// What handlers of this turn leave for later, so far.
+    fn later(&self) -> Later {
+        Later::default()
+    }
+}
+
+/// What handlers of a loop's turn have done outside of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Later {
+    /// So many of those that were called in this turn begin after it.
+    pub handlers: u32,
+    /// What they took up to where they had to wait for the first time, in nanoseconds.
+    pub nanos: u64,
 }
 
 /// What an event loop calls for the server.

@@ -15,7 +15,7 @@ mod threads;
 
 pub use body::{Body, BodyReader, CloseFile, Keepsake, LiveBody};
 pub use content::{Content, FileRange, Last, Lend, Owner};
-pub use event_loop::{EventLoop, Turned, Turns};
+pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Request};

@@ -121,6 +121,7 @@ impl Server {
             server.drivers.push(driver.spawn(body)?);
         }
         for group in &server.groups {
+            group.scheduler.sort_by(crate::group::Job::route);
             group.scheduler.start(group)?;
         }
         Ok(server)

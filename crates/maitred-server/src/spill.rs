@@ -69,6 +69,8 @@ pub(crate) struct Spilling {
     referenced: Arc<Referenced>,
     /// When the log was told last, in coarse monotonic nanoseconds.
     told: AtomicU64,
+    /// Held by the thread that writes.
+    turn: Mutex<()>,
 }
 
 impl Spilling {
@@ -80,6 +82,7 @@ impl Spilling {
             budget: budget.into(),
             referenced: Arc::default(),
             told: AtomicU64::new(0),
+            turn: Mutex::new(()),
         }
     }
 
@@ -124,6 +127,12 @@ impl Spilling {
         }
         let bytes = content.bytes()?;
         Some(Counted::new(&self.referenced, bytes))
+    }
+
+    /// Waits until no other thread writes. Several that do so at once fill the disk's queue no faster than one, and leave no
+    /// processor to those that serve.
+    pub(crate) fn await_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was to be written is kept in memory, because of this.

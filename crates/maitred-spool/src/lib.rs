@@ -92,9 +92,11 @@ impl Spooler {
         let queue = Arc::new(WorkQueue::new(MAX_WAITING));
         let open = Arc::new(Mutex::new(open));
         let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
-        std::thread::Builder::new()
-            .name("maitred-spool".to_owned())
-            .spawn(move || own.work(|job: Job| job.run(&make)))?;
+        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || {
+            let tid = rustix::thread::gettid();
+            let _ = rustix::process::setpriority_process(Some(tid), 10);
+            own.work(|job: Job| job.run(&make));
+        })?;
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
             own.push(Job::Close(file));

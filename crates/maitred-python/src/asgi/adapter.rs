@@ -176,9 +176,13 @@ impl Adapter {
         let coroutine = Coroutine::new(http, scope.dict.unbind(), receive);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
-        let options = if this.waiting.is_none() { &tasks.eager } else { &tasks.options };
+        let begins = this.waiting.is_none();
+        let options = if begins { &tasks.eager } else { &tasks.options };
         let task = tasks.task.bind(py).call(arguments, Some(options.bind(py)))?;
         coroutine.hold(task.unbind());
+        if !begins {
+            this.polling.note_later();
+        }
         Ok(())
     }
 }

@@ -265,13 +265,15 @@ impl Steps for Coroutine {
                 let stepped = send(&inner, value);
                 (Some(inner), stepped)
             }
-            Life::Fresh { scope, receive } => match self.start(py, &scope, &receive) {
-                Ok(inner) => {
-                    let stepped = send(&inner, value);
-                    (Some(inner), stepped)
-                }
-                Err(error) => (None, Err(error)),
-            },
+            Life::Fresh { scope, receive } => {
+                self.http.adapter().polling.first_step(|| match self.start(py, &scope, &receive) {
+                    Ok(inner) => {
+                        let stepped = send(&inner, value);
+                        (Some(inner), stepped)
+                    }
+                    Err(error) => (None, Err(error)),
+                })
+            }
             Life::Running => return Err(PyValueError::new_err("the coroutine is already running")),
             Life::Over => {
                 self.state().life = Life::Over;

@@ -11,10 +11,11 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
-use maitred_runtime::{EventLoop, Turned, Turns};
+use maitred_runtime::{EventLoop, Later, Turned, Turns};
 use pyo3::prelude::*;
 
 use super::adapter::Adapter;
@@ -49,6 +50,9 @@ pub(super) struct Polling {
     watched: Mutex<Vec<RawFd>>,
     has_ended: AtomicBool,
     flush_is_due: AtomicBool,
+    /// Requests of the last turn that begin after it, and what their first steps have taken, in nanoseconds.
+    later: AtomicU32,
+    later_nanos: AtomicU64,
     handles: OnceLock<Handles>,
 }
 
@@ -119,6 +123,22 @@ impl Polling {
         }
         // What came before the loop watched is there to be read: nothing was missed.
         Ok(())
+    }
+
+    /// A request of this turn begins after it.
+    pub(super) fn note_later(&self) {
+        self.later.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes the first step of a request. Within a turn the turn knows how long it takes.
+    pub(super) fn first_step<T>(&self, step: impl FnOnce() -> T) -> T {
+        if here() == Here::Turn {
+            return step();
+        }
+        let began = Instant::now();
+        let result = step();
+        self.later_nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        result
     }
 
     fn turn(&self, py: Python<'_>) -> PyResult<()> {
@@ -310,6 +330,18 @@ impl EventLoop for PythonLoop {
                 report::write(py, &adapter.log, &format!("the event loop cannot serve\n{text}"));
             }
         });
+    }
+
+    fn begin_turn(&self) -> Later {
+        let polling = &self.adapter.get().polling;
+        let handlers = polling.later.swap(0, Ordering::Relaxed);
+        Later { handlers, nanos: polling.later_nanos.swap(0, Ordering::Relaxed) }
+    }
+
+    fn later(&self) -> Later {
+        let polling = &self.adapter.get().polling;
+        let handlers = polling.later.load(Ordering::Relaxed);
+        Later { handlers, nanos: polling.later_nanos.load(Ordering::Relaxed) }
     }
 
     fn stands_still(&self, still: bool) {

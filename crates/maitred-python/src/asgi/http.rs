@@ -186,7 +186,7 @@ impl Http {
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
         let Some(phase) = self.take(py)? else { return Ok(Flow::Ready) };
         let (sent, phase) = match phase {
-            phase if self.is_tight(&phase, body.len()) => to_disk(py, phase, body, more),
+            phase if self.is_tight(&phase, body.len(), more) => to_disk(py, phase, body, more),
             Phase::Waiting { exchange, declared: Some(declared) } if more => start(exchange, declared, body),
             Phase::Waiting { exchange, declared: Some(declared) } => {
                 whole(exchange, declared, body, self.is_head)
@@ -245,10 +245,13 @@ impl Http {
     }
 
     /// Whether this thread has to write a part of this length to a file before it makes another one.
-    fn is_tight(&self, phase: &Phase, length: u64) -> bool {
+    fn is_tight(&self, phase: &Phase, length: u64, more: bool) -> bool {
         match phase {
-            Phase::Waiting { exchange, declared: Some(_) } => !self.is_head && exchange.is_tight(length),
-            Phase::Streaming { stream } => stream.is_tight(length),
+            Phase::Waiting { exchange, declared: Some(_) } => {
+                !more && !self.is_head && exchange.is_tight(length)
+            }
+            // The last part; before others the stream waits for its reader.
+            Phase::Streaming { stream } => !more && stream.is_tight(length),
             Phase::Waiting { .. } | Phase::Busy | Phase::Over { .. } => false,
         }
     }

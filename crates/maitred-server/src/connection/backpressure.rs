@@ -38,7 +38,7 @@ enum Step {
 ///
 /// # Errors
 /// The peer is gone.
-pub(crate) fn wait(group: &Group, key: Key, limit: Duration) -> Result<Flow, SendError> {
+pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow, SendError> {
     let until = Instant::now() + limit;
     let room = Arc::new(Room::default());
     loop {
@@ -47,7 +47,7 @@ pub(crate) fn wait(group: &Group, key: Key, limit: Duration) -> Result<Flow, Sen
             if connection.is_dead() {
                 return Err(SendError::Closed);
             }
-            if !connection.is_full(&group.site, key) {
+            if !connection.is_full(group, key) {
                 return Ok(Step::Go);
             }
             if left.is_zero() {
@@ -66,7 +66,7 @@ pub(crate) fn wait(group: &Group, key: Key, limit: Duration) -> Result<Flow, Sen
             Step::Go => return Ok(Flow::Ready),
             // If it fails, nothing more is lent.
             Step::Write(lot) => {
-                spilling::write(group, key.token, lot);
+                group.scheduler.write_out(group, || spilling::write(group, key.token, lot));
             }
             Step::Wait if left.is_zero() => return Ok(Flow::Full),
             Step::Wait => {

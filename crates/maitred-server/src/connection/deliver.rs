@@ -164,7 +164,7 @@ impl Connection {
     }
 
     fn flow(&self, group: &Group) -> Flow {
-        if self.is_writer_full(&group.site) { Flow::Full } else { Flow::Ready }
+        if self.is_writer_full(group) { Flow::Full } else { Flow::Ready }
     }
 
     fn writer_push(&mut self, bytes: &mut Vec<u8>) {

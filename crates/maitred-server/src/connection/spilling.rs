@@ -11,10 +11,12 @@ use crate::spill::{Lot, Part, Which, Written};
 
 impl Connection {
     /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything
-    /// where writing is left to the handler's thread.
-    pub(super) fn is_writer_full(&self, site: &Site) -> bool {
+    /// where writing is left to the handler's thread, or where all responses of an event loop hold too much together: its
+    /// streams are not written to a disk.
+    pub(super) fn is_writer_full(&self, group: &Group) -> bool {
         let Some(writer) = &self.writer else { return false };
-        self.direct || writer.held() > site.spilling.memory()
+        let (held, spilling) = (writer.held(), &group.site.spilling);
+        self.direct || held > spilling.memory() || (group.is_looped() && held > 0 && spilling.is_over())
     }
 
     /// Whether its handlers wait until the kernel has taken everything.
@@ -91,10 +93,11 @@ impl Connection {
 }
 
 /// Whether a writer that held `before` and holds `now` has passed the mark at which a handler that waits for room is told:
-/// half of what makes it wait, so that it is not told for every byte.
+/// half of what makes it wait, so that it is not told for every byte, or nothing.
 pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
     let (memory, file) = (site.spilling.memory() / 2, site.spilling.file() / 2);
-    before.memory > memory && now.memory <= memory || before.file > file && now.file <= file
+    let is_empty = before.memory > 0 && now.memory == 0;
+    is_empty || before.memory > memory && now.memory <= memory || before.file > file && now.file <= file
 }
 
 /// Writes what the connection holds to a file, on a thread that may wait for the disk. False when nothing has changed.
@@ -106,7 +109,11 @@ pub(crate) fn spill(group: &Group, token: Token, which: Which) -> bool {
 /// The same with what has been lent already.
 pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
     let Some(spooler) = &group.site.spooler else { return false };
-    match lot.write(spooler) {
+    // An event loop does not wait for a thread that waits for a disk.
+    let turn = (!group.is_looped()).then(|| group.site.spilling.await_turn());
+    let written = lot.write(spooler);
+    drop(turn);
+    match written {
         Ok(written) => {
             group.with_connection(token, |connection| connection.exchange(&written));
             true

@@ -314,6 +314,11 @@ impl Job {
         self.limited.as_ref().is_some_and(|flags| flags.is_out())
     }
 
+    /// A number for its route.
+    pub(crate) fn route(&self) -> u64 {
+        slowness::route(&self.exchange.request().head)
+    }
+
     fn claims_not_to_block(&self) -> bool {
         self.handler.invocation_type() == InvocationType::NonBlocking
     }

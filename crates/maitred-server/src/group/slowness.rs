@@ -5,7 +5,8 @@
 //! with one that took long is measured from then on: a request that took long is slow if its thread has waited for something
 //! or has computed that long; one that was stopped for another thread is not.
 
-use std::sync::{Mutex, PoisonError};
+use std::hash::RandomState;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use maitred_http::RequestHead;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -178,6 +179,12 @@ impl Slowness {
             Change::Forgotten => log.info(format_args!("{shape}: does not take much longer than others any more")),
         }
     }
+}
+
+/// A number for the route of a request, equal for all of that route, which no peer can foretell.
+pub(super) fn route(head: &RequestHead) -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    shape(head).hash(&KEY)
 }
 
 fn shape(head: &RequestHead) -> Shape<'_> {

@@ -17,7 +17,6 @@ use crate::connection::stream::Record;
 use crate::connection::writer::Writer;
 use crate::connection::{Connection, Context, Group, Key, Stream, Turn};
 use crate::group::slots::Token;
-use crate::site::Site;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
 /// most.
@@ -136,7 +135,7 @@ impl Connection {
         if let Some(writer) = self.writer_of(key) {
             writer.count(&group.site.spilling);
         }
-        Ok(if self.is_full(&group.site, key) { Flow::Full } else { Flow::Ready })
+        Ok(if self.is_full(group, key) { Flow::Full } else { Flow::Ready })
     }
 
     /// Makes frames as far as windows and the transport allow, and sends them.
@@ -248,10 +247,10 @@ impl Connection {
     }
 
     /// Whether a handler of this stream has to wait.
-    pub(crate) fn is_full(&self, site: &Site, key: Key) -> bool {
+    pub(crate) fn is_full(&self, group: &Group, key: Key) -> bool {
         match self.queue_of(key) {
-            Some(queue) => queue.held() > site.spilling.memory(),
-            None => self.is_writer_full(site),
+            Some(queue) => queue.held() > group.site.spilling.memory(),
+            None => self.is_writer_full(group),
         }
     }
 

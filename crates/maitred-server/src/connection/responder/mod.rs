@@ -498,7 +498,8 @@ impl Respond for Responder {
         if self.direct {
             while self.wait(LOOK)? == Flow::Full {}
         } else {
-            spill(&self.group, self.key.token, Which::Referenced);
+            let write = || spill(&self.group, self.key.token, Which::Referenced);
+            self.group.scheduler.write_out(&self.group, write);
         }
         Ok(())
     }
@@ -516,7 +517,7 @@ impl Respond for Responder {
     }
 
     fn is_full(&self) -> bool {
-        self.with_connection(|connection| connection.is_full(&self.group.site, self.key)).unwrap_or(false)
+        self.with_connection(|connection| connection.is_full(&self.group, self.key)).unwrap_or(false)
     }
 
     fn is_dead(&self) -> bool {

@@ -1,0 +1,300 @@
+//! The queue of a pool: first in, first out, and fair between routes when much waits.
+//!
+//! ```text
+//! fewer than 4 wait   [ a b a ]                  in the order in which they came
+//! from then on        [ a ] [ a a a .. ] [ b ]   one lane for each route; next is the lane that has had the least time
+//! ```
+//! A burst of requests that take long would otherwise keep those of all other routes waiting until the last of them has begun. A
+//! lane is charged with what a request of its route is expected to take when one of its requests is taken, and a lane that begins
+//! to wait begins where the others are (start-time fair queueing). Within a route the order stays.
+//!
+//! Leaves out: what a route is (the user of the scheduler says it as a number), and slow routes that are known (`slow.rs`).
+
+use std::collections::VecDeque;
+
+use maitred_io::sync::atomic::{AtomicU64, Ordering};
+
+/// So many wait before they are sorted: a hash for each request is saved where fewer do.
+const SORT_FROM: usize = 4;
+
+/// Lanes at most: requests of further routes wait in the last one. Whoever invents routes shares that.
+const MAX_LANES: usize = 64;
+
+/// A request is charged with so many nanoseconds at the least.
+const LEAST: u64 = 20_000;
+
+/// Places for what a request of a route takes. Two routes that share one are charged with what both take.
+const COSTS: usize = 1024;
+
+/// A request takes so much of the last one's time into the average: one part of so many.
+const STEP: u64 = 4;
+
+/// What waits for a thread.
+pub(super) struct FairQueue<J> {
+    /// Before all lanes: what came while it was not sorted.
+    first: VecDeque<Waiting<J>>,
+    lanes: Vec<Lane<J>>,
+    length: usize,
+    /// Where the lane stood that had its turn last, in nanoseconds of a lane's own time.
+    turn: u64,
+}
+
+pub(super) struct Waiting<J> {
+    pub(super) job: J,
+    /// In monotonic nanoseconds.
+    pub(super) since: u64,
+}
+
+struct Lane<J> {
+    route: u64,
+    jobs: VecDeque<Waiting<J>>,
+    /// The time it has had, on the same scale as `turn`.
+    had: u64,
+}
+
+impl<J> Default for FairQueue<J> {
+    fn default() -> Self {
+        Self { first: VecDeque::new(), lanes: Vec::new(), length: 0, turn: 0 }
+    }
+}
+
+impl<J> FairQueue<J> {
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether what comes now is sorted.
+    pub(super) fn is_sorted(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// All of them, in no order that means anything where they are sorted.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting<J>> {
+        self.first.iter().chain(self.lanes.iter().flat_map(|lane| &lane.jobs))
+    }
+
+    /// Since when the one waits that has come first, in monotonic nanoseconds.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        match self.first.front() {
+            Some(waiting) => Some(waiting.since),
+            None => self.lanes.iter().filter_map(|lane| Some(lane.jobs.front()?.since)).min(),
+        }
+    }
+
+    /// Appends a request; `route` is asked for its route if it matters.
+    pub(super) fn push(&mut self, waiting: Waiting<J>, route: impl FnOnce(&J) -> u64) {
+        self.length += 1;
+        // Once sorted it stays so until it is empty: the order within a route would not stay otherwise.
+        if !self.is_sorted() && self.length <= SORT_FROM {
+            self.first.push_back(waiting);
+            return;
+        }
+        let route = route(&waiting.job);
+        let index = match self.lanes.iter().position(|lane| lane.route == route) {
+            Some(index) => index,
+            None if self.lanes.len() == MAX_LANES => MAX_LANES - 1,
+            None => {
+                self.lanes.push(Lane { route, jobs: VecDeque::new(), had: 0 });
+                self.lanes.len() - 1
+            }
+        };
+        let lane = &mut self.lanes[index];
+        if lane.jobs.is_empty() {
+            lane.had = lane.had.max(self.turn);
+        }
+        lane.jobs.push_back(waiting);
+    }
+
+    /// Takes the next one.
+    pub(super) fn pop(&mut self, costs: &Costs) -> Option<Waiting<J>> {
+        let waiting = match self.first.pop_front() {
+            Some(waiting) => waiting,
+            None => self.pop_sorted(costs, |_| true)?,
+        };
+        self.note_taken();
+        Some(waiting)
+    }
+
+    /// Takes the next one of a route that does not write to a disk what it makes.
+    pub(super) fn pop_light(&mut self, costs: &Costs, route: impl Fn(&J) -> u64) -> Option<Waiting<J>> {
+        let light = |route| !costs.writes(route);
+        let waiting = match self.first.iter().position(|waiting| light(route(&waiting.job))) {
+            Some(index) => self.first.remove(index)?,
+            None => self.pop_sorted(costs, light)?,
+        };
+        self.note_taken();
+        Some(waiting)
+    }
+
+    fn note_taken(&mut self) {
+        self.length -= 1;
+        if self.length == 0 {
+            self.lanes.clear();
+        }
+    }
+
+    fn pop_sorted(&mut self, costs: &Costs, may: impl Fn(u64) -> bool) -> Option<Waiting<J>> {
+        let turn = |lane: &Lane<J>| Some((lane.had, lane.jobs.front()?.since));
+        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| may(lane.route));
+        let (_, index) = lanes.filter_map(|(index, lane)| Some((turn(lane)?, index))).min()?;
+        let lane = &mut self.lanes[index];
+        self.turn = lane.had;
+        lane.had += costs.of(lane.route).max(LEAST);
+        let waiting = lane.jobs.pop_front();
+        let turn = self.turn;
+        // One that has had more than the others keeps its place for as long as that matters.
+        self.lanes.retain(|lane| !lane.jobs.is_empty() || lane.had > turn);
+        waiting
+    }
+}
+
+/// What requests of each route take, as an average of the last ones, and whether they write to a disk what they make: that is the
+/// lowest bit.
+pub(super) struct Costs(Box<[AtomicU64]>);
+
+const WRITES: u64 = 1;
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self((0..COSTS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Costs {
+    fn place(&self, route: u64) -> &AtomicU64 {
+        &self.0[route as usize % COSTS]
+    }
+
+    /// In nanoseconds; 0 for a route that is not known.
+    pub(super) fn of(&self, route: u64) -> u64 {
+        self.place(route).load(Ordering::Relaxed) & !WRITES
+    }
+
+    /// Whether the last one has written to a disk.
+    pub(super) fn writes(&self, route: u64) -> bool {
+        self.place(route).load(Ordering::Relaxed) & WRITES != 0
+    }
+
+    /// A request has taken `nanos`, and written to a disk or not. Threads that do so at once lose a step, which nobody misses.
+    pub(super) fn note(&self, route: u64, nanos: u64, wrote: bool) {
+        let next = match self.of(route) {
+            0 => nanos,
+            cost => cost - cost / STEP + nanos / STEP,
+        };
+        self.place(route).store(next & !WRITES | if wrote { WRITES } else { 0 }, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    const HEAVY: u64 = 1;
+    const LIGHT: u64 = 2;
+
+    fn push(queue: &mut FairQueue<(u64, u64)>, route: u64, number: u64) {
+        queue.push(Waiting { job: (route, number), since: number }, |job| job.0);
+    }
+
+    fn pop(queue: &mut FairQueue<(u64, u64)>, costs: &Costs) -> Option<(u64, u64)> {
+        queue.pop(costs).map(|waiting| waiting.job)
+    }
+
+    fn costs() -> Costs {
+        let costs = Costs::default();
+        costs.note(HEAVY, 16_000_000, true);
+        costs.note(LIGHT, 100_000, false);
+        costs
+    }
+
+    #[test]
+    fn few_keep_their_order_whatever_they_take() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        for number in 0..4 {
+            push(&mut queue, if number % 2 == 0 { HEAVY } else { LIGHT }, number);
+        }
+        assert_eq!(queue.oldest(), Some(0));
+        let numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert!(queue.is_empty() && queue.oldest().is_none());
+    }
+
+    #[test]
+    fn one_of_another_route_does_not_wait_for_a_burst() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        (0..200).for_each(|number| push(&mut queue, HEAVY, number));
+        // What is not sorted, and one of those that are.
+        let begun: Vec<_> = (0..5).filter_map(|_| pop(&mut queue, &costs)).collect();
+        assert_eq!(begun, (0..5).map(|number| (HEAVY, number)).collect::<Vec<_>>());
+        push(&mut queue, LIGHT, 200);
+        assert_eq!(pop(&mut queue, &costs), Some((LIGHT, 200)));
+        assert_eq!(pop(&mut queue, &costs), Some((HEAVY, 5)));
+        assert_eq!(queue.len(), 194);
+    }
+
+    #[test]
+    fn lanes_get_the_same_time_and_keep_their_order() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        (0..4).for_each(|number| push(&mut queue, LIGHT, number));
+        for number in 4..1004 {
+            push(&mut queue, HEAVY, number);
+            push(&mut queue, LIGHT, number);
+        }
+        (0..4).for_each(|_| _ = pop(&mut queue, &costs));
+        let order: Vec<_> = (0..644).filter_map(|_| pop(&mut queue, &costs)).collect();
+        let heavy = order.iter().filter(|job| job.0 == HEAVY).count();
+        // 640 light ones take as long as 4 heavy ones.
+        assert!((4..=5).contains(&heavy), "{heavy}");
+        for route in [HEAVY, LIGHT] {
+            let numbers: Vec<_> = order.iter().filter(|job| job.0 == route).map(|job| job.1).collect();
+            assert!(numbers.is_sorted(), "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn time_not_used_is_not_saved_up() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        (0..300).for_each(|number| push(&mut queue, HEAVY, number));
+        (0..200).for_each(|_| _ = pop(&mut queue, &costs));
+        // It has had nothing for 200 turns of the other, and is owed none of it.
+        (0..600).for_each(|number| push(&mut queue, LIGHT, 1000 + number));
+        let light = (0..400).filter_map(|_| pop(&mut queue, &costs)).filter(|job| job.0 == LIGHT).count();
+        assert!((300..400).contains(&light), "{light}");
+    }
+
+    #[test]
+    fn what_writes_to_a_disk_can_be_passed_over() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        (0..3).for_each(|number| push(&mut queue, HEAVY, number));
+        (3..5).for_each(|number| push(&mut queue, LIGHT, number));
+        let mut light = || queue.pop_light(&costs, |job| job.0).map(|waiting| waiting.job);
+        assert_eq!([light(), light(), light()], [Some((LIGHT, 3)), Some((LIGHT, 4)), None]);
+        let rest: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).collect();
+        assert_eq!(rest, (0..3).map(|number| (HEAVY, number)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_is_lost_whoever_invents_routes() {
+        let (mut queue, costs) = (FairQueue::default(), Costs::default());
+        (0..1000).for_each(|number| push(&mut queue, number * 7919, number));
+        let mut numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+        assert!(queue.lanes.is_empty());
+    }
+
+    #[test]
+    fn a_route_costs_what_its_last_requests_took() {
+        let costs = Costs::default();
+        assert_eq!(costs.of(HEAVY), 0);
+        costs.note(HEAVY, 1_000_000, false);
+        assert_eq!(costs.of(HEAVY), 1_000_000);
+        (0..40).for_each(|_| costs.note(HEAVY, 5_000_000, true));
+        assert!((4_900_000..=5_000_000).contains(&costs.of(HEAVY)));
+        assert!(costs.writes(HEAVY) && !costs.writes(LIGHT));
+    }
+}
