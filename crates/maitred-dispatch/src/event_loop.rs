@@ -21,6 +21,7 @@ use maitred_runtime::{EventLoop, Later, Turned, Turns};
 use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
+use crate::writing::has_written;
 use crate::{Age, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
@@ -45,18 +46,26 @@ pub(super) struct Looped {
     bell: Waker,
     /// The bell has been rung and not been heard.
     rung: AtomicBool,
+    /// What waits in the queue waits for a disk.
+    held: AtomicBool,
 }
 
 impl Looped {
     pub(super) fn new(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
-        let rung = AtomicBool::new(false);
-        Ok(Self { event_loop, bell: Waker::new()?, rung })
+        let (rung, held) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { event_loop, bell: Waker::new()?, rung, held })
     }
 
     /// Has the loop take a turn.
     pub(super) fn ring(&self) {
         if !self.rung.swap(true, Ordering::SeqCst) {
             self.bell.wake();
+        }
+    }
+
+    pub(super) fn go_on_held(&self) {
+        if self.held.swap(false, Ordering::SeqCst) {
+            self.ring();
         }
     }
 
@@ -124,10 +133,11 @@ impl<S: Serve> LoopTurns<S> {
             let route = scheduler.pool.charged(&job);
             // What came from the poller has just been read.
             let entered = now.max(self.context.clock().turn_began());
+            has_written();
             scheduler.run(job, entered, &*server);
             now = clock::monotonic();
             if let Some(route) = route {
-                scheduler.pool.costs.note(route, now.saturating_sub(entered), false);
+                scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
             scheduler.send_unsent_in_time(&server, now, &mut self.age);
         }
@@ -167,7 +177,8 @@ impl<S: Serve> LoopTurns<S> {
     /// What a turn leaves behind.
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
-        let more = scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
+        let waits = scheduler.pool.queued() > 0 && !self.looped().held.load(Ordering::SeqCst);
+        let more = waits || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
         if more { Turned::More } else { Turned::Wait }
     }
 
@@ -177,7 +188,7 @@ impl<S: Serve> LoopTurns<S> {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
         loop {
-            if let Some(job) = scheduler.pool.pop() {
+            if let Some(job) = self.pop() {
                 return Some(job);
             }
             // As many as there are: what comes back to the list waits for the next look.
@@ -203,6 +214,27 @@ impl<S: Serve> LoopTurns<S> {
                 return Some(job);
             }
         }
+    }
+
+    /// The request whose turn it is. One whose response will have to be written to a disk waits while that is behind: the loop
+    /// would have to write itself otherwise, or memory would grow.
+    fn pop(&self) -> Option<S::Job> {
+        let scheduler = self.server.scheduler();
+        if scheduler.pool.queued() == 0 {
+            return None;
+        }
+        if self.server.is_disk_behind() {
+            if let Some(job) = scheduler.pool.pop_light() {
+                return Some(job);
+            }
+            self.looped().held.store(true, Ordering::SeqCst);
+            // Asked again: who wrote last may not have seen that.
+            if self.server.is_disk_behind() {
+                return None;
+            }
+        }
+        self.looped().held.store(false, Ordering::SeqCst);
+        scheduler.pool.pop()
     }
 
     fn send_unsent(&mut self) {

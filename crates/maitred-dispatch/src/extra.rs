@@ -4,7 +4,6 @@
 //! them is run here, one after the other. The thread is made when it is needed for the first time, is not counted in
 //! `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may rely on it.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +12,6 @@ use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Scheduler, Serve};
-
-maitred_io::sync::thread_local! {
-    /// What the request of this thread has made was written to a disk.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static WROTE: Cell<bool> = Cell::new(false);
-}
-
-/// Whether the request that this thread has run was one that wrote to a disk. Asked once.
-pub(super) fn has_written() -> bool {
-    WROTE.with(Cell::take)
-}
 
 /// Whether there is one, and where it sleeps.
 #[derive(Default)]
@@ -40,16 +28,6 @@ impl Extra {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
-    pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
-        // What a loop's thread does nobody else can do, and other pools have no extra thread.
-        if self.looped.is_some() || !self.is_served_here() {
-            return act();
-        }
-        WROTE.with(|cell| cell.set(true));
-        self.pool.write_out(|| self.call_extra(server), act)
-    }
-
     /// Has usual requests run although all threads are in slow ones, if that is so.
     pub(super) fn call_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         if !self.pool.needs_extra() || self.is_stopping() {

@@ -38,6 +38,7 @@ use crate::look_timer::{Ends, Pause};
 use crate::meter;
 use crate::meter::{Finding, Gated};
 use crate::pool::{Call, Pool, Queue};
+use crate::writing::set_seat;
 
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
 const PROMPT: u64 = 100_000_000;
@@ -119,11 +120,13 @@ impl Gate {
     pub(super) fn seat(&self) -> Arc<Seat> {
         let seat = Seat::own(&self.permits);
         self.interpreter.add(&seat);
+        set_seat(Some(&seat));
         seat
     }
 
     /// The thread ends.
     pub(super) fn unseat(&self, seat: &Arc<Seat>) {
+        set_seat(None);
         self.give_back(seat);
         self.interpreter.remove(seat);
     }
@@ -165,7 +168,7 @@ impl Gate {
                 match state {
                     State::Permitted => _ = self.permits.fetch_sub(1, Ordering::SeqCst),
                     State::Computes => self.interpreter.give_long_back(),
-                    State::Waits | State::Out => {}
+                    State::Waits | State::Beside | State::Writes | State::Out => {}
                 }
                 return;
             }
@@ -206,7 +209,7 @@ impl Gate {
     /// A request that is known to be slow enters without a permit; one that computes is counted, see
     /// [`take_long`](Interpreter::take_long).
     pub(super) fn enter_beside(&self, seat: &Seat, computes: bool) {
-        seat.change(State::Out, if computes { State::Computes } else { State::Waits });
+        seat.change(State::Out, if computes { State::Computes } else { State::Beside });
     }
 
     /// Such a request comes back. What was counted for one that computes is the caller's to give back.
@@ -506,6 +509,10 @@ pub(super) enum State {
     Waits,
     /// It is in application code and computes for long, beside those that have permits.
     Computes,
+    /// It is in a request that is known to wait: what it computes in between keeps no usual request out.
+    Beside,
+    /// What its request has made is being written to a disk, without the interpreter: its permit has gone to another one.
+    Writes,
 }
 
 /// The seat of one thread.
@@ -563,7 +570,9 @@ impl Seat {
             0 => State::Out,
             1 => State::Permitted,
             2 => State::Waits,
-            _ => State::Computes,
+            3 => State::Computes,
+            4 => State::Beside,
+            _ => State::Writes,
         }
     }
 

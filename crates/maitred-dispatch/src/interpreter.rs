@@ -68,7 +68,8 @@ impl Interpreter {
     /// for each thread there.
     pub(super) fn is_busy(&self) -> bool {
         let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.iter().any(|seat| seat.state() != State::Out && seat.activity.wants_processor())
+        let counts = |seat: &Seat| !matches!(seat.state(), State::Out | State::Writes);
+        seats.iter().any(|seat| counts(seat) && seat.activity.wants_processor())
     }
 
     /// Whether nobody has looked since then, in monotonic nanoseconds.

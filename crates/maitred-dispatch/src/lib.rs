@@ -49,6 +49,7 @@ mod trace;
 mod turn_clock;
 mod work_conservation;
 mod worker;
+mod writing;
 
 use std::cell::Cell;
 use std::io;
@@ -369,6 +370,13 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
+    /// The disk is not behind any more, or less: an event loop goes on with what has waited for it.
+    pub fn go_on_held(&self) {
+        if let Some(looped) = &self.looped {
+            looped.go_on_held();
+        }
+    }
+
     /// Calls a thread that polls.
     fn call(&self) {
         match &self.looped {
@@ -553,11 +561,11 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let route = pool.charged(&job);
     // Of an earlier request.
-    extra::has_written();
+    writing::has_written();
     let ran = server.run(job, now);
     let ended = clock::monotonic();
     if let Some(route) = route {
-        pool.costs.note(route, ended.saturating_sub(now), extra::has_written());
+        pool.costs.note(route, ended.saturating_sub(now), writing::has_written());
     }
     if let Ran::Run(measured) = ran {
         server.note_run(measured, ended.saturating_sub(now), ended);

@@ -162,6 +162,9 @@ impl Meter {
         let mut inside = Vec::with_capacity(seats.len());
         for seat in seats {
             let was = seat.measure(now, window);
+            if seat.state() == State::Writes {
+                continue;
+            }
             if was.inside || seat.state() == State::Permitted {
                 used += was.used;
             }

@@ -58,6 +58,8 @@ pub(crate) struct Pool<J> {
     pub(super) offered: AtomicBool,
     /// Slow requests, likewise.
     pub(super) slow: SlowCounts,
+    /// Threads that write to a disk what their request has made, likewise.
+    pub(super) writing: AtomicUsize,
     /// No thread parks any more, likewise.
     stopping: AtomicBool,
     /// How often the limits were changed: who is about to park looks at them again.
@@ -132,6 +134,7 @@ impl<J> Pool<J> {
             sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
             slow: SlowCounts::default(),
+            writing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             idle_limit: AtomicU64::new(0),

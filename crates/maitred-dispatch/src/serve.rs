@@ -53,6 +53,12 @@ pub trait Serve: Send + Sync + Sized + 'static {
         u64::MAX
     }
 
+    /// Whether what requests have made waits for a disk, and too much of it. Who says so calls
+    /// [`go_on_held`](Scheduler::go_on_held) when that is over.
+    fn is_disk_behind(&self) -> bool {
+        false
+    }
+
     /// Answers that there is no room for `job`.
     fn refuse(&self, job: Self::Job);
 

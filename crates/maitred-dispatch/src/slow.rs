@@ -50,24 +50,6 @@ pub(super) struct SlowCounts {
     waiting: [AtomicUsize; 2],
     /// Threads in slow requests of each kind, or being found for one.
     inside: [AtomicUsize; 2],
-    /// Threads that write to a disk what their request has made.
-    writing: AtomicUsize,
-}
-
-/// One thread that writes, until it is dropped.
-struct Writing<'a>(&'a AtomicUsize);
-
-impl<'a> Writing<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl Drop for Writing<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl<J> Default for SlowQueue<J> {
@@ -110,13 +92,6 @@ impl<J> Pool<J> {
             self.gate.interpreter.give_long_back();
         }
         self.slow.inside[kind].fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Calls `act`, in which a thread inside writes to a disk: it serves nobody meanwhile.
-    pub(super) fn write_out<T>(&self, begun: impl FnOnce(), act: impl FnOnce() -> T) -> T {
-        let _writing = Writing::begin(&self.slow.writing);
-        begun();
-        act()
     }
 
     /// Finds a thread for a request of a slow route.
@@ -191,7 +166,7 @@ impl<J> Pool<J> {
         let max = self.max();
         let away = || {
             let inside: usize = self.slow.inside.iter().map(|count| count.load(Ordering::SeqCst)).sum();
-            inside + self.slow.writing.load(Ordering::SeqCst)
+            inside + self.writing()
         };
         max > 1 && self.queued() > 0 && away() >= max
     }

@@ -521,14 +521,8 @@ impl<S: Serve> Worker<'_, S> {
     fn make_way(&self, now: u64) {
         let scheduler = self.scheduler();
         scheduler.send_unsent(self.server, now);
-        if scheduler.pool.step_aside(&self.seat, clock::monotonic()) {
-            return;
-        }
-        if scheduler.pollers.load(Ordering::SeqCst) > 0 {
-            scheduler.waker.wake();
-        } else {
-            scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
-        }
+        scheduler.pool.gate.give_back(&self.seat);
+        scheduler.make_way(self.server);
     }
 
     /// Nobody enters application code unless somebody watches, or the queue is empty and somebody

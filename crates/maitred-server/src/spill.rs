@@ -22,7 +22,7 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_io::clock;
@@ -71,6 +71,8 @@ pub(crate) struct Spilling {
     told: AtomicU64,
     /// Held by the thread that writes.
     turn: Mutex<()>,
+    /// What the spooler has been asked to write and has not tried yet.
+    asked: AtomicUsize,
 }
 
 impl Spilling {
@@ -83,6 +85,7 @@ impl Spilling {
             referenced: Arc::default(),
             told: AtomicU64::new(0),
             turn: Mutex::new(()),
+            asked: AtomicUsize::new(0),
         }
     }
 
@@ -112,6 +115,21 @@ impl Spilling {
     /// Whether writers refer to more bytes of bodies, each object counted once, than they may.
     pub(crate) fn is_over(&self) -> bool {
         self.referenced.total.load(Ordering::Relaxed) > self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Whether writers refer to more than they may, and the spooler is at it.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0 && self.is_over()
+    }
+
+    /// The spooler is asked to write something.
+    pub(crate) fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It has done so, or cannot.
+    pub(crate) fn note_done(&self) {
+        self.asked.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether they refer to half as much again: the spooler does not keep up.

@@ -86,9 +86,26 @@ impl Connection {
         let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
             return;
         };
+        let site = &group.site;
+        site.spilling.ask();
+        let own = Arc::clone(&group);
         writer.asked = spooler.run(move || {
-            spill(&group, token, which);
+            let _asked = Asked(&own);
+            spill(&own, token, which);
         });
+        if !writer.asked {
+            drop(Asked(&group));
+        }
+    }
+}
+
+/// What the spooler is asked to write, until it has tried.
+struct Asked<'a>(&'a Group);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.site.spilling.note_done();
+        self.0.scheduler.go_on_held();
     }
 }
 

@@ -413,6 +413,10 @@ impl<R: Resident> Serve for Group<R> {
         self.groups.slowness.note(measured, nanos, now);
     }
 
+    fn is_disk_behind(&self) -> bool {
+        self.site.spilling.is_behind()
+    }
+
     fn refuse(&self, job: Job) {
         let text = "503 Service Unavailable: every thread is busy, and as many requests wait as may\n";
         let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)

@@ -477,11 +477,15 @@ impl Respond for Responder {
 
     fn is_tight(&self, length: u64) -> bool {
         let spilling = &self.group.site.spilling;
+        let is_over = length > MIN_COUNTED && spilling.is_over();
+        if is_over {
+            self.group.scheduler.note_written();
+        }
         if self.group.is_looped() {
             // What an event loop waits for, all its requests wait for: only where it makes bodies faster than the spooler writes.
-            return !self.direct && length > MIN_COUNTED && spilling.is_far_over();
+            return !self.direct && is_over && spilling.is_far_over();
         }
-        self.direct || length > MIN_COUNTED && spilling.is_over()
+        self.direct || is_over
     }
 
     fn set_label(&mut self, label: &str) {
