@@ -75,13 +75,13 @@ class _Client:
 
 
 @contextlib.contextmanager
-def running(port: int, kinds: Sequence[Kind]) -> Iterator[None]:
-    """All of them from here on, on the load's core; at the end their connections are closed, whatever is under way.
+def running(port: int, kinds: Sequence[Kind], pinned: bool = True) -> Iterator[None]:
+    """All of them from here on, on the load's core or (not `pinned`) on any; at the end their connections are closed, whatever is under way.
 
     Raises `WrongAnswer` at the end if one was answered wrongly or turned away."""
     ended = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        clients = pool.submit(_run, port, kinds, ended)
+        clients = pool.submit(_run, port, kinds, ended, pinned)
         try:
             yield
         finally:
@@ -89,8 +89,9 @@ def running(port: int, kinds: Sequence[Kind]) -> Iterator[None]:
         clients.result()
 
 
-def _run(port: int, kinds: Sequence[Kind], ended: threading.Event) -> None:
-    with machine.on_core(machine.cores()[1]), contextlib.ExitStack() as stack:
+def _run(port: int, kinds: Sequence[Kind], ended: threading.Event, pinned: bool) -> None:
+    place = machine.on_core(machine.cores()[1]) if pinned else contextlib.nullcontext()
+    with place, contextlib.ExitStack() as stack:
         clients = [_Client(port, kind) for kind in kinds for _ in range(kind.count)]
         for client in clients:
             stack.callback(client.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import http.client
 import math
 import random
@@ -26,6 +27,8 @@ READERS, LENGTH, READ_RATE = 200, 8 << 20, 10 << 10
 SMOKE_READERS, SMOKE_LENGTH = 20, 2 << 20
 #: How long they are watched, once the server has made all responses. Some never have.
 SECONDS, SETTLE_S = 8.0, 40.0
+#: How long the fast client is watched from the moment on in which the readers ask: while their responses are made.
+MAKING_S, SMOKE_MAKING_S = 2.5, 1.0
 #: Without threads that could be counted: it answers the fast client at once so often in a row.
 SETTLED, AT_ONCE_S = 20, 0.05
 #: The fast client: requests a second, over so many connections.
@@ -37,9 +40,11 @@ LOOK_S, RARE_LOOK_S = 0.5, 4.0
 PROBE_S = 5.0
 #: What the responses are made of; those of a file on the disk are the engine's own or nginx's.
 KINDS, ASGI_KINDS, STATIC = ("constant", "fresh", "generator", "write", "file"), ("constant", "fresh", "generator"), "static"
-GATE_SHARED_MIB, GATE_MIB, GATE_KERNEL_MIB, GATE_P99 = 24, 64, 64, 2.0
+GATE_SHARED_MIB, GATE_MIB, GATE_KERNEL_MIB, GATE_P99, GATE_MAKING_MS = 24, 64, 64, 2.0, 50.0
 MIB = 1 << 20
 OURS, OURS_ASGI = f"{python_servers.OURS}, {THREADS} threads", f"{python_servers.OURS}, ASGI"
+#: What is behind the name of a server that may use both cores, as may the load. Only what is made is measured so.
+UNPINNED, MADE = ", both cores", ("fresh", "generator", "write")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class Outcome:
 
     #: None where there are no threads to hold.
     held: int | None
+    #: The fast client while the responses are made.
+    making_p50: float
+    making_p99: float
     #: When the fast client was answered as if nothing were; None if it never was.
     settled_s: float | None
     process_mib: float
@@ -63,6 +71,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     environment = peers.environment(options)
     readers, length = (SMOKE_READERS, SMOKE_LENGTH) if options.smoke else (READERS, LENGTH)
     seconds = options.duration(SECONDS)
+    making = SMOKE_MAKING_S if options.smoke else MAKING_S
     (folder / "files").mkdir()
     (folder / "files/large").write_bytes(bytes(length))
     (folder / "files/index.html").write_bytes(b"Hello, world!")
@@ -72,8 +81,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text(
         f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
         f"{readers} clients read {length / MIB:g} MiB each at {READ_RATE >> 10} KiB/s, through segments and buffers as on an "
-        f"Ethernet; a fast client asks for 13 bytes {RATE} times a second, before and meanwhile. A fresh server for each row, on one "
-        "core; load on the other. \"Held\" is how many of the threads do not come when as many requests as there are threads wait for "
+        f"Ethernet; a fast client asks for 13 bytes {RATE} times a second: before, while the responses are made (the first {making:g} s), "
+        "and when they are made. A fresh server for each row, on one core and the load on the other, or both on both. \"Held\" is how many of the threads do not come when as many requests as there are threads wait for "
         "one another in the application. \"Made after\" is when all come again (or, without threads, when the fast client is answered "
         "within 50 ms, 20 times in a row): what cannot stay in memory has to be written to the disk until then, and from then on is measured. Memory is the growth to the "
         "most seen, after each thread has made such responses for fast readers: of the process (PSS, looked at twice a second until then, and every four seconds), and of "
@@ -86,7 +95,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         say(f"slow-readers: {contender.name}, {kind}")
         try:
             with servers.running(contender, folder / "files", folder) as server:
-                outcomes[contender.name, kind] = _measure(server, kind, readers, seconds, options, folder)
+                outcomes[contender.name, kind] = _measure(server, kind, readers, (seconds, making), folder)
         except load.WrongAnswer as error:
             if contender.name.startswith(python_servers.OURS):
                 raise
@@ -115,32 +124,41 @@ def _cases(options: rounds.Options, environment: peers.Environment, variables: d
     for kind in KINDS:
         cases += [(each, kind) for each in (mine, *others)]
         cases += [(each, kind) for each in loops if kind in ASGI_KINDS]
+        if kind in MADE:
+            free = (mine, *(each for each in others if each.name.startswith("granian")), *(loops if kind in ASGI_KINDS else ()))
+            cases += [(dataclasses.replace(each, name=each.name + UNPINNED, pinned=False), kind) for each in free]
     return cases
 
 
-def _measure(server: Server, kind: str, readers: int, seconds: float, options: rounds.Options, folder: Path) -> Outcome:
+def _measure(server: Server, kind: str, readers: int, times: tuple[float, float], folder: Path) -> Outcome:
+    seconds, making = times
     fast = traffic.bare("/index.html" if server.name == servers.NGINX.name else "/", b"Hello, world!")
     path = {STATIC: "/large" if server.name == servers.NGINX.name else "/static/large"}.get(kind, f"/{kind}")
     traffic.settle(server.name, server.port, [fast])
     requests = load.listed(traffic.write(folder / "requests", [fast]))
 
-    def measure() -> load.Open:
-        seen = load.openloop(server.port, requests, RATE, seconds, 0.0, CONNECTIONS, folder, poisson=1)
+    def measure(seconds: float) -> load.Open:
+        seen = load.openloop(server.port, requests, RATE, seconds, 0.0, CONNECTIONS, folder, poisson=1, pinned=server.pinned)
         if seen.wrong:
             raise load.WrongAnswer(f"{server.name}: {seen.wrong} wrong answers")
         return seen
 
-    quiet = measure()
+    quiet = measure(seconds)
     _warm_up(server, path)
     watch = _Watch(server)
-    with crowd.running(server.port, [crowd.Kind(readers, traffic.bare(path).wire, MIB, READ_RATE)]), watch:
-        has_threads = server.name not in (servers.NGINX.name, "uvicorn", OURS_ASGI)
-        settled = _free(server) if has_threads else _settle(server.port, fast)
+    begun = time.monotonic()
+    with crowd.running(server.port, [crowd.Kind(readers, traffic.bare(path).wire, MIB, READ_RATE)], server.pinned), watch:
+        during = measure(making)
+        has_threads = server.name.removesuffix(UNPINNED) not in (servers.NGINX.name, "uvicorn", OURS_ASGI)
+        settled = _free(server, begun) if has_threads else _settle(server.port, fast, begun)
         watch.every = RARE_LOOK_S
-        seen = measure()
+        seen = measure(seconds)
         held = _held(server) if has_threads else None
     before, beside = (figures.percentile(each.latencies or [math.inf], 0.99) / 1e3 for each in (quiet, seen))
-    return Outcome(held, settled, watch.process / MIB, watch.kernel / MIB, before, beside, seen.answered / seen.scheduled)
+    # Who was not answered has waited for ever.
+    all_during = during.latencies + [math.inf] * (during.scheduled - len(during.latencies))
+    making_p50, making_p99 = (figures.percentile(all_during, part) / 1e3 for part in (0.5, 0.99))
+    return Outcome(held, making_p50, making_p99, settled, watch.process / MIB, watch.kernel / MIB, before, beside, seen.answered / seen.scheduled)
 
 
 def _warm_up(server: Server, path: str) -> None:
@@ -157,11 +175,8 @@ def _warm_up(server: Server, path: str) -> None:
         list(pool.map(ask, range(8 * THREADS)))
 
 
-def _free(server: Server) -> float | None:
+def _free(server: Server, begun: float) -> float | None:
     """Wait until all threads are free; how long that took."""
-    begun = time.monotonic()
-    # All readers have asked by then.
-    time.sleep(1.0)
     while time.monotonic() - begun < SETTLE_S:
         asked = time.monotonic()
         if _held(server) == 0:
@@ -169,9 +184,9 @@ def _free(server: Server) -> float | None:
     return None
 
 
-def _settle(port: int, fast: traffic.Request) -> float | None:
+def _settle(port: int, fast: traffic.Request, begun: float) -> float | None:
     """Wait until the server has time; how long that took."""
-    begun, row, since = time.monotonic(), 0, 0.0
+    row, since = 0, 0.0
     while time.monotonic() - begun < SETTLE_S:
         asked = time.monotonic()
         try:
@@ -243,9 +258,10 @@ def _write(report: Report, outcomes: dict[tuple[str, str], Outcome]) -> None:
     for (name, kind), seen in outcomes.items():
         held = "–" if seen.held is None else f"{seen.held} of {THREADS}"
         settled = "never" if seen.settled_s is None else f"{seen.settled_s:.1f} s"
-        rows.append([kind, name, held, settled, f"{seen.process_mib:.0f}", f"{seen.kernel_mib:.0f}", f"{seen.quiet_p99:.2f}",
+        making = [f"{seen.making_p50:.1f}", f"{seen.making_p99:.1f}"]
+        rows.append([kind, name, held, *making, settled, f"{seen.process_mib:.0f}", f"{seen.kernel_mib:.0f}", f"{seen.quiet_p99:.2f}",
                      f"{seen.p99:.2f}", f"{100 * seen.answered:.0f} %"])
-    report.table(["response", "server", "threads held", "made after", "process MiB", "kernel MiB", "fast p99 quiet", "fast p99 beside",
+    report.table(["response", "server", "threads held", "fast p50 in the making", "fast p99 in the making", "made after", "process MiB", "kernel MiB", "fast p99 quiet", "fast p99 beside",
                   "answered"], rows)
     gates = []
     for (name, kind), seen in outcomes.items():
@@ -254,6 +270,7 @@ def _write(report: Report, outcomes: dict[tuple[str, str], Outcome]) -> None:
         what = f"Gate, {name}, {kind}"
         if seen.held is not None:
             gates.append(rounds.verdict(f"{what}: threads held", seen.held, 0))
+        gates.append(rounds.verdict(f"{what}: fast p99 in the making in ms", seen.making_p99, GATE_MAKING_MS))
         shared = kind in ("constant", STATIC, "file")
         gates += [rounds.verdict(f"{what}: growth of the process in MiB", seen.process_mib,
                                  GATE_SHARED_MIB if shared else GATE_MIB),

@@ -33,6 +33,9 @@ use crate::values::Declared;
 /// beside reading, small enough that many uploads at a time need little memory.
 const PART: u64 = 256 * 1024;
 
+/// A part of a stream this large does not wait in memory for its reader.
+const LARGE_PART: u64 = 256 * 1024;
+
 /// After so many parts of a body that a reader takes at once, the loop's other tasks get their turn: a fifth of a
 /// millisecond, of which an iteration of the loop is a tenth.
 const PARTS_A_TURN: u32 = 64;
@@ -244,14 +247,15 @@ impl Http {
         }
     }
 
-    /// Whether this thread has to write a part of this length to a file before it makes another one.
+    /// Whether this thread has to write a part of this length to a file before it makes another one. While a stream has more, it
+    /// waits for its reader instead, unless the part alone is large.
     fn is_tight(&self, phase: &Phase, length: u64, more: bool) -> bool {
+        let waits = more && length < LARGE_PART;
         match phase {
             Phase::Waiting { exchange, declared: Some(_) } => {
-                !more && !self.is_head && exchange.is_tight(length)
+                !self.is_head && !waits && exchange.is_tight(length)
             }
-            // The last part; before others the stream waits for its reader.
-            Phase::Streaming { stream } => !more && stream.is_tight(length),
+            Phase::Streaming { stream } => !waits && stream.is_tight(length),
             Phase::Waiting { .. } | Phase::Busy | Phase::Over { .. } => false,
         }
     }

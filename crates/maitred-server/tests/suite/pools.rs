@@ -47,6 +47,27 @@ fn fifty_clients_of_a_pool_of_two_threads_hold_up_nobody_else_and_are_answered_i
 }
 
 #[test]
+fn a_burst_of_one_route_keeps_no_other_one_waiting() {
+    for name in [DEFAULT_POOL, "reports"] {
+        let (running, Opened(door)) = &serve(|settings| pool(settings, name).limits.max_threads = 1);
+        let mut clients = block(running, door, name, 1);
+        clients.extend(queue(running, name, 40));
+        let other = format!("{}/of-another-route", path(name));
+        let mut late = ask(running.address, &other);
+        running.wait_for_figure(name, "queued", 41);
+        for came in 2..=8 {
+            door.let_one_through();
+            door.wait_for(came);
+        }
+        let place = door.came().iter().position(|path| *path == other);
+        assert!(place.is_some(), "{name}: {:?}", door.came());
+        door.open();
+        assert!(body(&mut late).starts_with(&other));
+        all_answered(&mut clients, path(name));
+    }
+}
+
+#[test]
 fn requests_that_come_at_once_get_a_thread_each() {
     for strategy in MANY {
         for name in ["reports", DEFAULT_POOL] {
