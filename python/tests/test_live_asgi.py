@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import socket
+from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Serve, Server
@@ -53,6 +54,10 @@ async def digest(scope, receive, send):
 async def refuse(scope, receive, send):
     await answer(send, b"too much", 413)
 
+async def early(scope, receive, send):
+    await answer(send, b"early")
+    SEEN.append((await receive())["type"])
+
 async def late(scope, receive, send):
     first = await receive()
     await answer(send, b"got " + first["body"])
@@ -65,6 +70,17 @@ async def fields(scope, receive, send):
 
 async def seen(scope, receive, send):
     await answer(send, repr(SEEN).encode())
+"""
+
+
+WSGI = """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if environ["PATH_INFO"] == "/seen":
+        yield b"seen []"
+        return
+    while part := environ["wsgi.input"].read(3):
+        yield part
 """
 
 
@@ -121,6 +137,42 @@ def test_a_large_body_is_whole(live: Server, chunked: bool) -> None:
         assert answer == f"{hashlib.sha256(body).hexdigest()} {len(body)} True"
 
 
+@pytest.mark.parametrize("interface", ["wsgi", "asgi"])
+def test_a_filter_says_where_bodies_are_read_as_they_come(
+    serve: Serve, serve_asgi: Serve, tmp_path: Path, interface: str
+) -> None:
+    source = APP if interface == "asgi" else WSGI
+    (tmp_path / "maitred.toml").write_text('[[filter]]\npath = "/echo"\nread-ahead = "off"\n')
+    server = (serve_asgi if interface == "asgi" else serve)(source=source)
+    with connect(server) as stream:
+        stream.sendall(head("/echo", "Content-Length: 6") + b"one")
+        assert read_until(stream, b"one\r\n").startswith(b"HTTP/1.1 200"), "before the rest has been sent"
+        stream.sendall(b"two")
+        assert read_until(stream, b"0\r\n\r\n").startswith(b"3\r\ntwo")
+        stream.sendall(head("/seen", "Content-Length: 6") + b"one")
+        server.fetch("/seen")
+        stream.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stream.recv(1)
+        stream.setblocking(True)
+        stream.sendall(b"two")
+        assert read_until(stream, b"[]" if interface == "asgi" else b"0\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+def test_a_listener_without_read_ahead_has_it_where_a_filter_says_so(serve_asgi: Serve, tmp_path: Path) -> None:
+    (tmp_path / "maitred.toml").write_text('[[filter]]\npath = "/seen"\nread-ahead = "on"\n')
+    server = serve_asgi("--listen", "127.0.0.1:0,read-ahead=off", source=APP)
+    with connect(server) as stream:
+        stream.sendall(head("/seen", "Content-Length: 6") + b"one")
+        server.fetch("/refuse")
+        stream.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stream.recv(1)
+        stream.setblocking(True)
+        stream.sendall(b"two")
+        assert read_until(stream, b"[]").startswith(b"HTTP/1.1 200")
+
+
 def test_continue_is_sent_with_the_first_receive(live: Server) -> None:
     with connect(live) as stream:
         stream.sendall(head("/late", "Content-Length: 3", "Expect: 100-continue"))
@@ -135,6 +187,14 @@ def test_an_early_refusal_leaves_before_the_body_is_sent(live: Server, expect: l
         stream.sendall(head("/refuse", "Content-Length: 20000000", *expect))
         answer = rest(stream)
         assert answer.startswith(b"HTTP/1.1 413") and answer.endswith(b"too much"), answer
+
+
+def test_after_an_early_answer_the_rest_of_the_body_is_dropped_and_the_connection_goes_on(live: Server) -> None:
+    with connect(live) as stream:
+        stream.sendall(head("/early", "Content-Length: 100000"))
+        assert read_until(stream, b"early").startswith(b"HTTP/1.1 200")
+        stream.sendall(b"x" * 100_000 + b"GET /seen HTTP/1.1\r\nHost: t\r\n\r\n")
+        assert read_until(stream, b"['http.disconnect']").startswith(b"HTTP/1.1 200")
 
 
 def test_a_peer_that_leaves_inside_its_body_is_a_disconnect(live: Server) -> None:

@@ -77,6 +77,8 @@ pub struct Config {
     pub body_memory: u64,
     /// Bytes of memory for all longer bodies.
     pub body_budget: u64,
+    /// Threads that write bodies to files.
+    pub spool_threads: usize,
     /// Where longer bodies are kept, and what waits for slow readers.
     pub spool: PathBuf,
     /// How slow peers may be, and how much they may ask for.
@@ -239,6 +241,7 @@ impl Config {
             max_body: 0,
             body_memory: 0,
             body_budget: 0,
+            spool_threads: 0,
             spool: PathBuf::new(),
             limits: LimitConfig::EMPTY,
             compress: false,

@@ -25,7 +25,7 @@ pub(crate) enum Takes {
 }
 
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
-pub(crate) const KEYS: [(&str, Takes); 17] = [
+pub(crate) const KEYS: [(&str, Takes); 18] = [
     ("path", Takes::Text),
     ("method", Takes::Text),
     ("header", Takes::Text),
@@ -34,6 +34,7 @@ pub(crate) const KEYS: [(&str, Takes); 17] = [
     ("redirect", Takes::Text),
     ("status", Takes::Text),
     ("max-body", Takes::Text),
+    ("read-ahead", Takes::Text),
     ("basic-auth", Takes::Text),
     ("realm", Takes::Text),
     ("rewrite", Takes::Text),
@@ -73,6 +74,7 @@ impl Given {
         rule.redirect = self.redirect(path)?;
         rule.max_body =
             self.text("max-body").map(value::bytes).transpose().map_err(|error| (Some("max-body"), error))?;
+        rule.read_ahead = self.read_ahead()?;
         rule.rewrite = match self.text("rewrite") {
             Some(to) => Some(Rewrite::new(to, path).map_err(|error| bad("rewrite", error))?),
             None => None,
@@ -94,6 +96,18 @@ impl Given {
         }
         let PoolRule { method, path, header, client, .. } = rule;
         Ok(Condition { path, method, header, client })
+    }
+
+    fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
+        match self.text("read-ahead") {
+            None => Ok(None),
+            Some("on") => Ok(Some(true)),
+            Some("off") => Ok(Some(false)),
+            Some(other) => {
+                let what = format!("'{other}' is neither 'on' nor 'off'");
+                Err((Some("read-ahead"), BadValue::new(what, "write on or off")))
+            }
+        }
     }
 
     fn redirect(&self, path: Option<&maitred_match::PathPattern>) -> Result<Option<Redirect>, Wrong> {
@@ -221,8 +235,17 @@ fn not_read(place: String, file: &std::path::Path, error: &BadUsers) -> Problem 
 
 /// A filter as a file would have it, line by line, behind `[[filter]]`.
 pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
-    let FilterRule { when, access, redirect, max_body, authentication: _, rewrite, request, response } =
-        &filter.rule;
+    let FilterRule {
+        when,
+        access,
+        redirect,
+        max_body,
+        read_ahead,
+        authentication: _,
+        rewrite,
+        request,
+        response,
+    } = &filter.rule;
     let mut lines = Vec::new();
     let mut line = |key: &str, value: String| lines.push(format!("{key:<16} = {value}"));
     let conditions = [
@@ -248,6 +271,9 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
     }
     if let Some(bytes) = max_body {
         line("max-body", value::show_bytes(*bytes));
+    }
+    if let Some(on) = read_ahead {
+        line("read-ahead", quoted(if *on { "on" } else { "off" }));
     }
     match &filter.basic_auth {
         None => {}
@@ -285,6 +311,7 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
                 ("access", rule.access.is_some() && later.rule.access.is_some()),
                 ("redirect", rule.redirect.is_some() && later.rule.redirect.is_some()),
                 ("max-body", rule.max_body.is_some() && later.rule.max_body.is_some()),
+                ("read-ahead", rule.read_ahead.is_some() && later.rule.read_ahead.is_some()),
                 ("basic-auth", filter.basic_auth.is_some() && later.basic_auth.is_some()),
                 ("rewrite", rule.rewrite.is_some() && later.rule.rewrite.is_some()),
             ];
@@ -330,6 +357,7 @@ mod tests {
             ("client", &["10.0.0.0/8"]),
             ("access", &["allow 10.1.0.0/16", "deny all"]),
             ("max-body", &["1m"]),
+            ("read-ahead", &["off"]),
             ("basic-auth", &["users.txt"]),
             ("realm", &["Staff \"only\""]),
             ("rewrite", &["/new/*"]),
@@ -346,6 +374,7 @@ mod tests {
                 "client           = \"10.0.0.0/8\"",
                 "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
                 "max-body         = \"1m\"",
+                "read-ahead       = \"off\"",
                 "basic-auth       = \"users.txt\"",
                 "realm            = 'Staff \"only\"'",
                 "rewrite          = \"/new/*\"",
@@ -386,6 +415,7 @@ mod tests {
             (&[("path", &["a"]), ("rewrite", &["/b"])], Some("path"), "did you mean '/a'?"),
             (&[("access", &["deny"])], Some("access"), "the client '' is no address"),
             (&[("max-body", &["many"])], Some("max-body"), "many"),
+            (&[("read-ahead", &["yes"])], Some("read-ahead"), "'yes' is neither 'on' nor 'off'"),
             (&[("set-response", &["Connection: close"])], Some("set-response"), "is the engine's own"),
         ] {
             let (found, BadValue { what, remedy }) = given(values).filter().expect_err("wrong");

@@ -75,6 +75,7 @@ pub(crate) fn make(
     settings.max_body = config.max_body;
     settings.body_memory = config.body_memory;
     settings.body_budget = config.body_budget;
+    settings.spool_threads = config.spool_threads;
     settings.spool = config.spool.clone();
     settings.limits = config.limits.settings();
     settings.writer = writer(config);

@@ -26,6 +26,7 @@ pub(crate) enum Kind {
     Access,
     Redirect,
     MaxBody,
+    ReadAhead,
     Authentication,
     Rewrite,
     Request,
@@ -33,10 +34,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Access,
         Self::Redirect,
         Self::MaxBody,
+        Self::ReadAhead,
         Self::Authentication,
         Self::Rewrite,
         Self::Request,
@@ -48,6 +50,7 @@ impl Kind {
             Self::Access => "access",
             Self::Redirect => "redirect",
             Self::MaxBody => "max-body",
+            Self::ReadAhead => "read-ahead",
             Self::Authentication => "basic-auth",
             Self::Rewrite => "rewrite",
             Self::Request => "request fields",
@@ -57,7 +60,7 @@ impl Kind {
 
     pub(crate) fn place(self) -> Place {
         match self {
-            Self::Access | Self::Redirect | Self::MaxBody => Place::BeforeAuthentication,
+            Self::Access | Self::Redirect | Self::MaxBody | Self::ReadAhead => Place::BeforeAuthentication,
             Self::Authentication => Place::Authentication,
             Self::Rewrite | Self::Request => Place::AfterAuthentication,
             Self::Response => Place::Response,
@@ -70,6 +73,7 @@ impl Kind {
             Self::Access => rule.access.as_ref().map(ToString::to_string),
             Self::Redirect => rule.redirect.as_ref().map(ToString::to_string),
             Self::MaxBody => rule.max_body.map(|bytes| format!("at most {bytes} bytes")),
+            Self::ReadAhead => rule.read_ahead.map(|on| if on { "on" } else { "off" }.to_owned()),
             Self::Authentication => rule.authentication.as_ref().map(|authentication| match authentication {
                 Authentication::Off => "nobody is asked".to_owned(),
                 Authentication::Basic(basic) => {
@@ -240,8 +244,10 @@ pub struct At<'a> {
 impl Passed {
     pub(crate) fn new(chain: Arc<Chain>, own: Arc<Own>, met: Vec<u32>) -> Self {
         let this = Self { chain, own, met, stage: Stage::Before };
-        if let Some(entry) = this.chain.first(&this.met, Kind::MaxBody) {
-            entry.count(Kind::MaxBody, false);
+        for kind in [Kind::MaxBody, Kind::ReadAhead] {
+            if let Some(entry) = this.chain.first(&this.met, kind) {
+                entry.count(kind, false);
+            }
         }
         this
     }
@@ -259,6 +265,11 @@ impl Passed {
     /// The longest body, where a filter says so.
     pub fn max_body(&self) -> Option<u64> {
         self.chain.first(&self.met, Kind::MaxBody)?.rule.max_body
+    }
+
+    /// Whether the body is read before the application runs, where a filter says so.
+    pub fn read_ahead(&self) -> Option<bool> {
+        self.chain.first(&self.met, Kind::ReadAhead)?.rule.read_ahead
     }
 
     /// Leads a request on. After [`Decision::Wait`], call again when it is not [waiting](Self::is_waiting).

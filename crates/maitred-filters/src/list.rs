@@ -128,7 +128,7 @@ impl Explained {
                 }
             }
             Kind::Request => rule.request.apply(&mut head.fields),
-            Kind::MaxBody | Kind::Response => {}
+            Kind::MaxBody | Kind::ReadAhead | Kind::Response => {}
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct FilterRule {
     pub redirect: Option<Redirect>,
     /// The longest body in bytes, in the place of `Settings::max_body` of maitred-server.
     pub max_body: Option<u64>,
+    /// Whether the body is read before the application runs, in the place of `ListenerSettings::read_ahead` of maitred-server.
+    pub read_ahead: Option<bool>,
     /// Who may ask.
     pub authentication: Option<Authentication>,
     /// The path that everything behind the filters sees.

@@ -54,6 +54,8 @@ pub struct Settings {
     pub body_budget: u64,
     /// The folder of these files, and of those with what waits for slow readers.
     pub spool: PathBuf,
+    /// Threads that write there, at least one. Default: 1.
+    pub spool_threads: usize,
     /// Output buffers: how much of a response may wait for a slow reader in memory, and how much in files.
     pub writer: WriterSettings,
     /// The folders whose files an application may have the engine send, by `X-Sendfile` and `X-Accel-Redirect`.
@@ -89,6 +91,7 @@ impl Settings {
             max_body: 1024 * 1024 * 1024,
             body_memory: 256 * 1024,
             body_budget: 64 * 1024 * 1024,
+            spool_threads: 1,
             spool: PathBuf::from("/var/tmp"),
             writer: WriterSettings::default(),
             submissions: Submissions::default(),

@@ -42,10 +42,13 @@ const SMALL_CHUNK: usize = 4 * 1024;
 /// longer than uploads wait for it.
 const MAX_WAITING: usize = 16 * 1024;
 
+/// How nice the threads are (setpriority(2)): beside a thread that computes they get a tenth of a processor.
+const NICE: i32 = 10;
+
 /// Makes a file.
 pub type Open = Box<dyn FnMut() -> io::Result<File> + Send>;
 
-/// The thread that writes, and its queue.
+/// The threads that write, and their queue.
 pub struct Spooler {
     queue: Arc<WorkQueue<Job>>,
     close: CloseFile,
@@ -84,19 +87,23 @@ struct State {
 }
 
 impl Spooler {
-    /// Starts the thread. It does not survive a fork(2).
+    /// Starts so many threads. They do not survive a fork(2).
     ///
     /// # Errors
     /// The process has no thread left.
-    pub fn start(open: Open) -> io::Result<Self> {
+    pub fn start(open: Open, threads: usize) -> io::Result<Self> {
         let queue = Arc::new(WorkQueue::new(MAX_WAITING));
         let open = Arc::new(Mutex::new(open));
-        let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
-        std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(move || {
-            let tid = rustix::thread::gettid();
-            let _ = rustix::process::setpriority_process(Some(tid), 10);
-            own.work(|job: Job| job.run(&make));
-        })?;
+        for number in 1..=threads {
+            let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
+            let name = if number == 1 { "maitred-spool".to_owned() } else { format!("maitred-spool-{number}") };
+            let work = move || {
+                let _ = be_nice();
+                own.work(|job: Job| job.run(&make));
+            };
+            // Those that have begun end with the queue.
+            std::thread::Builder::new().name(name).spawn(work).inspect_err(|_| queue.end())?;
+        }
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
             own.push(Job::Close(file));
@@ -169,6 +176,11 @@ impl Job {
             Self::Other(work) => work(),
         }
     }
+}
+
+/// Leaves the processor to threads that serve: who waits for a disk can wait a little longer.
+fn be_nice() -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE)?)
 }
 
 fn open_with(open: &Mutex<Open>) -> io::Result<File> {

@@ -26,7 +26,7 @@ fn pattern(length: usize) -> Vec<u8> {
 
 #[test]
 fn bytes_come_back_in_order_however_they_came() {
-    let spooler = Spooler::start(on_disk()).expect("a thread");
+    let spooler = Spooler::start(on_disk(), 1).expect("a thread");
     for (first, part, length) in [
         (0, 1000, 1000),
         (10, 64 * 1024, 64 * 1024),
@@ -55,9 +55,24 @@ fn bytes_come_back_in_order_however_they_came() {
 }
 
 #[test]
+fn with_two_threads_a_disk_that_stands_still_for_one_body_takes_another() {
+    let (open, told, release) = standing_still();
+    // The lock around making files is held as long as one is made: the second body has its file already.
+    let spooler = Spooler::start(open, 2).expect("threads");
+    let (mut first, _woken) = begin(&spooler, &pattern(CHUNK));
+    first.complete();
+    assert!(matches!(first.advance(), Progress::Waiting));
+    told.recv_timeout(PATIENCE).expect("it stands still");
+    let (done, hear) = mpsc::channel();
+    assert!(spooler.run(move || done.send(()).expect("somebody hears")));
+    hear.recv_timeout(PATIENCE).expect("the other thread does it");
+    drop(release);
+}
+
+#[test]
 fn while_a_chunk_waits_for_the_disk_one_more_is_taken_and_no_third() {
     let (open, told, release) = standing_still();
-    let spooler = Spooler::start(open).expect("a thread");
+    let spooler = Spooler::start(open, 1).expect("a thread");
     let (mut spool, woken) = begin(&spooler, &pattern(CHUNK));
     assert!(matches!(spool.advance(), Progress::Open));
     told.recv_timeout(PATIENCE).expect("the chunk is being written");
@@ -72,7 +87,7 @@ fn while_a_chunk_waits_for_the_disk_one_more_is_taken_and_no_third() {
 
 #[test]
 fn a_full_disk_is_told() {
-    let spooler = Spooler::start(full()).expect("a thread");
+    let spooler = Spooler::start(full(), 1).expect("a thread");
     let (mut spool, woken) = begin(&spooler, &pattern(CHUNK));
     assert!(matches!(spool.advance(), Progress::Open));
     woken.recv_timeout(PATIENCE).expect("woken");
@@ -91,7 +106,7 @@ fn the_file_of_a_body_that_ends_early_is_closed() {
             let _ = waited.recv();
             Ok(here.take().expect("opened once"))
         };
-        let spooler = Spooler::start(Box::new(open)).expect("a thread");
+        let spooler = Spooler::start(Box::new(open), 1).expect("a thread");
         let (mut spool, woken) = begin(&spooler, b"abc");
         spool.complete();
         assert!(matches!(spool.advance(), Progress::Waiting));
@@ -117,7 +132,7 @@ fn the_file_of_a_body_that_ends_early_is_closed() {
 
 #[test]
 fn an_ended_spooler_takes_nothing_and_keeps_nothing() {
-    let spooler = Spooler::start(on_disk()).expect("a thread");
+    let spooler = Spooler::start(on_disk(), 1).expect("a thread");
     spooler.end();
     let (mut spool, _) = begin(&spooler, &pattern(CHUNK));
     assert!(matches!(spool.advance(), Progress::Failed(_)));

@@ -85,4 +85,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "a descriptor and the body's size for each such request",
         worst: "a full disk: such uploads get 507, other requests are served; a slow one delays them only",
     },
+    Definition {
+        name: "spool-threads",
+        placeholder: "NUMBER",
+        kind: Kind::Count(1, 64, |config| &mut config.spool_threads),
+        default: &["1"],
+        reach: Reach::Everywhere,
+        summary: "Threads that write request bodies, and complete responses for slow readers, to the spool folder. One fills \
+                  most disks; more help where a disk answers late and takes much at once (network storage).",
+        cost: "a thread each, which leaves the processor to those that serve (nice 10)",
+        worst: "many on one slow disk: each upload waits longer",
+    },
 ];

@@ -205,6 +205,7 @@ impl Connection {
         match sent {
             Sent::All => {
                 self.drop_writer(group);
+                self.go_on_with_body(group, token);
                 Ok(Flow::Ready)
             }
             Sent::Held => {

@@ -511,7 +511,10 @@ impl Connection {
         let now = self.writer.as_ref().map_or(before, |writer| writer.marks());
         let room = has_made_room(site, before, now) || self.direct && matches!(sent, Sent::All);
         match sent {
-            Sent::All => self.drop_writer(context.group),
+            Sent::All => {
+                self.drop_writer(context.group);
+                self.go_on_with_body(context.group, context.token);
+            }
             Sent::Held => self.hold(context.group, context.token),
             Sent::Blocked | Sent::Budget => {
                 self.await_reader(context.group, context.token, Some(context.now));

@@ -28,6 +28,7 @@ use super::framed::Values;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::{Connection, Context, Flags, Group, Key, Turn, nanos};
+use crate::group::slots::Token;
 use crate::site::Site;
 
 /// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
@@ -189,8 +190,13 @@ impl Stream {
 impl Connection {
     /// Whether a handler takes the body of this request while it comes.
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream) -> bool {
-        let listening = context.group.groups.listeners.get(self.listener as usize);
-        (stream.tunnel || listening.is_some_and(|listening| !listening.reads_ahead()))
+        let of_listener = || {
+            let listening = context.group.groups.listeners.get(self.listener as usize);
+            listening.is_none_or(|listening| listening.reads_ahead())
+        };
+        let reads_ahead =
+            stream.passed.as_ref().and_then(|passed| passed.read_ahead()).unwrap_or_else(of_listener);
+        (stream.tunnel || !reads_ahead)
             && application_of(context, stream).is_some_and(|handler| handler.takes_live_bodies())
     }
 
@@ -256,6 +262,19 @@ impl Connection {
             waiting.changed();
         }
         waiting.is_some()
+    }
+
+    /// A handler waits for the body, and nothing of its response waits for the peer. One that waits in a loop has no time of its own.
+    fn await_body(&mut self, group: &Group, token: Token) {
+        self.deadline = clock::monotonic() + nanos(group.site.timeouts.body);
+        self.arm(group, token);
+    }
+
+    /// What waited for the peer has left: if the handler waits for the body, the peer has its time for that from now on.
+    pub(super) fn go_on_with_body(&mut self, group: &Group, token: Token) {
+        if self.stream.as_deref_mut().is_some_and(Stream::waits_for_body) {
+            self.await_body(group, token);
+        }
     }
 
     /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more.
@@ -387,9 +406,7 @@ impl Connection {
                     live.waiting = Some(Arc::clone(observer));
                     self.listen_again(group, reader.key.token);
                     if self.writer.is_none() {
-                        // A handler that waits in a loop has no time of its own.
-                        self.deadline = clock::monotonic() + nanos(group.site.timeouts.body);
-                        self.arm(group, reader.key.token);
+                        self.await_body(group, reader.key.token);
                     }
                     return Ok(None);
                 }

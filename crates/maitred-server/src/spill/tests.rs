@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn spooler(open: impl FnMut() -> io::Result<File> + Send + 'static) -> Spooler {
     let open: Open = Box::new(open);
-    Spooler::start(open).expect("a thread")
+    Spooler::start(open, 1).expect("a thread")
 }
 
 fn on_disk() -> io::Result<File> {
