@@ -56,14 +56,14 @@ class Closed:
 
 
 def wrk(port: int, path: str, connections: int, seconds: float, folder: Path,
-        headers: Sequence[str] = (), body: int | None = None) -> Closed:
+        headers: Sequence[str] = (), body: int | None = None, pinned: bool = True) -> Closed:
     """Load `path` over so many keep-alive connections.  wrk takes whole seconds; less than one is one.  With `body` each request is
-    a POST with so many bytes."""
+    a POST with so many bytes. Without `pinned` it may use the server's core too."""
     script = folder / "wrk.lua"
     post = "" if body is None else f'wrk.method = "POST"\nwrk.body = string.rep("x", {body})\n'
     script.write_text(post + _WRK_SCRIPT)
     duration = max(1, round(seconds))
-    command = [*machine.pinned(machine.cores()[1]), "wrk", "-t1", f"-c{connections}", f"-d{duration}s",
+    command = [*machine.pinned(*machine.cores()[1 if pinned else 0:]), "wrk", "-t1", f"-c{connections}", f"-d{duration}s",
                "--timeout", "10s", "-s", str(script), *(word for header in headers for word in ("-H", header)),
                f"http://127.0.0.1:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=duration + SPARE_S, check=False)

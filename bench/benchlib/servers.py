@@ -84,7 +84,7 @@ def _nginx(contender: Contender, place: Place) -> list[str]:
     configuration = place.folder / "nginx.conf"
     configuration.write_text(f"""
 {"user root;" if os.geteuid() == 0 else ""}
-worker_processes 1; daemon off; pid {place.folder}/pid; error_log {place.folder}/error.log;
+worker_processes {contender.options.get("workers", 1)}; daemon off; pid {place.folder}/pid; error_log {place.folder}/error.log;
 worker_rlimit_nofile {machine.raise_descriptor_limit()};
 events {{ worker_connections {min(machine.raise_descriptor_limit(), place.connections + 4600)}; }}
 http {{
@@ -104,7 +104,7 @@ def _h2o(contender: Contender, place: Place) -> list[str]:
     configuration.write_text(f"""
 {"user: root" if os.geteuid() == 0 else ""}
 listen: {{ host: 127.0.0.1, port: {place.port} }}
-num-threads: 1
+num-threads: {contender.options.get("workers", 1)}
 max-connections: {place.connections + 512}
 http1-request-timeout: {KEEP_ALIVE_S}
 error-log: {place.folder}/error.log
