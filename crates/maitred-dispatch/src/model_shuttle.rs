@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     SlowAfterPages,
     /// The same of a route that computes for long.
     LongAfterPages,
+    /// What the application has made is written to a disk that takes it after every page has been answered.
+    WritesUntilPages,
     /// The application answers it on a thread of the other pool.
     Other,
     /// The same after every page has been answered.
@@ -67,9 +69,11 @@ impl Kind {
     fn awaits(self) -> Option<Self> {
         match self {
             Self::PageAfterFiles => Some(Self::File),
-            Self::PageAfterPages | Self::SlowAfterPages | Self::LongAfterPages | Self::OtherAfterPages => {
-                Some(Self::Page)
-            }
+            Self::PageAfterPages
+            | Self::SlowAfterPages
+            | Self::LongAfterPages
+            | Self::WritesUntilPages
+            | Self::OtherAfterPages => Some(Self::Page),
             Self::OtherAfterOthers => Some(Self::Other),
             Self::File | Self::Page | Self::Other | Self::NonBlocking => None,
         }
@@ -84,6 +88,7 @@ impl Kind {
 /// One group.
 pub(crate) struct Model {
     scheduler: Scheduler<usize>,
+    own: std::sync::Weak<Self>,
     max: usize,
     running: AtomicUsize,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
@@ -93,7 +98,8 @@ pub(crate) struct Model {
 impl Model {
     /// Whether there may be one more thread: for others while all are in slow requests.
     fn has_extra(&self) -> bool {
-        self.max > 1 && self.events.kinds.iter().any(|kind| kind.pace() != Pace::Usual)
+        let needs_it = |kind: &Kind| kind.pace() != Pace::Usual || *kind == Kind::WritesUntilPages;
+        self.max > 1 && self.events.kinds.iter().any(needs_it)
     }
 }
 
@@ -167,9 +173,15 @@ impl Serve for Model {
         if let Some(awaited) = self.events.kinds[event].awaits() {
             drop(interpreter);
             let kinds = &self.events.kinds;
-            self.events.wait_until(|answered| {
-                answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
-            });
+            let wait = || {
+                self.events.wait_until(|answered| {
+                    answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
+                });
+            };
+            match self.own.upgrade() {
+                Some(own) if kinds[event] == Kind::WritesUntilPages => self.scheduler.write_out(&own, wait),
+                _ => wait(),
+            }
         }
         if self.events.kinds[event].is_counted() {
             self.running.fetch_sub(1, SeqCst);
@@ -189,7 +201,7 @@ impl Serve for Model {
     }
 
     fn spawn_extra(self: &std::sync::Arc<Self>) -> io::Result<()> {
-        assert!(self.has_extra(), "only for slow requests");
+        assert!(self.has_extra(), "only for slow requests, and those that write");
         let own = std::sync::Arc::clone(self);
         self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
         Ok(())
@@ -295,8 +307,9 @@ pub(crate) fn play_groups(
         interpreter: Mutex::new(()),
     });
     let group = |scheduler| {
-        std::sync::Arc::new(Model {
+        std::sync::Arc::new_cyclic(|own| Model {
             scheduler,
+            own: own.clone(),
             max,
             running: AtomicUsize::new(0),
             threads: Mutex::new(Vec::new()),

@@ -8,7 +8,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use crate::Scheduler;
 use crate::model_shuttle::Kind::{
     File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
-    PageAfterPages, SlowAfterPages,
+    PageAfterPages, SlowAfterPages, WritesUntilPages,
 };
 use crate::model_shuttle::{
     Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
@@ -95,6 +95,17 @@ fn others_get_past_slow_requests() {
         check(&[LongAfterPages, LongAfterPages, Page], 2, pollers, Source::Poller);
         check(&[LongAfterPages, SlowAfterPages, LongAfterPages, Page], 3, pollers, Source::Poller);
         check(&[SlowAfterPages, PageAfterPages, SlowAfterPages, Page], 4, pollers, Source::Poller);
+    }
+}
+
+/// Every thread writes to a disk. The requests behind them are answered all the same.
+#[test]
+fn others_get_past_requests_that_write() {
+    for pollers in [1, 2] {
+        check(&[WritesUntilPages, Page, Page], 2, pollers, Source::Poller);
+        check(&[WritesUntilPages, WritesUntilPages, Page], 2, pollers, Source::Poller);
+        check(&[WritesUntilPages, SlowAfterPages, Page, File], 2, pollers, Source::Poller);
+        check(&[WritesUntilPages, PageAfterFiles, WritesUntilPages, Page], 3, pollers, Source::Poller);
     }
 }
 

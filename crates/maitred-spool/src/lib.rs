@@ -94,15 +94,14 @@ impl Spooler {
     pub fn start(open: Open, threads: usize) -> io::Result<Self> {
         let queue = Arc::new(WorkQueue::new(MAX_WAITING));
         let open = Arc::new(Mutex::new(open));
-        for number in 1..=threads {
+        for _ in 0..threads {
             let (own, make) = (Arc::clone(&queue), Arc::clone(&open));
-            let name = if number == 1 { "maitred-spool".to_owned() } else { format!("maitred-spool-{number}") };
             let work = move || {
                 let _ = be_nice();
                 own.work(|job: Job| job.run(&make));
             };
             // Those that have begun end with the queue.
-            std::thread::Builder::new().name(name).spawn(work).inspect_err(|_| queue.end())?;
+            std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(work).inspect_err(|_| queue.end())?;
         }
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
