@@ -149,7 +149,11 @@ impl Server {
         figures.set_on(settings.insight.statistics);
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
         let guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
-        let spooler = settings.routes.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose()?;
+        let spooler = settings
+            .routes
+            .has_application()
+            .then(|| Spooler::start(open, settings.spool_threads))
+            .transpose()?;
         let filters = Filters::new(settings.filters, settings.native_filters, &settings.log)?;
         let site = Arc::new(Site {
             routes: settings.routes,

@@ -101,7 +101,10 @@ impl Spooler {
                 own.work(|job: Job| job.run(&make));
             };
             // Those that have begun end with the queue.
-            std::thread::Builder::new().name("maitred-spool".to_owned()).spawn(work).inspect_err(|_| queue.end())?;
+            std::thread::Builder::new()
+                .name("maitred-spool".to_owned())
+                .spawn(work)
+                .inspect_err(|_| queue.end())?;
         }
         let own = Arc::clone(&queue);
         let close: CloseFile = Arc::new(move |file| {
