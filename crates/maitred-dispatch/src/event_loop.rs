@@ -133,6 +133,7 @@ impl<S: Serve> LoopTurns<S> {
             let route = scheduler.pool.charged(&job);
             // What came from the poller has just been read.
             let entered = now.max(self.context.clock().turn_began());
+            // Clears what an earlier request has left.
             has_written();
             scheduler.run(job, entered, &*server);
             now = clock::monotonic();

@@ -17,7 +17,7 @@ use maitred_io::sync::atomic::{AtomicU64, Ordering};
 /// So many wait before they are sorted: a hash for each request is saved where fewer do.
 const SORT_FROM: usize = 4;
 
-/// Lanes at most: requests of further routes wait in the last one. Whoever invents routes shares that.
+/// The most lanes. Requests of further routes wait in the last lane, so a client that invents paths gets one lane for them.
 const MAX_LANES: usize = 64;
 
 /// A request is charged with so many nanoseconds at the least.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_whoever_invents_routes() {
+    fn no_request_is_lost_when_there_are_more_routes_than_lanes() {
         let (mut queue, costs) = (FairQueue::default(), Costs::default());
         (0..1000).for_each(|number| push(&mut queue, number * 7919, number));
         let mut numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).map(|job| job.1).collect();

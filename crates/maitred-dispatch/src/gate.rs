@@ -495,7 +495,7 @@ impl<J> Pool<J> {
 
 // ---- The seat of a thread ----
 //
-// The gate knows of an application thread whether it has a permit, and what it is doing.
+// A seat says whether an application thread has a permit, and what the thread is doing.
 
 /// What a thread is to the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -560,7 +560,7 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 /// Runs a request of a pool from `now` on; the end is returned, both in monotonic nanoseconds.
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let route = pool.charged(&job);
-    // Of an earlier request.
+    // Clears what an earlier request has left.
     writing::has_written();
     let ran = server.run(job, now);
     let ended = clock::monotonic();

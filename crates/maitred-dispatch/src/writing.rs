@@ -39,7 +39,7 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// It begins; and whether a permit has become free by that.
+    /// Begins, and says whether that has made a permit free.
     fn begin(count: &'a AtomicUsize) -> (Self, bool) {
         count.fetch_add(1, Ordering::SeqCst);
         let seat = SEAT.with(|own| own.borrow().clone());
@@ -56,7 +56,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::SeqCst);
         if let Some(seat) = &self.seat {
-            // Whoever measures gives it a permit when it computes again.
+            // The meter gives the thread a permit again when the thread computes.
             seat.change(State::Writes, State::Waits);
         }
     }

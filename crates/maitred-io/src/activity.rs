@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(waiting.processor_ns(), Some(before), "it has waited all the time");
         drop(stop);
         waits.join().unwrap();
-        // It has ended for whoever joins it a moment before it has for the system. If it never has, the test runs into its limit.
+        // The system counts the thread for a moment longer than join() does. A thread that never ends makes the test hang.
         while waiting.processor_ns().is_some() {
             thread::yield_now();
         }

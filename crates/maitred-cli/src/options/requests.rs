@@ -91,8 +91,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, 64, |config| &mut config.spool_threads),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "Threads that write request bodies, and complete responses for slow readers, to the spool folder. One fills \
-                  most disks; more help where a disk answers late and takes much at once (network storage).",
+        summary: "Threads that write to the spool folder: request bodies, and complete responses of ASGI applications for \
+                  slow readers (those of WSGI applications are written one at a time). One thread fills most disks; \
+                  more help where a disk answers late and takes much at once (network storage).",
         cost: "a thread each, which leaves the processor to those that serve (nice 10)",
         worst: "many on one slow disk: each upload waits longer",
     },

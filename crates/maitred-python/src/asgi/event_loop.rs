@@ -50,7 +50,7 @@ pub(super) struct Polling {
     watched: Mutex<Vec<RawFd>>,
     has_ended: AtomicBool,
     flush_is_due: AtomicBool,
-    /// Requests of the last turn that begin after it, and what their first steps have taken, in nanoseconds.
+    /// The number of requests that a turn has left to begin after it, and the nanoseconds that their first steps have taken.
     later: AtomicU32,
     later_nanos: AtomicU64,
     handles: OnceLock<Handles>,
