@@ -226,7 +226,8 @@ def serve_asgi(serve: Serve) -> Serve:
 @pytest.fixture(scope="session")
 def asgi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The applications of asgi_apps.py."""
-    arguments = [str(HERE / "asgi_apps.py"), "--body-memory", "64k", "--body-budget", "0"]
+    listen = "127.0.0.1:0,read-ahead=on"  # Long bodies go through files.
+    arguments = [str(HERE / "asgi_apps.py"), "--listen", listen, "--body-memory", "64k", "--body-budget", "0"]
     server = Server(arguments, tmp_path_factory.mktemp("asgi"), {})
     try:
         yield server

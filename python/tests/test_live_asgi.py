@@ -159,6 +159,32 @@ def test_a_filter_says_where_bodies_are_read_as_they_come(
         assert read_until(stream, b"[]" if interface == "asgi" else b"0\r\n\r\n").startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.0.0.1:0,read-ahead=on"])
+def test_a_body_that_memory_does_not_keep_comes_as_it_is_received(serve_asgi: Serve, listen: str) -> None:
+    server = serve_asgi("--listen", listen, "--body-memory", "1000", "--body-budget", "8k", source=APP)
+    with connect(server) as stream:
+        # A quarter of the budget is what memory keeps of one body.
+        stream.sendall(head("/echo", "Content-Length: 2048") + b"one")
+        server.fetch("/seen")
+        stream.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stream.recv(1)
+        stream.setblocking(True)
+        stream.sendall(bytes(2045))
+        assert read_until(stream, b"0\r\n\r\n").startswith(b"HTTP/1.1 200")
+        stream.sendall(head("/echo", "Content-Length: 2049") + b"one")
+        server.fetch("/seen")
+        if listen.endswith("on"):
+            stream.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                stream.recv(1)
+            stream.setblocking(True)
+        else:
+            assert read_until(stream, b"one\r\n").startswith(b"HTTP/1.1 200"), "before the rest has been sent"
+        stream.sendall(bytes(2046))
+        read_until(stream, b"0\r\n\r\n")
+
+
 def test_a_listener_without_read_ahead_has_it_where_a_filter_says_so(serve_asgi: Serve, tmp_path: Path) -> None:
     (tmp_path / "maitred.toml").write_text('[[filter]]\npath = "/seen"\nread-ahead = "on"\n')
     server = serve_asgi("--listen", "127.0.0.1:0,read-ahead=off", source=APP)

@@ -166,7 +166,7 @@ pub(crate) fn start_up_lines(
         config.mounts.iter().map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
     );
     for (address, listen) in addresses.iter().zip(&config.listen) {
-        let live = if listen.reads_ahead() { "" } else { ", without read-ahead" };
+        let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
         let direct = if listen.has_writer() { "" } else { ", without a writer" };
         lines.push(format!("http://{address}  HTTP/1.1{live}{direct}"));
     }

@@ -62,7 +62,7 @@ pub(crate) fn make(
     settings.listeners = listeners
         .map(|(address, listen)| ListenerSettings {
             address: *address,
-            read_ahead: listen.reads_ahead(),
+            read_ahead: listen.read_ahead(),
             writer: listen.has_writer(),
         })
         .collect();

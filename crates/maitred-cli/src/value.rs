@@ -31,7 +31,7 @@ impl BadValue {
 pub struct ListenAddress {
     host: ListenHost,
     port: u16,
-    read_ahead: bool,
+    read_ahead: Option<bool>,
     writer: bool,
 }
 
@@ -49,8 +49,8 @@ impl ListenAddress {
         self.port
     }
 
-    /// Whether requests are received completely before the application gets them.
-    pub fn reads_ahead(&self) -> bool {
+    /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
+    pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
     }
 
@@ -94,7 +94,7 @@ fn parse_listen(text: &str) -> Option<ListenAddress> {
     let mut listen = parse_address(parts.next()?)?;
     for part in parts {
         match part.trim().split_once('=')? {
-            ("read-ahead", value) => listen.read_ahead = switch(value).ok()?,
+            ("read-ahead", value) => listen.read_ahead = Some(switch(value).ok()?),
             ("writer", value) => listen.writer = switch(value).ok()?,
             _ => return None,
         }
@@ -119,7 +119,7 @@ fn parse_address(text: &str) -> Option<ListenAddress> {
     } else {
         return None;
     };
-    Some(ListenAddress { host, port, read_ahead: true, writer: true })
+    Some(ListenAddress { host, port, read_ahead: None, writer: true })
 }
 
 /// RFC 1123 §2.1: letters, digits, hyphens, dots. A last label of digits only is a mistyped
@@ -142,12 +142,10 @@ impl fmt::Display for ListenAddress {
             ListenHost::All => write!(f, ":{}", self.port),
             ListenHost::Name(name) => write!(f, "{name}:{}", self.port),
         }?;
-        for (name, on) in [("read-ahead", self.read_ahead), ("writer", self.writer)] {
-            if !on {
-                write!(f, ",{name}=off")?;
-            }
+        if let Some(on) = self.read_ahead {
+            write!(f, ",read-ahead={}", if on { "on" } else { "off" })?;
         }
-        Ok(())
+        if self.writer { Ok(()) } else { f.write_str(",writer=off") }
     }
 }
 
@@ -418,10 +416,11 @@ mod tests {
 
     #[test]
     fn a_listener_has_parameters_behind_its_address() {
-        assert!(listen(":80").expect("plain").reads_ahead());
-        assert!(listen(":80,read-ahead=on").expect("as usual").reads_ahead());
+        assert_eq!(listen(":80").expect("plain").read_ahead(), None);
+        let on = listen(":80,read-ahead=on").expect("said");
+        assert_eq!((on.read_ahead(), on.to_string().as_str()), (Some(true), ":80,read-ahead=on"));
         let off = listen("[::1]:80, read-ahead=off").expect("with a space");
-        assert_eq!((off.reads_ahead(), off.to_string().as_str()), (false, "[::1]:80,read-ahead=off"));
+        assert_eq!((off.read_ahead(), off.to_string().as_str()), (Some(false), "[::1]:80,read-ahead=off"));
         let both = listen(":80,writer=off,read-ahead=off").expect("in any order");
         assert_eq!((both.has_writer(), both.to_string().as_str()), (false, ":80,read-ahead=off,writer=off"));
         assert!(off.has_writer());

@@ -36,7 +36,7 @@ pub use crate::traced::Dispatched;
 pub struct ListenerState {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Whether its requests are received completely before their handlers run.
+    /// Whether its requests are received completely before their handlers run; of an event loop, those that fit memory.
     pub read_ahead: bool,
     /// Whether the engine sends on what its peers do not take at once.
     pub writer: bool,
@@ -60,7 +60,7 @@ impl Server {
     pub fn listeners(&self) -> impl Iterator<Item = ListenerState> {
         self.shared().listeners.iter().map(|listening| ListenerState {
             address: listening.address(),
-            read_ahead: listening.reads_ahead(),
+            read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),
             accepts: !listening.is_closed(),
         })

@@ -15,7 +15,7 @@ pub(crate) struct Listening {
     /// `None` once closed.
     pub(crate) listener: RwLock<Option<Listener>>,
     address: SocketAddr,
-    read_ahead: bool,
+    read_ahead: Option<bool>,
     writer: bool,
     /// When the log was told last that it is out of descriptors, in monotonic nanoseconds.
     pub(crate) reported: AtomicU64,
@@ -30,8 +30,8 @@ impl Listening {
         Ok(Self { listener: RwLock::new(Some(listener)), address, read_ahead, writer, reported })
     }
 
-    /// Whether its requests are received completely before a handler runs.
-    pub(crate) fn reads_ahead(&self) -> bool {
+    /// Whether its requests are received completely before a handler runs, as [`ListenerSettings::read_ahead`] says it.
+    pub(crate) fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
     }
 

@@ -124,10 +124,11 @@ pub struct PoolRule {
 pub struct ListenerSettings {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Whether a request is received completely before its handler runs. Without it, a handler that
+    /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that
     /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
-    /// comes, so that a slow peer keeps its thread.
-    pub read_ahead: bool,
+    /// comes, so that a slow peer keeps its thread. `None`: every body is received first but those that an event loop would
+    /// get from a file: waiting takes no thread there, and the file is saved.
+    pub read_ahead: Option<bool>,
     /// Whether the engine sends what a handler has given it while that goes on. Without it, a handler that can wait
     /// waits until the kernel has taken everything, so that a slow reader keeps its thread. Handlers on an event loop
     /// cannot.
@@ -136,7 +137,7 @@ pub struct ListenerSettings {
 
 impl From<SocketAddr> for ListenerSettings {
     fn from(address: SocketAddr) -> Self {
-        Self { address, read_ahead: true, writer: true }
+        Self { address, read_ahead: None, writer: true }
     }
 }
 

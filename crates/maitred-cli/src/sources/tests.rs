@@ -128,7 +128,7 @@ fn lists_are_collected_within_a_place_and_replaced_between_places() {
     let case = case.with("MAITRED_LISTEN", ":5, :6");
     assert_eq!(listeners(&case.loaded(&[])), [":5", ":6"]);
     let case = Case::new(&[]).with("MAITRED_LISTEN", ":5,read-ahead=off, :6, read-ahead=on,:7");
-    assert_eq!(listeners(&case.loaded(&[])), [":5,read-ahead=off", ":6", ":7"]);
+    assert_eq!(listeners(&case.loaded(&[])), [":5,read-ahead=off", ":6,read-ahead=on", ":7"]);
 }
 
 #[test]

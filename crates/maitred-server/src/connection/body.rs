@@ -100,6 +100,15 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     true
 }
 
+/// Whether memory may keep all of this body, if nothing else is there. Of one whose length is not known it may.
+pub(super) fn fits_memory(context: &Context<'_>, stream: &Stream) -> bool {
+    let site = &context.group.site;
+    match stream.request.head.body {
+        BodyLength::Fixed(length) => length <= site.body_memory.max(site.body_budget.quarter()),
+        _ => true,
+    }
+}
+
 /// A share of the budget for a body that becomes longer than it may be without one; none if it goes to a file.
 fn share(context: &Context<'_>, stream: &Stream) -> Option<Share> {
     let length = match stream.request.head.body {

@@ -23,7 +23,7 @@ use maitred_io::transport::Moved;
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
-use super::body::Keeping;
+use super::body::{Keeping, fits_memory};
 use super::framed::Values;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
@@ -190,13 +190,10 @@ impl Stream {
 impl Connection {
     /// Whether a handler takes the body of this request while it comes.
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream) -> bool {
-        let of_listener = || {
-            let listening = context.group.groups.listeners.get(self.listener as usize);
-            listening.is_none_or(|listening| listening.reads_ahead())
-        };
-        let reads_ahead =
-            stream.passed.as_ref().and_then(|passed| passed.read_ahead()).unwrap_or_else(of_listener);
-        (stream.tunnel || !reads_ahead)
+        let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
+        let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
+        let read_ahead = said.unwrap_or_else(|| !context.group.is_looped() || fits_memory(context, stream));
+        (stream.tunnel || !read_ahead)
             && application_of(context, stream).is_some_and(|handler| handler.takes_live_bodies())
     }
 

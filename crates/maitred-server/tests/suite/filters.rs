@@ -294,7 +294,7 @@ fn a_body_has_the_limit_of_its_filter_declared_or_not() {
             settings.max_body = 1000;
             settings.body_memory = 10;
             settings.body_budget = 0;
-            settings.listeners[0].read_ahead = read_ahead;
+            settings.listeners[0].read_ahead = Some(read_ahead);
         });
         let chunked = |path: &str, length: usize| {
             let head = format!("POST {path} HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -339,7 +339,7 @@ impl Handler for Live {
 fn a_body_that_is_read_as_it_comes_has_the_limit_too() {
     let limit = FilterRule { max_body: Some(100), ..at("/small") };
     let mut settings = settings(Routes::new().with_application(Arc::new(Live)));
-    settings.listeners[0].read_ahead = false;
+    settings.listeners[0].read_ahead = Some(false);
     settings.filters = vec![limit];
     let running = start(settings);
     for (path, length, read) in [("/small", 100, 100), ("/small", 101, -1), ("/else", 101, 101)] {

@@ -253,7 +253,7 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
             settings.body_memory = 10_000;
             settings.body_budget = 0;
             let address = settings.listeners[0].address;
-            settings.listeners[0] = ListenerSettings { read_ahead, ..address.into() };
+            settings.listeners[0] = ListenerSettings { read_ahead: Some(read_ahead), ..address.into() };
         });
         let mut stream = connect(running.address);
         let mut sending = stream.try_clone().expect("a descriptor");

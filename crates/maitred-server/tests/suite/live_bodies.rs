@@ -20,7 +20,7 @@ fn serve_with(
     change: impl FnOnce(&mut Settings),
 ) -> Running {
     let mut settings = settings(Routes::new().with_application(Arc::new(Live(handler))));
-    settings.listeners[0].read_ahead = false;
+    settings.listeners[0].read_ahead = Some(false);
     change(&mut settings);
     start(settings)
 }
@@ -387,7 +387,7 @@ fn a_body_can_be_polled() {
 #[test]
 fn a_handler_that_does_not_take_live_bodies_gets_them_complete() {
     let mut settings = settings(Routes::new().with_application(Arc::new(summary)));
-    settings.listeners[0].read_ahead = false;
+    settings.listeners[0].read_ahead = Some(false);
     let running = start(settings);
     let mut stream = connect(running.address);
     stream.write_all(&with_length("/", b"abc")).unwrap();

@@ -420,7 +420,7 @@ fn waiting_for_the_peer_s_body_is_not_the_handler_s_time() {
             let body = exchange.request().body.to_vec();
             text(exchange, format!("{body:?}"));
         }),
-        |settings| settings.listeners[0].read_ahead = false,
+        |settings| settings.listeners[0].read_ahead = Some(false),
     );
     let mut stream = connect(running.address);
     stream.write_all(UPLOAD).unwrap();
@@ -445,7 +445,7 @@ fn a_body_cannot_be_read_after_the_time_is_over() {
             let read = reader.read(&mut part).map_err(|error| error.kind());
             talk.say(format!("{read:?} {:?}", exchange.respond(ResponseHead::new(Status::OK), "late")));
         }),
-        |settings| settings.listeners[0].read_ahead = false,
+        |settings| settings.listeners[0].read_ahead = Some(false),
     );
     let mut stream = connect(running.address);
     stream.write_all(UPLOAD).unwrap();
