@@ -22,6 +22,9 @@ mod accepted;
 #[path = "../../fuzz/fuzz_targets/fieldset.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod fieldset;
+#[path = "../../fuzz/fuzz_targets/forwarded.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod forwarded;
 #[path = "../../fuzz/fuzz_targets/h1_chunked.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod h1_chunked;
@@ -34,6 +37,12 @@ mod path;
 #[path = "../../fuzz/fuzz_targets/pool_rule.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod pool_rule;
+#[path = "../../fuzz/fuzz_targets/proxy_v1.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod proxy_v1;
+#[path = "../../fuzz/fuzz_targets/proxy_v2.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod proxy_v2;
 #[path = "../../fuzz/fuzz_targets/range.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod range;
@@ -45,10 +54,13 @@ type Target = fn(&[u8]);
 const TARGETS: &[(&str, Target)] = &[
     ("accepted", accepted::run),
     ("fieldset", fieldset::run),
+    ("forwarded", forwarded::run),
     ("h1_chunked", h1_chunked::run),
     ("h1_head", h1_head::run),
     ("path", path::run),
     ("pool_rule", pool_rule::run),
+    ("proxy_v1", proxy_v1::run),
+    ("proxy_v2", proxy_v2::run),
     ("range", range::run),
 ];
 

@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
         client: client_rule,
     };
     let map = PoolMap::new(&["one"], &[rule]).expect("the pool exists");
-    assert_eq!(map.find(&head, path, peer), usize::from(on_path && on_header && on_client));
+    assert_eq!(map.find(&head, path, Some(peer)), usize::from(on_path && on_header && on_client));
 });
 
 fn check_path(parsed: &PathPattern, text: &str, path: &[u8]) -> bool {

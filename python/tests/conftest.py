@@ -86,7 +86,9 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         listener = r"127\.0\.0\.1:([1-9]\d*)"
-        lines = self.wait_for(r"(?:http://%s.*\n){%d}" % (listener, arguments.count("--listen")))[0]
+        pairs = zip(arguments, arguments[1:])
+        count = sum(name == "--listen" and not value.startswith("unix:") for name, value in pairs)
+        lines = self.wait_for(r"(?:http://%s.*\n){%d}" % (listener, count))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
 

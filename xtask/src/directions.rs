@@ -1,9 +1,9 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  control  →  server  →  { h1  match  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats; nothing else sideways,
-//!                              nothing back
+//! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats;
+//!                              forward → match; nothing else sideways, nothing back
 //! ```
 
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-io", &["maitred-stats"]),
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
+    ("maitred-forward", &["maitred-http", "maitred-match"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
     ("maitred-compress", &["maitred-http", "maitred-io", "maitred-match", "maitred-stats"]),
@@ -30,12 +31,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["maitred-http", "maitred-io", "maitred-stats", "maitred-runtime", "maitred-match", "maitred-log"],
     ),
     ("maitred-spool", &["maitred-io", "maitred-runtime"]),
-    ("maitred-limits", &["maitred-io", "maitred-log", "maitred-match", "maitred-stats"]),
+    ("maitred-limits", &["maitred-http", "maitred-io", "maitred-log", "maitred-match", "maitred-stats"]),
     (
         "maitred-server",
         &[
             "maitred-limits",
             "maitred-spool",
+            "maitred-forward",
             "maitred-filters",
             "maitred-files",
             "maitred-compress",

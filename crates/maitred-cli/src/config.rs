@@ -10,8 +10,10 @@ use maitred_server::{CompressionSettings, Overflow, Period, PoolRule, Strategy};
 
 use crate::host::Interface;
 use crate::limits::LimitConfig;
+use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
-use crate::value::{ControlSocket, ListenAddress, LogLevel, Mount, Spans};
+use crate::proxies::{ForwardedField, TrustedProxy};
+use crate::value::{ControlSocket, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -21,6 +23,10 @@ pub struct Config {
     pub application: Option<String>,
     /// At least one.
     pub listen: Vec<ListenAddress>,
+    /// The proxies that are believed.
+    pub trusted_proxies: Vec<TrustedProxy>,
+    /// Which of their fields.
+    pub forwarded_fields: Vec<ForwardedField>,
     /// The threads of all requests that no rule leads elsewhere.
     pub pool: PoolConfig,
     /// Further pools, in the order in which they were named first.
@@ -213,6 +219,8 @@ impl Config {
         Self {
             application: None,
             listen: Vec::new(),
+            trusted_proxies: Vec::new(),
+            forwarded_fields: Vec::new(),
             pool: PoolConfig::EMPTY,
             pools: Vec::new(),
             rules: Vec::new(),

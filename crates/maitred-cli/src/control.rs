@@ -33,7 +33,7 @@ pub(crate) fn open(config: &Config, origins: &Origins, log: &Log) -> Result<Door
         None => None,
     };
     let admin = match &config.admin {
-        Some(address) => Some(address.resolve().map_err(|error| {
+        Some(address) => Some(address.resolve_tcp().map_err(|error| {
             let what = format!("the name in {address} cannot be resolved: {error}");
             Problem::new(at("admin"), what, "use a number, such as 127.0.0.1")
         })?),

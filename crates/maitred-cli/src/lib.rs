@@ -14,6 +14,7 @@ mod holder;
 mod host;
 mod lifetime;
 mod limits;
+mod listen;
 mod log_values;
 mod logs;
 mod operator;
@@ -22,6 +23,7 @@ mod origins;
 mod passwd;
 mod pools;
 mod problem;
+mod proxies;
 mod reference;
 mod reload;
 mod report;
@@ -38,10 +40,12 @@ pub use config::{BasicAuthConfig, Config, FilterConfig, NamedPool, PoolConfig};
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
 };
+pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
 pub use maitred_server::printable;
 pub use problem::Problem;
-pub use value::{BadListenAddress, ControlSocket, ListenAddress, LogLevel, Mount};
+pub use proxies::{ForwardedField, TrustedProxy};
+pub use value::{ControlSocket, LogLevel, Mount};
 
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};

@@ -12,8 +12,9 @@
 //! After the requests the application ends: with what is left of drain-timeout, but not less than
 //! [`MIN_TIME_TO_END`].
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use maitred_server::listening::Address;
 
 use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal};
@@ -154,7 +155,7 @@ pub(crate) fn start_up_lines(
     config: &Config,
     checked: &Checked,
     application: Option<&str>,
-    addresses: &[SocketAddr],
+    addresses: &[Address],
 ) -> Vec<String> {
     let what = match (application, &checked.target) {
         (Some(what), _) => what.to_owned(),
@@ -168,7 +169,9 @@ pub(crate) fn start_up_lines(
     for (address, listen) in addresses.iter().zip(&config.listen) {
         let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
         let direct = if listen.has_writer() { "" } else { ", without a writer" };
-        lines.push(format!("http://{address}  HTTP/1.1{live}{direct}"));
+        let proxy = if listen.has_proxy_protocol() { ", behind PROXY headers" } else { "" };
+        let scheme = if matches!(address, Address::Tcp(_)) { "http://" } else { "" };
+        lines.push(format!("{scheme}{address}  HTTP/1.1{live}{direct}{proxy}"));
     }
     lines
 }
@@ -290,7 +293,8 @@ mod tests {
     #[test]
     fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
         let mut config = Config::default();
-        let addresses = ["127.0.0.1:8000", "[::1]:81"].map(|text| text.parse().expect("an address"));
+        let addresses =
+            ["127.0.0.1:8000", "[::1]:81"].map(|text| Address::Tcp(text.parse().expect("an address")));
         config.listen =
             [":8000", ":81,read-ahead=off"].map(|text| text.parse().expect("a listener")).to_vec();
         let mut checked = Checked {

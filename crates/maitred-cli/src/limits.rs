@@ -112,7 +112,7 @@ pub(crate) fn show_rate(thousandths: u64) -> String {
 }
 
 /// Lists may be written in one text, too.
-fn items(texts: &[String]) -> impl Iterator<Item = &str> {
+pub(crate) fn items(texts: &[String]) -> impl Iterator<Item = &str> {
     let all = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
     let none = texts.len() == 1 && texts[0] == NONE;
     all.filter(move |_| !none)

@@ -3,12 +3,13 @@
 //! The only file of the command that runs a server. It maps the server's refusals to errors with a remedy; `settings` maps the
 //! configuration to what the server is told.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use maitred_server::listening::{Address, BindError};
 use maitred_server::{Log, Server, StartError};
 
 use crate::config::Config;
@@ -145,7 +146,7 @@ fn serve_loaded(
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => Arc::new(server),
-        Err(StartError::Listen(address, error)) => return Err(not_bound(address, &error, origins)),
+        Err(StartError::Listen(address, error)) => return Err(not_bound(&address, &error, origins)),
         Err(error) => {
             log.error(format_args!("the server {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
@@ -235,8 +236,9 @@ fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Resu
 }
 
 /// The line about an address that could not be bound (bind(2)).
-fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Problem {
+fn not_bound(address: &Address, error: &BindError, origins: &Origins) -> Problem {
     let place = origins.describe("listen");
+    let Address::Tcp(address) = *address else { return Problem::new(place, error.what(), error.remedy()) };
     let (what, remedy) = match error.kind() {
         ErrorKind::AddrInUse => {
             let holder =
@@ -255,7 +257,7 @@ fn not_bound(address: SocketAddr, error: &io::Error, origins: &Origins) -> Probl
             format!("{address} is not an address of this machine"),
             "take one that 'ip address' lists, 127.0.0.1, or :port for all".to_owned(),
         ),
-        _ => (format!("{address} cannot be listened on: {error}"), "listen on another address".to_owned()),
+        _ => (error.what().to_owned(), error.remedy().to_owned()),
     };
     Problem::new(place, what, remedy)
 }
@@ -265,7 +267,9 @@ mod tests {
     use super::*;
 
     fn line(address: &str, kind: ErrorKind) -> String {
-        not_bound(address.parse().expect(address), &kind.into(), &Origins::default()).to_string()
+        let error = BindError::new(kind, "it cannot be had", "take another");
+        let address = Address::Tcp(address.parse().expect("an address"));
+        not_bound(&address, &error, &Origins::default()).to_string()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::Checked;
 use crate::value::Spans;
-use crate::{filters, pools};
+use crate::{filters, pools, proxies};
 
 /// All of it.
 ///
@@ -61,11 +61,14 @@ pub(crate) fn make(
     let listeners = checked.addresses.iter().zip(&config.listen);
     settings.listeners = listeners
         .map(|(address, listen)| ListenerSettings {
-            address: *address,
+            address: address.clone(),
+            options: listen.options(),
+            proxy_protocol: listen.has_proxy_protocol(),
             read_ahead: listen.read_ahead(),
             writer: listen.has_writer(),
         })
         .collect();
+    settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
     settings.insight = insight(config);

@@ -1,20 +1,22 @@
 //! What no single option can know: whether the configuration fits together, and this machine.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+use maitred_server::listening::Address;
 
 use crate::config::Config;
 use crate::host::Interface;
+use crate::listen::ListenAddress;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
-use crate::value::{ListenAddress, Mount};
+use crate::value::Mount;
 use crate::{env_file, filters, logs, pools};
 
 /// What the configuration means on this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     /// One for each of `listen`, in the same order.
-    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) addresses: Vec<Address>,
     pub(crate) target: Option<Target>,
     /// All mounts, with the folder given as application.
     pub(crate) mounts: Vec<Mount>,
@@ -139,14 +141,14 @@ fn check_spool(folder: &Path) -> Result<(), Wrong> {
     }
 }
 
-fn addresses(listen: &[ListenAddress]) -> Result<Vec<SocketAddr>, Wrong> {
+fn addresses(listen: &[ListenAddress]) -> Result<Vec<Address>, Wrong> {
     if listen.is_empty() {
         return Err((
             "there is no address to listen on".to_owned(),
             "give one, such as 127.0.0.1:8000".to_owned(),
         ));
     }
-    let mut addresses: Vec<SocketAddr> = Vec::with_capacity(listen.len());
+    let mut addresses: Vec<Address> = Vec::with_capacity(listen.len());
     for wanted in listen {
         let address = wanted.resolve().map_err(|error| {
             (
@@ -154,7 +156,7 @@ fn addresses(listen: &[ListenAddress]) -> Result<Vec<SocketAddr>, Wrong> {
                 "use a number, such as 127.0.0.1".to_owned(),
             )
         })?;
-        if let Some(position) = addresses.iter().position(|other| overlap(*other, address)) {
+        if let Some(position) = addresses.iter().position(|other| overlap(other, &address)) {
             let what = if addresses[position] == address {
                 format!("{address} is listed twice")
             } else {
@@ -167,7 +169,12 @@ fn addresses(listen: &[ListenAddress]) -> Result<Vec<SocketAddr>, Wrong> {
     Ok(addresses)
 }
 
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+fn overlap(one: &Address, other: &Address) -> bool {
+    let (one, other) = match (one, other) {
+        (Address::Tcp(one), Address::Tcp(other)) => (one, other),
+        (Address::Unix(one), Address::Unix(other)) => return one.name == other.name,
+        _ => return false,
+    };
     // Port 0 is a different port each time.
     one.port() == other.port()
         && one.port() != 0

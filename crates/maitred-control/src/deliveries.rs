@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::shown::{moment, shown_peer};
+use super::shown::moment;
 use super::table::Given;
 
 /// At most so many are listed.
@@ -39,7 +39,7 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
         let (asked, pool) = delivery.answers.map_or((None, None), |(asked, pool)| (Some(asked), pool));
         json!({
             "id": id.to_string(),
-            "peer": shown_peer(peer),
+            "peer": peer.to_string(),
             "method": asked.as_ref().map(|asked| asked.method.as_str()),
             "path": asked.as_ref().map(RequestSummary::path),
             "route": asked.as_ref().map(|asked| route(asking, asked, pool.is_some())),
@@ -84,9 +84,5 @@ pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refu
     let own = shown.deliveries.into_iter().find(|(stream, _)| *stream == id.stream());
     let (_, delivery) = own.ok_or_else(gone)?;
     asking.server.end(id);
-    Ok(Done::line(format!(
-        "delivery {text} to {}: ended with {} bytes left",
-        shown_peer(shown.peer),
-        delivery.remaining
-    )))
+    Ok(Done::line(format!("delivery {text} to {}: ended with {} bytes left", shown.peer, delivery.remaining)))
 }

@@ -100,8 +100,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             }
             let map = asking.server.pool_map();
             let names = asking.server.pool_names();
-            let found = map.find_rule(&head, &path, client);
-            let pool = map.find(&head, &path, client);
+            let found = map.find_rule(&head, &path, Some(client.to_canonical()));
+            let pool = map.find(&head, &path, Some(client.to_canonical()));
             say("leads_to", "application".into());
             say("pool", names.get(pool).copied().into());
             if wanted.name.is_some() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
-use super::shown::{moment, shown_peer};
+use super::shown::moment;
 use super::table::Given;
 
 /// At most so many are listed; what there are more is counted.
@@ -51,7 +51,7 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "id": id.to_string(),
             "method": asked.method.as_str(),
             "path": asked.path(),
-            "peer": shown_peer(peer),
+            "peer": peer.to_string(),
             "pool": names.get(asked.pool),
             "thread": thread.as_ref().map(|member| &*member.name),
             "tid": thread.as_ref().map(|member| member.tid),
@@ -81,7 +81,7 @@ pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "id": id.to_string(),
             "method": asked.method.as_str(),
             "path": asked.path(),
-            "peer": shown_peer(peer),
+            "peer": peer.to_string(),
             "pool": names.get(pool),
             "since": began,
             "for_seconds": seconds,

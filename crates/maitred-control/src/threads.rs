@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::QueryContext;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::shown::{moment, shown_peer};
+use super::shown::moment;
 use super::table::Given;
 
 /// The request a thread runs: method, path and peer.
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
     let shown = server.connection(inside.place)?;
-    let peer = shown_peer(shown.peer);
+    let peer = shown.peer.to_string();
     let asked = shown.request(inside.place.stream())?;
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }

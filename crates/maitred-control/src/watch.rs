@@ -11,7 +11,6 @@ use maitred_io::tasks;
 use maitred_server::Server;
 use maitred_server::inspect::{Inside, Member};
 
-use super::shown::shown_peer;
 use super::threads::doing;
 
 /// How often threads are looked at.
@@ -99,7 +98,7 @@ fn told(server: &Server, member: &Member, seen: &Seen) -> String {
 fn event(server: &Server, token: u64) -> String {
     match server.connection_of(token) {
         Some((place, shown)) => {
-            format!("of the connection {place} of {}, {}", shown_peer(shown.peer), shown.state.name())
+            format!("of the connection {place} of {}, {}", shown.peer, shown.state.name())
         }
         None => format!("{token:#x}, of a listener, a timer or a connection that has ended"),
     }

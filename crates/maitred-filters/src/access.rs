@@ -37,9 +37,11 @@ impl Access {
         Ok(Self(entries.into()))
     }
 
-    /// Whether a client may ask; the address is canonical.
-    pub fn allows(&self, client: IpAddr) -> bool {
-        let first = self.0.iter().find(|entry| entry.network.is_none_or(|network| network.contains(client)));
+    /// Whether a client may ask; the address is canonical. One without an address, by a Unix socket, is in no network.
+    pub fn allows(&self, client: Option<IpAddr>) -> bool {
+        let first = self.0.iter().find(|entry| {
+            entry.network.is_none_or(|network| client.is_some_and(|client| network.contains(client)))
+        });
         first.is_none_or(|entry| entry.allows)
     }
 
@@ -86,7 +88,9 @@ mod tests {
     use super::*;
 
     fn allows(texts: &[&str], client: &str) -> bool {
-        Access::parse(texts).expect("a list").allows(client.parse::<IpAddr>().expect(client).to_canonical())
+        Access::parse(texts)
+            .expect("a list")
+            .allows(Some(client.parse::<IpAddr>().expect(client).to_canonical()))
     }
 
     #[test]

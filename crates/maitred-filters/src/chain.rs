@@ -9,10 +9,10 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_stats::Counters;
 
 use crate::basic::hasher::{Hasher, Ticket};
@@ -143,7 +143,7 @@ impl Chain {
     }
 
     /// The positions of the rules that a request meets.
-    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Vec<u32> {
+    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> Vec<u32> {
         let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, client));
         met.map(|(position, _)| position).collect()
     }
@@ -232,7 +232,7 @@ pub struct At<'a> {
     /// The decoded path of the request as it was sent.
     pub path: &'a [u8],
     /// Who asks.
-    pub peer: SocketAddr,
+    pub peer: Peer,
     /// In monotonic nanoseconds.
     pub now: u64,
     /// Who checks passwords, if anybody does.
@@ -317,7 +317,7 @@ impl Passed {
 
     fn before(&self, head: &mut RequestHead, at: &At<'_>) -> Option<Answer> {
         if let Some(entry) = self.chain.first(&self.met, Kind::Access) {
-            let client = at.peer.ip().to_canonical();
+            let client = at.peer.ip();
             let allowed = entry.rule.access.as_ref().is_none_or(|access| access.allows(client));
             entry.count(Kind::Access, !allowed);
             if !allowed {

@@ -96,12 +96,17 @@ impl Filters {
     }
 
     /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.
-    pub fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, client: IpAddr) -> Option<Box<Passed>> {
+    pub fn meet(
+        &self,
+        head: &RequestHead,
+        path: &mut Vec<u8>,
+        client: Option<IpAddr>,
+    ) -> Option<Box<Passed>> {
         let chain = self.chain();
         if chain.has_paths {
             decoded_path(head, path);
         }
-        let met = chain.met(head, path, client.to_canonical());
+        let met = chain.met(head, path, client);
         let any = !met.is_empty() || self.own.is_asked();
         any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met)))
     }

@@ -65,7 +65,7 @@ impl Filters {
         let client = client.to_canonical();
         let mut path = Vec::new();
         decoded_path(head, &mut path);
-        let met = chain.met(head, &path, client);
+        let met = chain.met(head, &path, Some(client));
         let mut explained = Explained { met: Vec::new(), why: Vec::new(), answer: None };
         for kind in Kind::ALL {
             let mut deciding: Vec<u32> = met.clone();
@@ -99,7 +99,7 @@ impl Explained {
         let mut say = |text: String| self.why.push(format!("filter {number} ({}) {text}", kind.name()));
         match kind {
             Kind::Access => {
-                if rule.access.as_ref().is_some_and(|access| !access.allows(client)) {
+                if rule.access.as_ref().is_some_and(|access| !access.allows(Some(client))) {
                     say(format!("does not allow {client}"));
                     self.answer = Some((403, None));
                 }

@@ -1,8 +1,6 @@
 //! Filters that a program brings: a trait, and what its methods get.
 
-use std::net::SocketAddr;
-
-use maitred_http::{RequestHead, ResponseHead, Status};
+use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_stats::Times;
 
 /// A filter of the program's own (`Settings::native_filters` of maitred-server): called for every request at
@@ -92,8 +90,8 @@ pub enum Step {
 pub struct FilterRequest<'a> {
     /// Its head. [`path_and_query`](RequestHead::path_and_query) is what everything behind the filters sees.
     pub head: &'a mut RequestHead,
-    /// The other end of the connection.
-    pub peer: SocketAddr,
+    /// Who has sent it.
+    pub peer: Peer,
 }
 
 /// What became of a request.
@@ -101,8 +99,8 @@ pub struct FilterRequest<'a> {
 pub struct Traced<'a> {
     /// Its head, as the filters have left it.
     pub head: &'a RequestHead,
-    /// The other end of the connection.
-    pub peer: SocketAddr,
+    /// Who has sent it.
+    pub peer: Peer,
     /// The status of its response.
     pub status: Status,
     /// Bytes of the body of the response.

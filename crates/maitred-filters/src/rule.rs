@@ -53,10 +53,13 @@ impl Condition {
     }
 
     /// The path is normalised, or decoded where it has no normal form; the client canonical.
-    pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
+    pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
-            && self.client.as_ref().is_none_or(|network| network.contains(client))
+            && self
+                .client
+                .as_ref()
+                .is_none_or(|network| client.is_some_and(|client| network.contains(client)))
             && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
     }
 

@@ -229,6 +229,12 @@ impl FieldSet {
         self.entries.iter().map(|entry| (self.bytes(entry.name), self.bytes(entry.value)))
     }
 
+    /// Keeps the fields whose names `keeps` says. The bytes of the others stay in the buffer until the set is cleared.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&[u8]) -> bool) {
+        let buffer = &self.buffer;
+        self.entries.retain(|entry| keeps(entry.name.of(buffer)));
+    }
+
     /// Removes every field of this name and returns how many there were. Their bytes stay in the
     /// buffer until the set is cleared.
     pub fn remove(&mut self, name: &str) -> usize {

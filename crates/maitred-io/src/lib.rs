@@ -4,12 +4,12 @@
 //! extend; lines that are written without anybody waiting for the disk. Whatever a test has to schedule is behind [`sync`] and
 //! [`poller`], which have a second form under `--cfg shuttle`.
 //!
-//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets of connections are TCP; nothing is mapped into memory.
+//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets of connections are TCP or Unix streams; nothing is mapped into memory.
 //!
 //! | module | |
 //! |---|---|
 //! | [`poller`] | one edge-triggered readiness queue, its wakers and its timer descriptor (epoll, eventfd, timerfd) |
-//! | [`listener`] | listen, accept |
+//! | [`listener`] | listen on TCP and on Unix sockets, with options; accept |
 //! | [`transport`] | a connection's bytes: receive, send, send a file by a socket, or by what stands for one in a test |
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |

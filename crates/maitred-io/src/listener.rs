@@ -1,34 +1,52 @@
-//! Listening TCP sockets that do not block: listen, accept.
+//! Listening sockets that do not block, on TCP and on Unix stream sockets: listen, with options; accept.
 //!
-//! Promises: no call waits; every result is a connection, nobody there, or an error.
+//! Promises: no call waits, but for a moment before a Unix socket's file appears; every result is a connection, nobody there, or an error. Options are set before the socket listens.
+//! What is wrong with an address is told with what to do.
+//!
+//! Leaves out: which sockets there are (maitred-server); sockets that somebody else has made.
+//!
+//! | room | |
+//! |---|---|
+//! | address | where to listen, who comes, why not |
+//! | options | socket options, and what the kernel made of them |
+//! | unix | the file of a Unix socket, or its name in the kernel |
+//! | backlog | what waits to be accepted |
 
+mod address;
 mod backlog;
+mod options;
+#[cfg(all(test, target_os = "linux", not(shuttle)))]
+mod tests;
+mod unix;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use crate::transport::{SEND_AHEAD, Socket, note_receipts};
+use crate::local;
+use crate::transport::{Socket, note_receipts};
 
+pub use address::{Address, BindError, Credentials, MODE, Remote, UnixAddress, UnixName};
 pub use backlog::Backlog;
+pub use options::{ActiveOptions, BACKLOG, FastOpen, KeepAlive, SocketOptions};
 
 /// A listening socket.
 pub struct Listener {
     socket: OwnedFd,
-    address: SocketAddr,
+    address: Address,
+    /// Of a Unix socket that has one.
+    file: Option<unix::OwnFile>,
+    /// What listen(2) was told.
+    queue: i32,
 }
-
-/// The longest queue of connections that wait to be accepted; the kernel cuts it to
-/// net.core.somaxconn (4,096 by default since Linux 5.4).
-pub const BACKLOG: i32 = 4096;
 
 /// What one attempt to accept brought.
 pub enum Accepted {
     /// A connection and its peer.
-    Connection(Socket, SocketAddr),
+    Connection(Socket, Remote),
     /// Nobody waits.
     Empty,
     /// The process or the system has no descriptor or memory left: try again later.
@@ -38,56 +56,75 @@ pub enum Accepted {
 }
 
 impl Listener {
-    /// Listens on `address`. SO_REUSEPORT is not set, so that a port held by anybody else is an
-    /// error, whatever options the holder uses.
+    /// Listens on `address`. Of TCP, SO_REUSEPORT is not set, so that a port held by anybody else is an error, whatever options
+    /// the holder uses. Of a Unix socket, a file that a dead server left is replaced; that of a live one, or another sort of
+    /// file, is an error. The file stays when the listener is dropped, until [`remove_file`](Self::remove_file).
     ///
     /// # Errors
-    /// The kernel's: address in use, not available, permission denied.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        use socket2::{Domain, Protocol, Socket as Setup, Type};
-        let setup =
-            Setup::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        setup.set_reuse_address(true)?;
-        if address.is_ipv6() {
-            setup.set_only_v6(true)?;
+    /// The address is in use, not available or not permitted; an option is refused.
+    pub fn bind(address: &Address, options: &SocketOptions) -> Result<Self, BindError> {
+        let queue = options.queue();
+        match address {
+            Address::Tcp(asked) => {
+                let (socket, address) = bind_tcp(*asked, options)?;
+                Ok(Self { socket, address: Address::Tcp(address), file: None, queue })
+            }
+            Address::Unix(asked) => {
+                let (socket, file) = unix::bind(asked, options)?;
+                Ok(Self { socket, address: address.clone(), file, queue })
+            }
         }
-        // Accepted sockets inherit it on Linux, which saves a system call a connection.
-        setup.set_tcp_nodelay(true)?;
-        // Accepted sockets have it from their listener. Where the kernel does not know it, it holds more.
-        let _ = setup.set_tcp_notsent_lowat(SEND_AHEAD);
-        setup.bind(&address.into())?;
-        setup.listen(BACKLOG)?;
-        let address = setup
-            .local_addr()?
-            .as_socket()
-            .ok_or_else(|| io::Error::other("the listener has no internet address"))?;
-        Ok(Self { socket: setup.into(), address })
     }
 
     /// Says whether the kernel notes when it receives something for the sockets accepted from now on; see
-    /// [`Socket::receive_with_receipt`].
+    /// [`Socket::receive_with_receipt`]. Of Unix sockets it never does.
     pub fn set_receipts(&self, noted: bool) {
-        note_receipts(&self.socket, noted);
+        if matches!(self.address, Address::Tcp(_)) {
+            note_receipts(&self.socket, noted);
+        }
     }
 
-    /// What waits to be accepted; none where the kernel does not tell.
+    /// What waits to be accepted; none where the kernel does not tell, as of Unix sockets.
     pub fn backlog(&self) -> Option<Backlog> {
-        backlog::of(&self.socket)
+        match self.address {
+            Address::Tcp(_) => backlog::of(&self.socket),
+            Address::Unix(_) => None,
+        }
     }
 
     /// The address listened on, with the port the kernel chose where 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The options that are in force, as the kernel tells them now.
+    pub fn active(&self) -> ActiveOptions {
+        match self.address {
+            Address::Tcp(_) => {
+                let backlog = self.backlog().map_or_else(|| options::cut(self.queue), |backlog| backlog.max);
+                ActiveOptions { backlog, ..options::active(&self.socket) }
+            }
+            Address::Unix(_) => {
+                ActiveOptions { backlog: options::cut(self.queue), ..ActiveOptions::default() }
+            }
+        }
     }
 
     /// Takes one connection that waits.
     pub fn accept(&self) -> Accepted {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match rustix::net::acceptfrom_with(&self.socket, flags) {
-            Ok((socket, peer)) => {
+        let accepted = match self.address {
+            Address::Tcp(own) => rustix::net::acceptfrom_with(&self.socket, flags).map(|(socket, peer)| {
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                Accepted::Connection(Socket::from(socket), peer.unwrap_or(self.address))
-            }
+                (Socket::tcp(socket), Remote::Ip(peer.unwrap_or(own)))
+            }),
+            Address::Unix(_) => rustix::net::accept_with(&self.socket, flags).map(|socket| {
+                let peer = local::credentials(&socket).ok();
+                (Socket::unix(socket), Remote::Unix(peer))
+            }),
+        };
+        match accepted {
+            Ok((socket, peer)) => Accepted::Connection(socket, peer),
             Err(Errno::AGAIN) => Accepted::Empty,
             Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
                 Accepted::Exhausted(error.into())
@@ -95,37 +132,55 @@ impl Listener {
             Err(error) => Accepted::Failed(error.into()),
         }
     }
+
+    /// Removes the file of a Unix socket, unless another one is at its path by now: nobody finds the socket any more. Who is in
+    /// its queue can still be accepted. To be called once, at the end; nothing else of a listener removes the file.
+    pub fn remove_file(&self) {
+        if let Some(file) = &self.file {
+            file.remove();
+        }
+    }
+}
+
+fn bind_tcp(asked: SocketAddr, options: &SocketOptions) -> Result<(OwnedFd, SocketAddr), BindError> {
+    use socket2::{Domain, Protocol, Socket as Setup, Type};
+    let refused = |error| not_bound(asked, &error);
+    let setup = Setup::new(Domain::for_address(asked), Type::STREAM.nonblocking(), Some(Protocol::TCP))
+        .map_err(refused)?;
+    setup.set_reuse_address(true).map_err(refused)?;
+    if asked.is_ipv6() {
+        setup.set_only_v6(true).map_err(refused)?;
+    }
+    options.set(&setup)?;
+    setup.bind(&asked.into()).map_err(refused)?;
+    setup.listen(options.queue()).map_err(refused)?;
+    let address = setup.local_addr().map_err(refused)?.as_socket().unwrap_or(asked);
+    Ok((setup.into(), address))
+}
+
+fn not_bound(address: SocketAddr, error: &io::Error) -> BindError {
+    let (what, remedy) = match error.kind() {
+        ErrorKind::AddrInUse => {
+            (format!("{address} is in use"), "stop who listens there, or take another port")
+        }
+        ErrorKind::PermissionDenied => (
+            format!("{address} must not be used by this user"),
+            "take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE",
+        ),
+        ErrorKind::AddrNotAvailable => (
+            format!("{address} is not an address of this machine"),
+            "take one that it has, or 0.0.0.0 or [::] for all",
+        ),
+        _ => (
+            format!("cannot listen on {address} ({error})"),
+            "see whether this machine has such addresses, and what limits this process",
+        ),
+    };
+    BindError::new(error.kind(), what, remedy)
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpStream;
-
-    use super::*;
-
-    #[test]
-    fn an_accepted_socket_keeps_little_in_the_kernel_for_a_peer_that_does_not_read() {
-        let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a listener");
-        let peer = TcpStream::connect(listener.address()).expect("connects");
-        let socket = loop {
-            match listener.accept() {
-                Accepted::Connection(socket, _) => break socket,
-                Accepted::Empty => std::thread::yield_now(),
-                Accepted::Exhausted(error) | Accepted::Failed(error) => panic!("{error}"),
-            }
-        };
-        let limit = || socket2::SockRef::from(&socket).tcp_notsent_lowat().expect("Linux");
-        assert_eq!(limit(), SEND_AHEAD);
-        socket.set_send_ahead(false);
-        assert_eq!(limit(), 0);
-        socket.set_send_ahead(true);
-        assert_eq!(limit(), SEND_AHEAD);
-        drop(peer);
     }
 }

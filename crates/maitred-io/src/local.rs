@@ -6,10 +6,12 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -118,8 +120,7 @@ impl Drop for LocalListener {
 }
 
 fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = stream()?;
     // Linux gives the file the mode of the socket: it is never open to others (net/unix/af_unix.c, unix_bind).
     rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
     rustix::net::bind(&socket, address)?;
@@ -129,7 +130,7 @@ fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
 
 /// Whether a process listens at this socket. Waits for nobody, also where that one has stopped accepting.
 pub fn is_live(path: &Path) -> bool {
-    match knock(path) {
+    match SocketAddrUnix::new(path).and_then(|address| knock(&address)) {
         Ok(_) => true,
         // Full, or of another user: somebody is there.
         Err(error) => !matches!(error, Errno::CONNREFUSED | Errno::NOENT | Errno::NAMETOOLONG),
@@ -137,11 +138,16 @@ pub fn is_live(path: &Path) -> bool {
 }
 
 /// Connects, unless that would have to wait.
-fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+pub(crate) fn knock(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {
+    let socket = stream()?;
+    rustix::net::connect(&socket, address)?;
     Ok(socket)
+}
+
+/// A Unix stream socket that does not block.
+pub(crate) fn stream() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
 /// Who is at the other end of a Unix socket, as of its connecting.
@@ -158,8 +164,43 @@ pub struct Peer {
 /// # Errors
 /// The system does not say.
 pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
-    let found = rustix::net::sockopt::socket_peercred(stream)?;
-    Ok(Peer { uid: found.uid.as_raw(), pid: found.pid.as_raw_nonzero().get() })
+    let Credentials { pid, uid, gid: _ } = credentials(stream)?;
+    Ok(Peer { uid, pid })
+}
+
+/// A process at the other end of a Unix socket, with its user and group: as of its connecting, or of its beginning to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The process; 0 where it is in a PID namespace that we do not see.
+    pub pid: i32,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// Asks the system for the [`Credentials`] (`SO_PEERCRED`, unix(7)). rustix has no process 0.
+///
+/// # Errors
+/// The system does not say.
+pub(crate) fn credentials(socket: impl AsFd) -> io::Result<Credentials> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the descriptor is open while it is borrowed; the pointers are to room of the size said, and to that size,
+    // which the call only writes to.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            ptr::from_mut(&mut found).cast(),
+            &raw mut length,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Credentials { pid: found.pid, uid: found.uid, gid: found.gid })
 }
 
 /// The user that this process acts as.
@@ -213,7 +254,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let _listener = LocalListener::bind(&path).expect("bound");
-        let waiting: Vec<_> = std::iter::from_fn(|| knock(&path).ok()).take(1000).collect();
+        let address = SocketAddrUnix::new(&path).expect("short");
+        let waiting: Vec<_> = std::iter::from_fn(|| knock(&address).ok()).take(1000).collect();
         assert!(waiting.len() < 1000, "the queue is full");
         let (told, answer) = std::sync::mpsc::channel();
         std::thread::spawn(move || told.send(is_live(&path)));

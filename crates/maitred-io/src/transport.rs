@@ -72,7 +72,8 @@ impl Transport {
     }
 
     /// Whether nothing more is there when a read brings less than there was room for. Of an encrypted connection that says
-    /// nothing: a record may wait that is not complete, or one that has not been opened.
+    /// nothing: a record may wait that is not complete, or one that has not been opened. A peer that sends urgent bytes, or
+    /// passes descriptors along on a Unix socket, cuts a read short all the same, and holds up its own connection only.
     pub fn empties_by_a_short_read(&self) -> bool {
         match self {
             Self::Plain(_) => true,
@@ -200,7 +201,7 @@ impl Transport {
         }
     }
 
-    /// Our own address on this connection.
+    /// Our own address on this connection; none without an internet address.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Plain(socket) => socket.local_address(),
@@ -212,7 +213,9 @@ impl Transport {
 
 // ---- A plain socket ----
 //
-// No call waits; every result is one of bytes moved, end, would-block or an error.
+// No call waits; every result is one of bytes moved, end, would-block or an error. It is a TCP socket or a Unix stream
+// socket; what only TCP has is without effect on the other. Descriptors that the peer of a Unix socket passes along are never
+// received: the kernel closes them, for no call offers room for them.
 
 /// Bytes that the kernel takes for a connection beyond what is on its way to the peer (TCP_NOTSENT_LOWAT, tcp(7)), until that
 /// is [lifted](Socket::set_send_ahead). It would take up to 4 MiB (net.ipv4.tcp_wmem), over loopback 2.5 MiB from the start,
@@ -223,6 +226,8 @@ pub const SEND_AHEAD: u32 = 256 * 1024;
 /// A connected socket.
 pub struct Socket {
     fd: OwnedFd,
+    /// Whether it is a Unix socket.
+    local: bool,
 }
 
 /// What one attempt to receive or send brought.
@@ -273,14 +278,20 @@ impl Socket {
         moved
     }
 
-    /// Says whether the kernel notes when it receives something.
+    /// Says whether the kernel notes when it receives something. Of a Unix socket it never does.
     pub fn set_receipts(&self, noted: bool) {
-        note_receipts(&self.fd, noted);
+        if !self.local {
+            note_receipts(&self.fd, noted);
+        }
     }
 
     /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
     /// has noted that.
     pub fn receive_with_receipt(&self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
+        if self.local {
+            // Room for a control message would be room for descriptors that the peer passes.
+            return (self.receive(buffer), None);
+        }
         let mut stamp = None;
         let moved = Moved::of(retry(|| {
             let (count, noted) = receive_with_stamp(&self.fd, buffer)?;
@@ -311,21 +322,25 @@ impl Socket {
     }
 
     /// Bytes that were sent and that the peer has not acknowledged, so that the kernel keeps them; 0 where it does not
-    /// tell.
+    /// tell. Of a Unix socket: the memory that the kernel has for what the peer has not read, which is more than its bytes.
     pub fn unacknowledged(&self) -> u64 {
         unacknowledged::of(&self.fd)
     }
 
     /// Has the kernel drop what the peer has not taken when the socket is closed, and reset the connection
-    /// (SO_LINGER, socket(7)). Otherwise it would keep that for a peer that takes nothing for minutes.
+    /// (SO_LINGER, socket(7)). Otherwise it would keep that for a peer that takes nothing for minutes. Without effect on a
+    /// Unix socket, whose peer holds what it has not read.
     pub fn reset_when_closed(&self) {
         // Without effect on a connection that is gone.
         let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
     }
 
     /// Says whether the kernel takes [`SEND_AHEAD`] only, or as much as it likes. Where it then takes more than before, an
-    /// edge tells.
+    /// edge tells. Without effect on a Unix socket, which takes no more than net.core.wmem_default.
     pub fn set_send_ahead(&self, limited: bool) {
+        if self.local {
+            return;
+        }
         // 0 is the system's default, which is no limit. Where the kernel does not know the option, there is none either.
         let _ = socket2::SockRef::from(&self.fd).set_tcp_notsent_lowat(if limited { SEND_AHEAD } else { 0 });
     }
@@ -336,16 +351,29 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
     }
 
-    /// Our own address on this connection.
+    /// Our own address on this connection; none on a Unix socket.
     pub fn local_address(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+    }
+}
+
+impl Socket {
+    /// A connected TCP socket.
+    pub(crate) fn tcp(fd: OwnedFd) -> Self {
+        Self { fd, local: false }
+    }
+
+    /// A connected Unix stream socket.
+    pub(crate) fn unix(fd: OwnedFd) -> Self {
+        Self { fd, local: true }
     }
 }
 
 impl From<OwnedFd> for Socket {
     /// A connected socket, whoever made it.
     fn from(fd: OwnedFd) -> Self {
-        Self { fd }
+        let local = rustix::net::sockopt::socket_domain(&fd) == Ok(rustix::net::AddressFamily::UNIX);
+        Self { fd, local }
     }
 }
 

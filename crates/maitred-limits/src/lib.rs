@@ -16,11 +16,11 @@ pub mod minimum;
 pub mod resources;
 mod rule;
 
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use maitred_http::Peer;
 use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_stats::LockSnapshot;
@@ -175,7 +175,7 @@ impl Guard {
 
     /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is
     /// one too many.
-    pub fn open(&self, peer: IpAddr, log: &Log) -> Option<bool> {
+    pub fn open(&self, peer: Peer, log: &Log) -> Option<bool> {
         if !self.limits_connections.load(Ordering::Acquire) {
             return Some(false);
         }
@@ -194,9 +194,9 @@ impl Guard {
     }
 
     /// A connection that was counted has ended.
-    pub fn close(&self, peer: IpAddr) {
-        if let Some(clients) = self.clients.get() {
-            clients.close(Client::of(peer.to_canonical(), self.ipv6_prefix));
+    pub fn close(&self, peer: Peer) {
+        if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
+            clients.close(Client::of(address, self.ipv6_prefix));
         }
     }
 
@@ -204,7 +204,7 @@ impl Guard {
     ///
     /// # Errors
     /// It may not; the value are the seconds after which it may, at least 1.
-    pub fn request(&self, peer: IpAddr, now: u64, log: &Log) -> Result<(), u64> {
+    pub fn request(&self, peer: Peer, now: u64, log: &Log) -> Result<(), u64> {
         if !self.limits_requests.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -219,9 +219,9 @@ impl Guard {
         })
     }
 
-    /// Who is counted; none who is exempt.
-    fn client(&self, limits: &ClientLimits, peer: IpAddr) -> Option<Client> {
-        let peer = peer.to_canonical();
-        (!limits.exempts(peer)).then(|| Client::of(peer, self.ipv6_prefix))
+    /// Who is counted; none who is exempt, and none who has no address.
+    fn client(&self, limits: &ClientLimits, peer: Peer) -> Option<Client> {
+        let address = peer.ip()?;
+        (!limits.exempts(address)).then(|| Client::of(address, self.ipv6_prefix))
     }
 }

@@ -1,7 +1,6 @@
 //! The rules that end peers, or refuse what they ask for: their names, and how often each was applied.
 
-use std::net::IpAddr;
-
+use maitred_http::Peer;
 use maitred_stats::Counters;
 
 use maitred_log::Log;
@@ -81,9 +80,9 @@ pub struct Applied(Counters<{ Rule::ALL.len() }>);
 
 impl Applied {
     /// A rule is applied to a peer. The line is the same for all connections of an address, so that the log folds them.
-    pub fn note(&self, rule: Rule, peer: IpAddr, log: &Log) {
+    pub fn note(&self, rule: Rule, peer: Peer, log: &Log) {
         self.0.add(rule as usize, 1);
-        let peer = peer.to_canonical();
+        let peer = peer.without_port();
         log.warn(format_args!("{peer}: {} (--{})", rule.sentence(), rule.option()));
     }
 

@@ -20,6 +20,9 @@ use maitred_match::Shape;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// An address, and how much of it is shown.
+type Shown = (Option<IpAddr>, Option<Mask>);
+
 /// Makes lines. It keeps the texts that the next line may share with this one: second, address.
 #[derive(Default)]
 pub(crate) struct Line {
@@ -28,7 +31,7 @@ pub(crate) struct Line {
     /// The second of the last start in UTC, and its text.
     start: (u64, String),
     /// The last address, and how it is shown.
-    address: (Option<(IpAddr, Option<Mask>)>, Text),
+    address: (Option<Shown>, Text),
 }
 
 /// A second of local time.
@@ -96,11 +99,19 @@ impl Line {
                 if *known != Some((address, lines.mask)) {
                     *known = Some((address, lines.mask));
                     text.clear();
-                    push_address(text, lines.mask.map_or(address, |mask| mask.apply(address)));
+                    match address {
+                        Some(address) => {
+                            push_address(text, lines.mask.map_or(address, |mask| mask.apply(address)));
+                        }
+                        None => text.push(b"unix:"),
+                    }
                 }
                 out.push(text.as_bytes());
             }
-            Field::RemotePort => push_decimal(out, outcome.peer.port().into()),
+            Field::RemotePort => match outcome.peer.port() {
+                Some(port) => push_decimal(out, port.into()),
+                None => out.push(b"-"),
+            },
             Field::LocalTime => {
                 // Of a request that began before times were looked at it is the time of its line.
                 let time = if outcome.times.written == 0 {

@@ -70,7 +70,7 @@ mod tests {
         head.fields.push("User-Agent", agent);
         let outcome = Outcome {
             head: &head,
-            peer: peer.parse().unwrap(),
+            peer: peer.parse::<std::net::SocketAddr>().unwrap().into(),
             id: RequestId::Made(1),
             listener: 0,
             pool: Some(0),
@@ -119,7 +119,7 @@ mod tests {
         let outcome = |(pool, engine_route)| Outcome {
             head: &head,
             id: RequestId::Made(1),
-            peer: "192.0.2.1:99".parse().unwrap(),
+            peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
             listener: 0,
             pool,
             engine_route,

@@ -1,9 +1,7 @@
 //! What became of an exchange: one value, made once, at its end. The access log, the counters and the statistics
 //! read it and nothing else.
 
-use std::net::SocketAddr;
-
-use maitred_http::{RequestHead, Status};
+use maitred_http::{Peer, RequestHead, Status};
 use maitred_stats::Times;
 
 use crate::request_id::RequestId;
@@ -15,7 +13,7 @@ pub struct Outcome<'a> {
     /// What it is called in logs.
     pub id: RequestId<'a>,
     /// Who has asked.
-    pub peer: SocketAddr,
+    pub peer: Peer,
     /// The number of the listener.
     pub listener: u32,
     /// The number of the pool, 0 for the default one; none where the engine has answered.

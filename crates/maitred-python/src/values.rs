@@ -10,12 +10,12 @@ use std::net::IpAddr;
 
 use maitred_http::fields::InvalidField;
 use maitred_http::{FieldSet, ResponseHead, Status};
-use maitred_runtime::{Content, Lend, Owner};
+use maitred_runtime::{Content, Endpoint, Lend, Owner, Process};
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::{ffi, intern};
 
 use crate::held::Held;
 use crate::releaser;
@@ -60,6 +60,21 @@ pub(crate) fn address(py: Python<'_>, address: IpAddr) -> PyResult<Bound<'_, PyS
     };
     LAST_ADDRESS.set(Some((kept, text.clone().unbind())));
     Ok(text)
+}
+
+/// The key of the process at the other end of a Unix socket.
+pub(crate) const PROCESS: &str = "maitred.process";
+
+/// That process, `{"pid": ..., "uid": ..., "gid": ...}`; none by TCP.
+pub(crate) fn process<'py>(py: Python<'py>, end: &Endpoint) -> Option<PyResult<Bound<'py, PyDict>>> {
+    let Process { pid, uid, gid } = end.process?;
+    let dict = PyDict::new(py);
+    let set = || {
+        dict.set_item(intern!(py, "pid"), pid)?;
+        dict.set_item(intern!(py, "uid"), uid)?;
+        dict.set_item(intern!(py, "gid"), gid)
+    };
+    Some(set().map(|()| dict))
 }
 
 // ---- The head of a response ----

@@ -18,5 +18,5 @@ pub use content::{Content, FileRange, Last, Lend, Owner};
 pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
-pub use request::{Endpoint, Request};
+pub use request::{Endpoint, Local, Process, Request};
 pub use threads::{NativeThreads, ThreadBody, ThreadHost, ThreadStack};

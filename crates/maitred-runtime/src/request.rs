@@ -1,8 +1,9 @@
 //! What a handler learns of a request.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use maitred_http::RequestHead;
+use maitred_http::{Peer, RequestHead};
 
 use crate::body::Body;
 
@@ -19,20 +20,42 @@ pub struct Request {
     pub number: u64,
 }
 
-/// The two ends of a connection as an application sees them.
-#[derive(Clone, Copy, Debug)]
+/// The two ends of an exchange as an application sees them: those of the connection, or what a trusted proxy says of them.
+#[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The peer's address.
-    pub peer: SocketAddr,
-    /// Our own address on this connection.
-    pub local: SocketAddr,
+    /// Who has sent the request.
+    pub peer: Peer,
+    /// Where it arrived.
+    pub local: Local,
     /// `https` when true, `http` otherwise.
     pub secure: bool,
+    /// The process at the other end of a Unix socket, as the kernel knew it when it connected.
+    pub process: Option<Process>,
+}
+
+/// Our own end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// An address; the port is the one that the client has asked for, where a proxy has told it.
+    Ip(SocketAddr),
+    /// The path of a Unix socket; `@name` of an abstract one.
+    Unix(Arc<str>),
+}
+
+/// A process on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
 }
 
 impl Default for Endpoint {
     fn default() -> Self {
         let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
-        Self { peer: unspecified, local: unspecified, secure: false }
+        Self { peer: Peer::Ip(unspecified), local: Local::Ip(unspecified), secure: false, process: None }
     }
 }

@@ -3,12 +3,12 @@
 //! Promises: each connection is looked at under its own lock and copied, and no two locks are held at once. So a
 //! request may be missing in two lists, or end, while the others are looked at.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
+use maitred_io::listener::{ActiveOptions, Address};
 use maitred_limits::Guard;
 use maitred_runtime::ThreadStack;
 use maitred_stats::LockSnapshot;
@@ -32,10 +32,14 @@ pub use crate::roles::{ProcessThread, ThreadList};
 pub use crate::traced::Dispatched;
 
 /// A listener as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerState {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub address: Address,
+    /// What the kernel has of the options asked for; none once it is closed.
+    pub active: Option<ActiveOptions>,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// Whether its requests are received completely before their handlers run; of an event loop, those that fit memory.
     pub read_ahead: bool,
     /// Whether the engine sends on what its peers do not take at once.
@@ -59,7 +63,9 @@ impl Server {
     /// The listeners in the order given.
     pub fn listeners(&self) -> impl Iterator<Item = ListenerState> {
         self.shared().listeners.iter().map(|listening| ListenerState {
-            address: listening.address(),
+            address: listening.address().clone(),
+            active: listening.active(),
+            proxy_protocol: listening.expects_proxy_header(),
             read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),
             accepts: !listening.is_closed(),

@@ -1,12 +1,13 @@
 //! A listening socket and what it is told; how connections are taken from it says `connection/accept.rs`.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{PoisonError, RwLock};
 
-use maitred_io::listener::{Backlog, Listener};
+use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener};
 use maitred_io::poller::{Interest, Poller};
 use maitred_io::sync::atomic::AtomicU64;
+
+use maitred_runtime::Local;
 
 use crate::settings::ListenerSettings;
 
@@ -14,7 +15,10 @@ use crate::settings::ListenerSettings;
 pub(crate) struct Listening {
     /// `None` once closed.
     pub(crate) listener: RwLock<Option<Listener>>,
-    address: SocketAddr,
+    address: Address,
+    /// The same as applications see it.
+    local: Local,
+    proxy_protocol: bool,
     read_ahead: Option<bool>,
     writer: bool,
     /// When the log was told last that it is out of descriptors, in monotonic nanoseconds.
@@ -22,12 +26,21 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    pub(crate) fn bind(settings: ListenerSettings) -> io::Result<Self> {
-        let ListenerSettings { address, read_ahead, writer } = settings;
-        let listener = Listener::bind(address)?;
-        let address = listener.address();
+    pub(crate) fn bind(settings: &ListenerSettings) -> Result<Self, BindError> {
+        let ListenerSettings { address, options, proxy_protocol, read_ahead, writer } = settings;
+        let listener = Listener::bind(address, options)?;
+        let address = listener.address().clone();
+        let local = local_of(&address);
         let reported = AtomicU64::new(0);
-        Ok(Self { listener: RwLock::new(Some(listener)), address, read_ahead, writer, reported })
+        Ok(Self {
+            listener: RwLock::new(Some(listener)),
+            address,
+            local,
+            proxy_protocol: *proxy_protocol,
+            read_ahead: *read_ahead,
+            writer: *writer,
+            reported,
+        })
     }
 
     /// Whether its requests are received completely before a handler runs, as [`ListenerSettings::read_ahead`] says it.
@@ -40,8 +53,23 @@ impl Listening {
         self.writer
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The address as applications see it.
+    pub(crate) fn local(&self) -> Local {
+        self.local.clone()
+    }
+
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub(crate) fn expects_proxy_header(&self) -> bool {
+        self.proxy_protocol
+    }
+
+    /// What the kernel has of the options asked for; none once it is closed.
+    pub(crate) fn active(&self) -> Option<ActiveOptions> {
+        self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Listener::active)
     }
 
     /// Says whether the kernel notes when it receives something for connections accepted from now on.
@@ -65,11 +93,28 @@ impl Listening {
 
     /// Closes the listener at once.
     pub(crate) fn shut(&self) {
-        *self.listener.write().unwrap_or_else(PoisonError::into_inner) = None;
+        end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Whether nothing is accepted any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+/// Closes a listener, and removes its file if it has one.
+pub(crate) fn end(place: &mut Option<Listener>) {
+    if let Some(listener) = place.take() {
+        listener.remove_file();
+    }
+}
+
+fn local_of(address: &Address) -> Local {
+    match address {
+        Address::Tcp(address) => Local::Ip(*address),
+        Address::Unix(address) => {
+            let text = address.to_string();
+            Local::Unix(text.strip_prefix("unix:").unwrap_or(&text).into())
+        }
     }
 }

@@ -67,20 +67,25 @@ impl PoolMap {
     }
 
     /// The rule that decides on a request, as [`find`](Self::find) has it, and its place among all, from 1 on.
-    pub fn find_rule(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> Option<(usize, &PoolRule)> {
-        let client = client.to_canonical();
+    pub fn find_rule(
+        &self,
+        head: &RequestHead,
+        path: &[u8],
+        client: Option<IpAddr>,
+    ) -> Option<(usize, &PoolRule)> {
+        let client = client.map(|client| client.to_canonical());
         (1..).zip(self.rules()).find(|(_, rule)| rule.is_met(head, path, client))
     }
 
     /// The pool of a request: 0 is the default pool, `i + 1` the pool with the name `names[i]`.
     ///
     /// `path` is the path without its query, in the form that [`normalise`](maitred_http::target::normalise) gives it,
-    /// or decoded only, with [`percent_decode`](maitred_http::target::percent_decode), where it has none. `client` is the peer; an IPv4-mapped IPv6 address counts as IPv4.
-    pub fn find(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> usize {
+    /// or decoded only, with [`percent_decode`](maitred_http::target::percent_decode), where it has none. `client` is its client's address; an IPv4-mapped IPv6 address counts as IPv4.
+    pub fn find(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> usize {
         if self.is_trivial() {
             return 0;
         }
-        let client = client.to_canonical();
+        let client = client.map(|client| client.to_canonical());
         let found = self.rules.iter().find(|entry| entry.rule.is_met(head, path, client));
         found.map_or(0, |entry| entry.pool)
     }
@@ -93,10 +98,13 @@ impl PoolRule {
     }
 
     /// Whether a request meets all conditions. The path is the one of [`PoolMap::find`], the client canonical.
-    fn is_met(&self, head: &RequestHead, path: &[u8], client: IpAddr) -> bool {
+    fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
-            && self.client.as_ref().is_none_or(|network| network.contains(client))
+            && self
+                .client
+                .as_ref()
+                .is_none_or(|network| client.is_some_and(|client| network.contains(client)))
             && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
     }
 }

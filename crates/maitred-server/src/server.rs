@@ -1,6 +1,5 @@
 //! A running server: start, drain, stop.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
@@ -9,6 +8,7 @@ use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
 use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
+use maitred_io::listener::{Address, BindError};
 use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_log::Log;
@@ -22,6 +22,7 @@ use crate::group::groups::Groups;
 use crate::group::{Role, groups};
 use crate::listener::Listening;
 use crate::pool_map::{PoolMap, UnknownPool};
+use crate::proxies::Proxies;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 use crate::site::{Counters, Figures, Insight, Measures, Names, Site, Statistics};
 use crate::spill::{Spilling, WriterSettings};
@@ -41,7 +42,7 @@ pub struct Server {
 #[derive(Debug)]
 pub enum StartError {
     /// Listening failed on this address.
-    Listen(SocketAddr, io::Error),
+    Listen(Address, BindError),
     /// A rule leads to a pool that does not exist.
     Pool(UnknownPool),
     /// The system refused something else.
@@ -131,8 +132,8 @@ impl Server {
     pub(crate) fn prepare(settings: Settings, open: Open) -> Result<Self, StartError> {
         let mut listeners = Vec::new();
         for listener in &settings.listeners {
-            let bound = Listening::bind(*listener);
-            listeners.push(bound.map_err(|error| StartError::Listen(listener.address, error))?);
+            let bound = Listening::bind(listener);
+            listeners.push(bound.map_err(|error| StartError::Listen(listener.address.clone(), error))?);
         }
         let names = Names {
             own: [&settings.health_path, &settings.metrics_path],
@@ -161,6 +162,7 @@ impl Server {
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
             limits: Limits::default(),
+            proxies: Proxies::new(settings.forwarding),
             guard,
             timeouts: settings.timeouts,
             max_body: settings.max_body,
@@ -226,8 +228,8 @@ impl Server {
     }
 
     /// The addresses listened on, in the order given, with the ports the system chose.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.shared().listeners.iter().map(Listening::address).collect()
+    pub fn addresses(&self) -> Vec<Address> {
+        self.shared().listeners.iter().map(|listening| listening.address().clone()).collect()
     }
 
     /// Changes what is measured of each request from now on.

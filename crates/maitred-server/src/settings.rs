@@ -9,10 +9,12 @@ use maitred_compress::CompressionSettings;
 use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
+use maitred_io::listener::{Address, SocketOptions};
 use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
+use crate::proxies::Forwarding;
 use crate::site::{Insight, Routes, Timeouts};
 use crate::spill::WriterSettings;
 
@@ -23,6 +25,8 @@ pub use maitred_match::{HeaderPattern, Network, PathPattern};
 pub struct Settings {
     /// Where to listen, in this order.
     pub listeners: Vec<ListenerSettings>,
+    /// Which proxies are believed. None unless set.
+    pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
     pub pool: PoolSettings,
     /// Further pools, each with a name of its own.
@@ -78,6 +82,7 @@ impl Settings {
     pub fn new(routes: Routes, log: Arc<Log>) -> Self {
         Self {
             listeners: Vec::new(),
+            forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
             pools: Vec::new(),
             rules: Vec::new(),
@@ -120,10 +125,14 @@ pub struct PoolRule {
 }
 
 /// A listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub address: Address,
+    /// What its sockets are told.
+    pub options: SocketOptions,
+    /// Each connection begins with a header of the PROXY protocol, which a trusted proxy sends. Others are closed.
+    pub proxy_protocol: bool,
     /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that
     /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
     /// comes, so that a slow peer keeps its thread. `None`: every body is received first but those that an event loop would
@@ -135,9 +144,15 @@ pub struct ListenerSettings {
     pub writer: bool,
 }
 
-impl From<SocketAddr> for ListenerSettings {
-    fn from(address: SocketAddr) -> Self {
-        Self { address, read_ahead: None, writer: true }
+impl<A: Into<Address>> From<A> for ListenerSettings {
+    fn from(address: A) -> Self {
+        Self {
+            address: address.into(),
+            options: SocketOptions::default(),
+            proxy_protocol: false,
+            read_ahead: None,
+            writer: true,
+        }
     }
 }
 

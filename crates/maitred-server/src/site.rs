@@ -27,6 +27,7 @@ use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
 
+use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
@@ -42,6 +43,8 @@ pub(crate) struct Site {
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
     pub(crate) limits: Limits,
+    /// Which proxies are believed.
+    pub(crate) proxies: Proxies,
     /// What limits peers beside these.
     pub(crate) guard: Guard,
     pub(crate) timeouts: Timeouts,

@@ -8,6 +8,7 @@ mod insight;
 mod limits;
 mod logs;
 mod process;
+mod proxies;
 pub(crate) mod renamed;
 mod requests;
 mod responses;
@@ -27,8 +28,10 @@ use maitred_server::{Overflow, Period, Strategy};
 use crate::config::Config;
 use crate::host::Interface;
 use crate::limits as limit_values;
+use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
-use crate::value::{self, BadValue, ControlSocket, ListenAddress, LogLevel, Mount, Spans};
+use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
+use crate::value::{self, BadValue, ControlSocket, LogLevel, Mount, Spans};
 use renamed::Names;
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
@@ -89,6 +92,8 @@ pub(crate) enum Kind {
     /// Requests a second, kept as requests in a thousand seconds.
     Rate(Field<u64>),
     Networks(Field<Vec<Network>>),
+    Proxies(Field<Vec<TrustedProxy>>),
+    ForwardedFields(Field<Vec<ForwardedField>>),
     Routes(Field<Vec<RouteBandwidth>>),
     Folder(Field<PathBuf>),
     Codings(Field<Vec<CodingLevel>>),
@@ -159,8 +164,9 @@ const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 13] = [
+const TABLES: [&[Definition]; 14] = [
     serving::OPTIONS,
+    proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,
     threads::GROUPS,
@@ -244,10 +250,12 @@ impl Definition {
     }
 
     pub(crate) fn is_repeatable(&self) -> bool {
-        use Kind::{Addresses, Codings, Mounts, Networks, Paths, Pools, Routes, Types};
+        use Kind::{
+            Addresses, Codings, ForwardedFields, Mounts, Networks, Paths, Pools, Proxies, Routes, Types,
+        };
         let kind = &self.kind;
         matches!(kind, Addresses(_) | Mounts(_) | Networks(_) | Routes(_) | Pools)
-            || matches!(kind, Codings(_) | Types(_) | Paths(_))
+            || matches!(kind, Codings(_) | Types(_) | Paths(_) | Proxies(_) | ForwardedFields(_))
     }
 
     /// Whether it can be switched off on the command line, `--no-name`.
@@ -280,8 +288,8 @@ impl Definition {
             Kind::Application(field) => {
                 *field(config) = texts.last().cloned().filter(|text| !text.is_empty())
             }
-            Kind::Addresses(field) => *field(config) = each(texts, value::listen)?,
-            Kind::AddressOrNone(field) => *field(config) = Some(value::listen(text)?),
+            Kind::Addresses(field) => *field(config) = each(texts, listen::listen)?,
+            Kind::AddressOrNone(field) => *field(config) = Some(listen::tcp(text)?),
             Kind::Mounts(field) => *field(config) = each(texts, value::mount)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
@@ -296,6 +304,8 @@ impl Definition {
             Kind::BytesOrAuto(field) => *field(config) = limit_values::budget(text)?,
             Kind::Rate(field) => *field(config) = limit_values::rate(text)?,
             Kind::Networks(field) => *field(config) = limit_values::networks(texts)?,
+            Kind::Proxies(field) => *field(config) = proxy_values::trusted(texts)?,
+            Kind::ForwardedFields(field) => *field(config) = proxy_values::fields(texts)?,
             Kind::Routes(field) => *field(config) = limit_values::routes(texts)?,
             Kind::Folder(field) => *field(config) = value::folder(text)?,
             Kind::Codings(field) => *field(config) = each(texts, value::pattern)?,
@@ -340,6 +350,8 @@ impl Definition {
             }
             Kind::Rate(field) => limit_values::show_rate(*field(config)),
             Kind::Networks(field) => list(field(config)),
+            Kind::Proxies(field) => list(field(config)),
+            Kind::ForwardedFields(field) => list(field(config)),
             Kind::Routes(field) => {
                 list(&field(config).iter().map(limit_values::show_route).collect::<Vec<_>>())
             }
@@ -395,6 +407,10 @@ impl Definition {
             Kind::Networks(_) => {
                 "none, or addresses and networks, separated by commas or as a list".to_owned()
             }
+            Kind::Proxies(_) => {
+                "none, or addresses, networks and unix, separated by commas or as a list".to_owned()
+            }
+            Kind::ForwardedFields(_) => "names of fields, separated by commas or as a list".to_owned(),
             Kind::Routes(_) => "none, or PATH=BYTES, separated by commas or as a list".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => {

@@ -4,14 +4,16 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use maitred_io::listener::{Accepted, Listener};
+use maitred_io::listener::{Accepted, Address, Listener, SocketOptions};
 use maitred_io::transport::{Moved, Socket};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn connected() -> (Socket, TcpStream) {
-    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-    let client = TcpStream::connect(listener.address()).unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(&address.into(), &SocketOptions::default()).unwrap();
+    let Address::Tcp(address) = *listener.address() else { panic!("no port") };
+    let client = TcpStream::connect(address).unwrap();
     let begun = Instant::now();
     loop {
         match listener.accept() {

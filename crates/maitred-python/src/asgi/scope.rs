@@ -7,11 +7,10 @@
 //! left out and `content-length` added: the coding has been removed from the body, whose length is known
 //! (RFC 9112 §7.1.3). The authority of an absolute-form target replaces `Host` (RFC 9112 §3.2.2).
 
-use std::net::SocketAddr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use maitred_http::{BodyLength, Method, RequestHead, Version, target};
-use maitred_runtime::{Endpoint, Request};
+use maitred_runtime::{Endpoint, Local, Request};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
@@ -47,7 +46,7 @@ pub(super) struct ScopeBuilder {
 
 /// The dictionary for one of our own addresses.
 struct Origin {
-    local: SocketAddr,
+    local: Local,
     secure: bool,
     scope: Py<PyDict>,
 }
@@ -118,12 +117,17 @@ impl ScopeBuilder {
             dict.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
         }
         let peer = request.endpoint.peer;
-        dict.set_item(intern!(py, "client"), (values::address(py, peer.ip())?, peer.port()))?;
+        if let Some(address) = peer.ip() {
+            dict.set_item(intern!(py, "client"), (values::address(py, address)?, peer.port().unwrap_or(0)))?;
+        }
         let (headers, is_websocket) = self.headers(py, request)?;
         dict.set_item(intern!(py, "headers"), headers)?;
         let extensions = self.extensions.bind(py).copy()?;
         set_user(&extensions, head)?;
         extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
+        if let Some(process) = values::process(py, &request.endpoint) {
+            extensions.set_item(intern!(py, values::PROCESS), process?)?;
+        }
         dict.set_item(intern!(py, "extensions"), extensions)?;
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
@@ -139,7 +143,8 @@ impl ScopeBuilder {
                 None => {
                     let scope = self.base.bind(py).copy()?;
                     set_origin(&scope, end)?;
-                    let origin = Origin { local: end.local, secure: end.secure, scope: scope.unbind() };
+                    let origin =
+                        Origin { local: end.local.clone(), secure: end.secure, scope: scope.unbind() };
                     place.get_or_init(|| origin)
                 }
             };
@@ -255,9 +260,13 @@ impl<'py> Pairs<'py> {
 /// Our own address and not what the peer wrote into Host, so that it can be trusted.
 fn set_origin(scope: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     let py = scope.py();
-    let server = (end.local.ip().to_canonical().to_string(), end.local.port());
     let scheme = if end.secure { intern!(py, "https") } else { intern!(py, "http") };
-    scope.set_item(intern!(py, "server"), server)?;
+    match &end.local {
+        Local::Ip(local) => {
+            scope.set_item(intern!(py, "server"), (local.ip().to_canonical().to_string(), local.port()))?;
+        }
+        Local::Unix(path) => scope.set_item(intern!(py, "server"), (&**path, py.None()))?,
+    }
     scope.set_item(intern!(py, "scheme"), scheme)
 }
 

@@ -7,12 +7,12 @@
 
 use std::cell::RefCell;
 use std::io::BufRead;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use maitred_http::{BodyLength, Method, RequestHead, Version, target};
-use maitred_runtime::{Body, Endpoint, Request};
+use maitred_http::{BodyLength, Method, Peer, RequestHead, Version, target};
+use maitred_runtime::{Body, Endpoint, Local, Request};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -47,7 +47,7 @@ pub(super) struct EnvironBuilder {
 
 /// The dictionary for one of our own addresses.
 struct Origin {
-    local: SocketAddr,
+    local: Local,
     secure: bool,
     environ: Py<PyDict>,
 }
@@ -95,6 +95,12 @@ impl EnvironBuilder {
             set_peer(&environ, request.endpoint.peer, seen)?;
             self.set_fields(&environ, &request.head, &mut seen.values)
         })?;
+        if let Local::Unix(_) = request.endpoint.local {
+            set_unix_names(&environ, request)?;
+        }
+        if let Some(process) = values::process(py, &request.endpoint) {
+            environ.set_item(intern!(py, values::PROCESS), process?)?;
+        }
         set_user(&environ, &request.head)?;
         environ.set_item(intern!(py, codings::KEY), codings::accepted(py, &request.head.fields)?)?;
         let body = &request.body;
@@ -171,24 +177,30 @@ thread_local! {
 struct Seen {
     values: LastValues,
     /// By the low bits of the port.
-    peers: Vec<Option<Peer>>,
+    peers: Vec<Option<KnownPeer>>,
 }
 
 /// A peer, and the texts of its address and its port.
-type Peer = (SocketAddr, Py<PyString>, Py<PyString>);
+type KnownPeer = (Peer, Py<PyString>, Py<PyString>);
 
-/// The address and the port the request came from.
-fn set_peer(environ: &Bound<'_, PyDict>, peer: SocketAddr, seen: &mut Seen) -> PyResult<()> {
+/// The address and the port the request came from; empty by a Unix socket, and the port where a proxy has not told it.
+fn set_peer(environ: &Bound<'_, PyDict>, peer: Peer, seen: &mut Seen) -> PyResult<()> {
     let py = environ.py();
+    let Some(ip) = peer.ip() else { return Ok(()) };
+    let number = peer.port();
     if seen.peers.is_empty() {
         seen.peers.resize_with(PEERS, || None);
     }
-    let place = &mut seen.peers[usize::from(peer.port()) % PEERS];
+    let place = &mut seen.peers[usize::from(number.unwrap_or(0)) % PEERS];
     let (_, address, port) = match place {
         Some(known) if known.0 == peer => known,
         other => {
-            let address = values::address(py, peer.ip())?.unbind();
-            let port = values::decimal(py, peer.port().into())?.unbind();
+            let address = values::address(py, ip)?.unbind();
+            let port = match number {
+                Some(number) => values::decimal(py, number.into())?,
+                None => intern!(py, "").clone(),
+            };
+            let port = port.unbind();
             other.insert((peer, address, port))
         }
     };
@@ -200,7 +212,7 @@ impl Origin {
     fn new(base: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<Self> {
         let environ = base.copy()?;
         set_origin(&environ, end)?;
-        Ok(Self { local: end.local, secure: end.secure, environ: environ.unbind() })
+        Ok(Self { local: end.local.clone(), secure: end.secure, environ: environ.unbind() })
     }
 }
 
@@ -208,14 +220,29 @@ impl Origin {
 /// IPv6, so that it can stand in a URL (RFC 3875 §4.1.14).
 fn set_origin(environ: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     let py = environ.py();
-    let name = match end.local.ip().to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    };
+    if let Local::Ip(local) = end.local {
+        let name = match local.ip().to_canonical() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        environ.set_item(intern!(py, "SERVER_NAME"), name)?;
+        environ.set_item(intern!(py, "SERVER_PORT"), local.port().to_string())?;
+    }
     let scheme = if end.secure { intern!(py, "https") } else { intern!(py, "http") };
-    environ.set_item(intern!(py, "SERVER_NAME"), name)?;
-    environ.set_item(intern!(py, "SERVER_PORT"), end.local.port().to_string())?;
     environ.set_item(intern!(py, "wsgi.url_scheme"), scheme)
+}
+
+/// A Unix socket has neither name nor port: they are those that the client has asked for (the PEP wants them not empty).
+fn set_unix_names(environ: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> {
+    let py = environ.py();
+    let host = String::from_utf8_lossy(request.head.fields.first("host").unwrap_or_default());
+    let end = &request.endpoint;
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && !port.ends_with(']') => (name, port),
+        _ => (&*host, if end.secure { "443" } else { "80" }),
+    };
+    environ.set_item(intern!(py, "SERVER_NAME"), if name.is_empty() { "localhost" } else { name })?;
+    environ.set_item(intern!(py, "SERVER_PORT"), port)
 }
 
 /// Whom the engine has asked for a password (RFC 3875 §4.1.1, §4.1.11); nothing else becomes these keys.

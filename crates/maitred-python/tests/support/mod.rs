@@ -187,8 +187,8 @@ pub fn request(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8])
     }
     head.body = if body.is_empty() { BodyLength::Empty } else { BodyLength::Fixed(body.len() as u64) };
     request.body = body.to_vec().into();
-    request.endpoint.local = "127.0.0.1:8000".parse().unwrap();
-    request.endpoint.peer = "[2001:db8::7]:50123".parse().unwrap();
+    request.endpoint.local = maitred_runtime::Local::Ip("127.0.0.1:8000".parse().unwrap());
+    request.endpoint.peer = maitred_http::Peer::Ip("[2001:db8::7]:50123".parse().unwrap());
     request
 }
 

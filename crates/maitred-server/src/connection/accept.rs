@@ -1,19 +1,21 @@
 //! Taking connections: accept, exhaustion of descriptors, the end of a listener.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
 use maitred_dispatch::Signals;
-use maitred_io::listener::Accepted;
+use maitred_http::Peer;
+use maitred_io::listener::{Accepted, Credentials, Remote};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Socket;
 use maitred_io::transport::Transport;
 use maitred_io::{clock, machine};
+use maitred_runtime::Process;
 
-use super::{Connection, Group, Protocol};
+use super::client::Ends;
+use super::{Connection, Group, Protocol, proxy_header};
 use crate::group::slots::Token;
-use crate::listener::Listening;
+use crate::listener::{self, Listening};
 
 /// Connections accepted in one turn before others get theirs: accept and registration cost about
 /// 10 µs each, so a turn stays below 1 ms.
@@ -57,10 +59,12 @@ impl Listening {
                 io::Error::other(if most < possible() { "--max-connections is reached" } else { NEAR })
             } else {
                 match listener.accept() {
-                    Accepted::Connection(socket, peer) => match take(group, socket, peer, token.slot) {
-                        Ok(()) => continue,
-                        Err(error) => error,
-                    },
+                    Accepted::Connection(socket, remote) => {
+                        match self.take(group, socket, remote, token.slot) {
+                            Ok(()) => continue,
+                            Err(error) => error,
+                        }
+                    }
                     Accepted::Empty => return false,
                     Accepted::Exhausted(error) => error,
                     Accepted::Failed(error) => {
@@ -102,8 +106,8 @@ impl Listening {
         let Some(listener) = &*place else { return true };
         loop {
             match listener.accept() {
-                Accepted::Connection(socket, peer) => {
-                    if take(group, socket, peer, index).is_err() {
+                Accepted::Connection(socket, remote) => {
+                    if self.take(group, socket, remote, index).is_err() {
                         return false;
                     }
                 }
@@ -112,7 +116,7 @@ impl Listening {
                 Accepted::Empty | Accepted::Failed(_) => break,
             }
         }
-        *place = None;
+        listener::end(&mut place);
         true
     }
 
@@ -124,27 +128,49 @@ impl Listening {
             group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
         }
     }
+
+    /// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
+    /// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
+    /// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
+    fn take(&self, group: &Arc<Group>, socket: Socket, remote: Remote, listener: u32) -> io::Result<()> {
+        let site = &group.site;
+        let (peer, process) = match remote {
+            Remote::Ip(address) => (Peer::Ip(address), None),
+            Remote::Unix(process) => (Peer::Unix, process),
+        };
+        let trusted = site.proxies.trusts(peer);
+        if self.expects_proxy_header() && !trusted {
+            proxy_header::refuse(site, peer, self.address());
+            return Ok(());
+        }
+        // The connections of a proxy are those of all its clients.
+        let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
+        let Some(counted) = counted else { return Ok(()) };
+        let ends = (process.is_some() || self.expects_proxy_header()).then(|| {
+            Box::new(Ends {
+                process: process.map(process_of),
+                awaits_header: self.expects_proxy_header(),
+                ..Ends::default()
+            })
+        });
+        Connection::open(
+            &group.for_connection(),
+            Transport::Plain(socket),
+            Protocol::h1(),
+            (peer, ends),
+            listener,
+            counted,
+        )
+        .inspect_err(|_| {
+            if counted {
+                site.guard.close(peer);
+            }
+        })
+    }
 }
 
-/// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
-/// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
-/// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
-fn take(group: &Arc<Group>, socket: Socket, peer: SocketAddr, listener: u32) -> io::Result<()> {
-    let site = &group.site;
-    let Some(counted) = site.guard.open(peer.ip(), &site.log) else { return Ok(()) };
-    Connection::open(
-        &group.for_connection(),
-        Transport::Plain(socket),
-        Protocol::h1(),
-        peer,
-        listener,
-        counted,
-    )
-    .inspect_err(|_| {
-        if counted {
-            site.guard.close(peer.ip());
-        }
-    })
+fn process_of(Credentials { pid, uid, gid }: Credentials) -> Process {
+    Process { pid, uid, gid }
 }
 
 /// The most connections now.

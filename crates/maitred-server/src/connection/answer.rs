@@ -8,7 +8,7 @@ use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId};
-use maitred_runtime::{Content, Endpoint, Exchange, Handler};
+use maitred_runtime::{Content, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
@@ -16,7 +16,7 @@ use super::filter::{error_head, put_error};
 use super::request_timeout::Awaited;
 use super::responder::{Encoder, Origin, Responder, ValueSender};
 use super::stream::{Kept, Received, Record, Stream, is_asterisk};
-use super::{Connection, Context, Group, Phase, Turn, spare_request};
+use super::{Connection, Context, Phase, Turn, spare_request};
 use crate::connection;
 use crate::group::slots::Place;
 use crate::group::{Job, Watched};
@@ -195,7 +195,12 @@ impl Connection {
     ) -> Record {
         let times = Times { begun: context.now, ..times };
         let end = End::Complete;
-        let (peer, listener) = (self.peer, self.listener);
+        let peer = match &request {
+            Kept::Stream(stream) => self.client_of(stream).peer,
+            Kept::Request(request) => request.endpoint.peer,
+            Kept::Head(_) => self.peer,
+        };
+        let listener = self.listener;
         Record {
             request,
             number,
@@ -234,11 +239,12 @@ impl Connection {
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
     ) -> Received {
-        let (target, watched) = self.target(context, &stream.request.head, path);
+        let (target, watched) = self.target(context, &stream, path);
         self.shape(context, Some(target.pool), &stream.request.head, stream.queue.as_deref_mut());
         let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
-        request.endpoint = Endpoint { peer: self.peer, local: self.local(context.group), secure: false };
+        let client = self.client_of(&stream);
+        request.endpoint = self.endpoint(context, client);
         if context.group.site.measures.ids.load(Ordering::Relaxed)
             && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
         {
@@ -255,7 +261,7 @@ impl Connection {
         let interrupts = limited.is_some() && context.group.scheduler.interrupts(target.pool);
         let key = context.key(stream.number);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
-        let origin = Origin { peer: self.peer, listener: self.listener, pool, times: stream.times };
+        let origin = Origin { peer: client.peer, listener: self.listener, pool, times: stream.times };
         let encoder = if self.protocol.is_framed() {
             Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
         } else {
@@ -282,28 +288,20 @@ impl Connection {
     fn target(
         &self,
         context: &Context<'_>,
-        head: &RequestHead,
+        stream: &Stream,
         path: &mut Vec<u8>,
     ) -> (Target, Option<Watched>) {
         let group = context.group;
+        let head = &stream.request.head;
         let pool = group.pool_of(|map| {
             if target::normalise(head.path(), path).is_err() {
                 // As the application reads it: an escape more does not lead past a rule.
                 target::percent_decode(head.path(), path);
             }
-            map.find(head, path, self.peer.ip())
+            map.find(head, path, self.client_of(stream).peer.ip())
         });
         let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
         (Target { pool, pace: known.pace }, known.watched)
-    }
-
-    /// Our own address: the listener's, unless it listens on all.
-    fn local(&self, group: &Group) -> std::net::SocketAddr {
-        match group.groups.listeners.get(self.listener as usize) {
-            Some(listening) if !listening.address().ip().is_unspecified() => listening.address(),
-            Some(listening) => self.transport.local_address().unwrap_or(listening.address()),
-            None => self.peer,
-        }
     }
 
     /// Refuses a request that is not understood or not welcome: the answer is the last one.
@@ -315,7 +313,12 @@ impl Connection {
         reason: &'static str,
     ) -> Received {
         let log = &context.group.site.log;
-        log.info(format_args!("{}: {} {}: {reason}", self.peer, status.code(), status.reason()));
+        log.info(format_args!(
+            "{}: {} {}: {reason}",
+            self.client_of(&stream).peer,
+            status.code(),
+            status.reason()
+        ));
         self.answer_refused(context, stream, status, reason)
     }
 

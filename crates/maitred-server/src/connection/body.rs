@@ -250,7 +250,7 @@ impl Connection {
         let head = &stream.request.head;
         context.group.site.log.error(format_args!(
             "{}: {} {}: the request body cannot be kept in the spool folder (--spool): {error}; {status} was sent",
-            self.peer,
+            self.client_of(&stream).peer,
             head.method,
             head.target().escape_ascii()
         ));

@@ -94,7 +94,7 @@ impl Connection {
             }
             Err(late) => {
                 let rule = if late == Late::Slow { Rule::MinRateOut } else { Rule::SendTimeout };
-                site.guard.applied.note(rule, self.peer.ip(), &site.log);
+                site.guard.applied.note(rule, self.peer, &site.log);
                 self.transport.reset_when_closed();
                 self.ended_as = End::TooSlow;
                 Some(self.peer_gone(context))

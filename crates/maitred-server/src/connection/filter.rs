@@ -39,6 +39,7 @@ impl Connection {
         let group = context.group;
         let site = &group.site;
         let mut path = std::mem::take(&mut context.scratch.path);
+        let peer = self.client_of(&stream).peer;
         let head = &mut stream.request.head;
         let passed = match stream.passed.take() {
             Some(passed) => {
@@ -47,7 +48,7 @@ impl Connection {
             }
             None => {
                 stream.times.filtering = site.later(context.now);
-                site.filters.meet(head, &mut path, self.peer.ip())
+                site.filters.meet(head, &mut path, peer.ip())
             }
         };
         let Some(mut passed) = passed else {
@@ -61,7 +62,7 @@ impl Connection {
             Box::new(move || group.resume(token))
         };
         let (now, hasher) = (context.now, site.filters.hasher());
-        let decision = passed.decide(head, &At { path: &path, peer: self.peer, now, hasher, wake: &wake });
+        let decision = passed.decide(head, &At { path: &path, peer, now, hasher, wake: &wake });
         context.scratch.path = path;
         stream.passed = Some(passed);
         match decision {

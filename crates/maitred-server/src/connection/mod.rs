@@ -16,12 +16,14 @@ mod accept;
 pub(crate) mod answer;
 mod backpressure;
 pub(crate) mod body;
+pub(crate) mod client;
 mod data_rate;
 mod deliver;
 mod filter;
 pub(crate) mod framed;
 mod linger;
 mod protocol;
+mod proxy_header;
 mod receive;
 mod request_timeout;
 mod responder;
@@ -36,11 +38,10 @@ pub(crate) mod writer;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_dispatch::{Signals, TurnClock, TurnContext};
-use maitred_http::{RequestHead, date};
+use maitred_http::{Peer, RequestHead, date};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
@@ -53,6 +54,7 @@ use maitred_runtime::Request;
 use crate::group::Resident;
 use crate::group::slots::Token;
 use crate::listener::Listening;
+use client::Ends;
 use spilling::has_made_room;
 use stream::{Record, Stream};
 use writer::{Sent, Writer};
@@ -75,7 +77,9 @@ const NEVER: u64 = u64::MAX;
 /// A connection that has a peer.
 pub(crate) struct Connection {
     transport: Transport,
-    peer: SocketAddr,
+    peer: Peer,
+    /// What else is known of its ends.
+    ends: Option<Box<Ends>>,
     /// Which listener accepted it.
     listener: u32,
     phase: Phase,
@@ -213,7 +217,7 @@ impl Connection {
         group: &Arc<Group>,
         transport: Transport,
         protocol: Protocol,
-        peer: SocketAddr,
+        (peer, ends): (Peer, Option<Box<Ends>>),
         listener: u32,
         counted: bool,
     ) -> io::Result<()> {
@@ -221,12 +225,15 @@ impl Connection {
             return Err(io::Error::other("the limit of connections is reached"));
         };
         let token = Token { slot: index, generation: slot.generation() };
-        let deadline = clock::monotonic() + nanos(group.site.timeouts.head);
+        let awaits_header = ends.as_ref().is_some_and(|ends| ends.awaits_header);
+        let time = if awaits_header { proxy_header::TIME } else { nanos(group.site.timeouts.head) };
+        let deadline = clock::monotonic() + time;
         // Locked until all is set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
         let connection = place.insert(Self {
             transport,
             peer,
+            ends,
             listener,
             phase: Phase::Receiving,
             protocol,
@@ -442,6 +449,11 @@ impl Connection {
             self.arm(context.group, context.token);
             return alone.then_some(Turn::Wait);
         }
+        if self.awaits_proxy_header() {
+            let log = &context.group.site.log;
+            log.warn(format_args!("{}: closed; no header of the PROXY protocol has come in time", self.peer));
+            return Some(Turn::Close);
+        }
         match self.phase {
             Phase::Lingering if self.lingering && self.lingers < MAX_LINGERS => {
                 self.grant_linger(context);
@@ -576,7 +588,7 @@ impl Connection {
             group.site.guard.budget.change(self.accounted.into(), 0);
         }
         if self.counted {
-            group.site.guard.close(self.peer.ip());
+            group.site.guard.close(self.peer);
         }
     }
 }

@@ -75,6 +75,11 @@ impl Connection {
     }
 
     fn receive_all(&mut self, context: &mut Context<'_>) -> Turn {
+        if self.awaits_proxy_header()
+            && let Some(turn) = self.receive_proxy_header(context)
+        {
+            return turn;
+        }
         if self.waits_for_filter() {
             // While a password is checked, packets wake threads for nothing.
             self.note_wake_while_running(context);
@@ -272,7 +277,7 @@ impl Connection {
         };
         if !stream.is_filtering() && matches!(spooled, None | Some(Progress::Open)) {
             let site = &context.group.site;
-            site.guard.applied.note(rule, self.peer.ip(), &site.log);
+            site.guard.applied.note(rule, self.peer, &site.log);
         }
         if stream.keeping.is_dropped() {
             return Turn::Close;

@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use maitred_http::{Method, RequestHead, Status};
+use maitred_http::{Method, Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::Request;
@@ -32,6 +32,7 @@ pub(super) struct Awaited {
     /// In monotonic nanoseconds.
     due: u64,
     times: Times,
+    peer: Peer,
     limit: Duration,
     pool: usize,
     /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
@@ -49,8 +50,8 @@ impl Awaited {
     ) -> Option<Box<Self>> {
         let limit = context.group.scheduler.request_limit(pool)?;
         let due = context.now.saturating_add(nanos(limit));
-        let (head, number) = (request.head.clone(), request.number);
-        Some(Box::new(Self { due, times, limit, pool, head, number }))
+        let (head, number, peer) = (request.head.clone(), request.number, request.endpoint.peer);
+        Some(Box::new(Self { due, times, peer, limit, pool, head, number }))
     }
 }
 
@@ -150,18 +151,18 @@ impl Connection {
     /// Tells the log that a request has had no response in time: what it is answered with, and its record. To HEAD no text
     /// is sent.
     fn timed_out(&self, context: &Context<'_>, awaited: Awaited, begun: Option<u64>) -> (String, Record) {
-        let Awaited { times, head, number, limit, pool, .. } = awaited;
+        let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         let log = &context.group.site.log;
-        log.error(format_args!("{}: {method} {path}: no response within {seconds} s; 504", self.peer));
+        log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
         let status = Status::GATEWAY_TIMEOUT;
         let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
         let record = Record {
             body_bytes: if head.method == Method::Head { 0 } else { text.len() as u64 },
             request: Kept::Head(Box::new(head)),
             number,
-            peer: self.peer,
+            peer,
             listener: self.listener,
             pool: u16::try_from(pool).ok(),
             status,

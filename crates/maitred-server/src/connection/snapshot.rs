@@ -1,6 +1,7 @@
 //! What a connection shows of itself to whoever asks from outside: copies, made under the slot's lock.
 
-use std::net::SocketAddr;
+use maitred_http::Peer;
+
 use std::sync::Arc;
 
 use super::protocol::Protocol;
@@ -12,7 +13,7 @@ use crate::connection::writer::Marks;
 /// A connection in one moment.
 pub struct ConnectionSnapshot {
     /// Who is at the other end.
-    pub peer: SocketAddr,
+    pub peer: Peer,
     /// Which listener accepted it.
     pub listener: u32,
     /// What it is doing.

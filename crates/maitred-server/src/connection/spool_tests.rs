@@ -37,7 +37,7 @@ fn serve(open: Open, body_timeout: Duration) -> Running {
     settings.timeouts.body = body_timeout;
     settings.body_budget = 0;
     let server = Server::start_with(settings, open).expect("the server starts");
-    let address = server.addresses()[0];
+    let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, log: path, _folder: folder }
 }
 

@@ -10,7 +10,6 @@
 //! Sections below: the parts of a request; admission; its record.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -18,7 +17,7 @@ use maitred_dispatch::Trace;
 use maitred_files::Body;
 use maitred_filters::Passed;
 use maitred_h1::{HeadFacts, Sender, TargetForm};
-use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status};
+use maitred_http::{BodyLength, Method, Peer, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 use maitred_limits::minimum::RateWatch;
 use maitred_log::{End, Outcome, RequestId, next_number};
@@ -27,6 +26,7 @@ use maitred_stats::Times;
 
 use super::answer::{is_of_engine, leads_to_application};
 use super::body::{Keeping, keep};
+use super::client::Client;
 use super::filter::Filtered;
 use super::framed::Queue;
 use super::request_timeout::Awaited;
@@ -57,6 +57,8 @@ pub(crate) struct Stream {
     pub(crate) request: Box<Request>,
     /// Where the body goes.
     pub(crate) keeping: Keeping,
+    /// Who has sent it; none until the head is there.
+    pub(super) client: Option<Client>,
     /// The filters that it has met.
     pub(crate) passed: Option<Box<Passed>>,
     /// The head is complete, and this is what it said.
@@ -175,7 +177,7 @@ impl Stream {
         (stream.answered, stream.dead, stream.tunnel, stream.queue) = (false, false, false, None);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
-        stream.passed = None;
+        (stream.client, stream.passed) = (None, None);
         stream.facts = None;
         (stream.received, stream.patience) = (0, None);
         SPARE.with_borrow_mut(|spare| {
@@ -275,7 +277,8 @@ impl Connection {
     ) -> Received {
         stream.facts = Some(facts);
         stream.times.complete = self.received;
-        if let Err(refusal) = self.admit(context, &stream.request.head) {
+        self.identify(context, &mut stream);
+        if let Err(refusal) = self.admit(context, &stream) {
             return self.answer_not_now(context, stream, refusal);
         }
         self.pass_filters(context, stream)
@@ -412,14 +415,15 @@ impl Connection {
     ///
     /// # Errors
     /// It may not.
-    pub(super) fn admit(&self, context: &Context<'_>, head: &RequestHead) -> Result<(), NotNow> {
+    pub(super) fn admit(&self, context: &Context<'_>, stream: &Stream) -> Result<(), NotNow> {
         let site = &context.group.site;
+        let (head, peer) = (&stream.request.head, self.client_of(stream).peer);
         if site.guard.budget.is_over() && !is_of_engine(site, head) {
-            site.guard.applied.note(Rule::BufferBudget, self.peer.ip(), &site.log);
+            site.guard.applied.note(Rule::BufferBudget, peer, &site.log);
             let text = "503 Service Unavailable: the server is short of memory\n";
             return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
         }
-        site.guard.request(self.peer.ip(), context.now, &site.log).map_err(|seconds| {
+        site.guard.request(peer, context.now, &site.log).map_err(|seconds| {
             let text = "429 Too Many Requests: this client makes more requests than it may (--client-rate)\n";
             NotNow { status: Status::TOO_MANY_REQUESTS, text, seconds }
         })
@@ -456,7 +460,7 @@ pub(crate) struct Record {
     pub(crate) request: Kept,
     /// The number of the request.
     pub(crate) number: u64,
-    pub(crate) peer: SocketAddr,
+    pub(crate) peer: Peer,
     /// Which listener accepted its connection.
     pub(crate) listener: u32,
     /// The pool whose threads run it; none for what the engine answers.

@@ -40,7 +40,7 @@ impl Site {
         let outcome = Outcome {
             head: &head,
             id: RequestId::Made(1),
-            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)).into(),
             listener: 1,
             pool,
             engine_route: None,

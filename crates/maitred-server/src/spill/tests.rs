@@ -163,7 +163,7 @@ fn streaming(length: usize, open: Open) -> Running {
     settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings.pool.limits.max_threads = 1;
     let server = Server::start_with(settings, open).expect("the server starts");
-    let address = server.addresses()[0];
+    let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, log: path, _folder: folder }
 }
 

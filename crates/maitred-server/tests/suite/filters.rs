@@ -419,7 +419,7 @@ impl Filter for Own {
     }
 
     fn after_authentication(&self, request: &mut FilterRequest<'_>) -> Step {
-        assert!(request.peer.ip().is_loopback());
+        assert!(request.peer.ip().is_some_and(|address| address.is_loopback()));
         self.note("after", request.head)
     }
 

@@ -81,7 +81,7 @@ fn serve_with(handler: impl Handler, change: impl FnOnce(&mut Settings)) -> Runn
     });
     change(&mut settings);
     let server = Server::start(settings).expect("the server starts");
-    let address = server.addresses()[0];
+    let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, users, gate, _folder: folder }
 }
 
@@ -252,7 +252,7 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
         let running = serve_with(Live(tell), |settings| {
             settings.body_memory = 10_000;
             settings.body_budget = 0;
-            let address = settings.listeners[0].address;
+            let address = settings.listeners[0].address.clone();
             settings.listeners[0] = ListenerSettings { read_ahead: Some(read_ahead), ..address.into() };
         });
         let mut stream = connect(running.address);

@@ -10,6 +10,7 @@ mod ends;
 mod event_loop;
 mod filters;
 mod filters_waiting;
+mod front;
 mod groups;
 mod harness;
 mod interim;

@@ -56,7 +56,7 @@ impl Asked {
         }
         let map = PoolMap::new(&NAMES, &rules.iter().map(Written::rule).collect::<Vec<_>>()).unwrap();
         assert_eq!(map.is_trivial(), rules.is_empty());
-        map.find(&head, self.path.as_bytes(), self.client.parse::<IpAddr>().unwrap())
+        map.find(&head, self.path.as_bytes(), Some(self.client.parse::<IpAddr>().unwrap()))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::harness::{
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::inspect::State;
-use maitred_server::{Level, Log, LogTarget, Routes, Settings};
+use maitred_server::{Level, Log, LogTarget, Routes, Settings, Trusted};
 use maitred_stats::Span;
 
 /// What the work of these tests takes at least.
@@ -72,7 +72,13 @@ fn a_handler_s_time_is_told_to_the_client_as_run() {
 
 #[test]
 fn what_a_proxy_says_of_the_time_before_is_told_too() {
-    let running = timed(|exchange| text(exchange, "hello\n"), |_| {});
+    let running = timed(
+        |exchange| text(exchange, "hello\n"),
+        |settings| {
+            let here = "127.0.0.0/8".parse().expect("a network");
+            settings.forwarding.trusted = Trusted::new(vec![here], false);
+        },
+    );
     let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970") - WORK;
     let mut client = connect(running.address);
     let head =

@@ -313,7 +313,7 @@ impl Connection {
         if stream.queue.as_ref().is_some_and(|queue| queue.is_stalled(framed.outward)) {
             // Its peer takes nothing: the others go on.
             framed.codec.put_reset(number, &mut framed.control);
-            site.guard.applied.note(Rule::SendTimeout, self.peer.ip(), &site.log);
+            site.guard.applied.note(Rule::SendTimeout, self.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);
         }
@@ -328,7 +328,7 @@ impl Connection {
             Err(late) => late,
         };
         let rule = if late == Late::Slow { Rule::MinRateIn } else { Rule::BodyTimeout };
-        site.guard.applied.note(rule, self.peer.ip(), &site.log);
+        site.guard.applied.note(rule, self.peer, &site.log);
         stream.times.complete = now;
         let reason = "the request body did not arrive in time";
         let received = self.answer_refused(context, stream, Status::REQUEST_TIMEOUT, reason);

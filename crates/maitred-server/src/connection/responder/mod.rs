@@ -7,7 +7,6 @@ mod reshaped;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use maitred_files::Submitted;
 use maitred_filters::Passed;
 use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, hop_by_hop};
 use maitred_http::fields::{is_token, is_value};
-use maitred_http::{ResponseHead, Status};
+use maitred_http::{Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
@@ -68,7 +67,7 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Where a request comes from, and goes to.
 pub(crate) struct Origin {
-    pub(crate) peer: SocketAddr,
+    pub(crate) peer: Peer,
     pub(crate) listener: u32,
     /// The number of the pool.
     pub(crate) pool: u16,
@@ -557,7 +556,7 @@ fn shape(request: &Request) -> Shape<'_> {
 }
 
 /// Which request an entry of the error log is about.
-struct On<'a>(SocketAddr, &'a Request);
+struct On<'a>(Peer, &'a Request);
 
 impl fmt::Display for On<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,7 +39,7 @@ impl Controlled {
     }
 
     pub(crate) fn address(&self) -> std::net::SocketAddr {
-        self.server.addresses()[0]
+        self.server.addresses()[0].tcp().expect("a port")
     }
 
     /// The answer to a query.

@@ -67,7 +67,7 @@ pub(crate) fn settings(routes: Routes) -> Settings {
 
 pub(crate) fn start(settings: Settings) -> Running {
     let server = Server::start(settings).expect("the server starts");
-    let address = server.addresses()[0];
+    let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address }
 }
 

@@ -1,0 +1,428 @@
+//! Where to listen, and how: `127.0.0.1:8000,read-ahead=off` or `unix:/run/app.sock,mode=660`.
+//!
+//! Promises: what is written is what is shown, in one order; each wrong part is named, with the nearest right one.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
+
+use crate::problem::nearest;
+use crate::value::{BadValue, switch};
+
+/// Where to listen, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    place: Place,
+    read_ahead: Option<bool>,
+    writer: bool,
+    proxy_protocol: bool,
+    options: SocketOptions,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Tcp(Host, u16),
+    Unix(UnixAddress),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Address(IpAddr),
+    /// `:8000`: all IPv4 interfaces.
+    All,
+    Name(String),
+}
+
+/// The parameters behind an address, and what is written for them. The last ones are those of a Unix socket's file.
+const PARAMETERS: [(&str, &str); 11] = [
+    ("read-ahead", "on or off"),
+    ("writer", "on or off"),
+    ("proxy-protocol", "on or off"),
+    ("backlog", "a number of connections"),
+    ("defer-accept", "seconds"),
+    ("fast-open", "a number of connections"),
+    ("no-delay", "on or off"),
+    ("keep-alive", "IDLE:INTERVAL:COUNT, two times in seconds and a number"),
+    ("mode", "an octal number such as 660"),
+    ("owner", "the number of a user"),
+    ("group", "the number of a group"),
+];
+
+impl ListenAddress {
+    /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
+    pub fn read_ahead(&self) -> Option<bool> {
+        self.read_ahead
+    }
+
+    /// Whether the server sends on what a slow reader has not taken yet, while the application's thread is free.
+    pub fn has_writer(&self) -> bool {
+        self.writer
+    }
+
+    /// Whether each connection begins with a header of the PROXY protocol.
+    pub fn has_proxy_protocol(&self) -> bool {
+        self.proxy_protocol
+    }
+
+    /// What its sockets are told.
+    pub fn options(&self) -> SocketOptions {
+        self.options
+    }
+
+    /// Where it is. A name is looked up; its first IPv4 address is taken, else its first IPv6 address (many containers name
+    /// `::1` in /etc/hosts but have no IPv6).
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub fn resolve(&self) -> std::io::Result<Address> {
+        Ok(match &self.place {
+            Place::Unix(address) => Address::Unix(address.clone()),
+            Place::Tcp(Host::Address(address), port) => SocketAddr::new(*address, *port).into(),
+            Place::Tcp(Host::All, port) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), *port).into(),
+            Place::Tcp(Host::Name(name), port) => {
+                let found: Vec<SocketAddr> = (name.as_str(), *port).to_socket_addrs()?.collect();
+                let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+                (*first.ok_or_else(|| std::io::Error::other("the name has no address"))?).into()
+            }
+        })
+    }
+
+    /// The same for one of TCP.
+    ///
+    /// # Errors
+    /// The name cannot be resolved, or it is a Unix socket.
+    pub(crate) fn resolve_tcp(&self) -> std::io::Result<SocketAddr> {
+        match self.resolve()? {
+            Address::Tcp(address) => Ok(address),
+            Address::Unix(_) => Err(std::io::Error::other("a Unix socket has no port")),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
+        let number = || value.parse::<u32>().ok();
+        let on = || switch(value).ok();
+        let mut file = match &mut self.place {
+            Place::Unix(UnixAddress { name: UnixName::Path(_), mode, owner, group }) => {
+                Some((mode, owner, group))
+            }
+            _ => None,
+        };
+        let done = match (name, &mut file) {
+            ("read-ahead", _) => on().map(|on| self.read_ahead = Some(on)),
+            ("writer", _) => on().map(|on| self.writer = on),
+            ("proxy-protocol", _) => on().map(|on| self.proxy_protocol = on),
+            ("backlog", _) => {
+                number().filter(|count| *count > 0).map(|count| self.options.backlog = Some(count))
+            }
+            ("defer-accept", _) => number().map(|seconds| self.options.defer_accept = Some(seconds)),
+            ("fast-open", _) => number().map(|count| self.options.fast_open = Some(count)),
+            ("no-delay", _) => on().map(|on| self.options.no_delay = Some(on)),
+            ("keep-alive", _) => keep_alive(value).map(|times| self.options.keep_alive = Some(times)),
+            ("mode", Some((mode, ..))) => u32::from_str_radix(value, 8)
+                .ok()
+                .filter(|bits| *bits <= 0o777)
+                .map(|bits| **mode = Some(bits)),
+            ("owner", Some((_, owner, _))) => number().map(|id| **owner = Some(id)),
+            ("group", Some((.., group))) => number().map(|id| **group = Some(id)),
+            ("mode" | "owner" | "group", None) => {
+                let what = format!("'{name}' is for the file of a Unix socket");
+                return Err(BadValue::new(what, "leave it out, or listen on unix:/PATH"));
+            }
+            _ => {
+                let known = PARAMETERS.iter().map(|(name, _)| *name);
+                let remedy = match nearest(name, known) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
+                };
+                return Err(BadValue::new(format!("'{name}' is no parameter of a listener"), remedy));
+            }
+        };
+        done.ok_or_else(|| {
+            let form = PARAMETERS.iter().find(|(known, _)| *known == name).map_or("", |(_, form)| form);
+            BadValue::new(format!("'{value}' is no value of '{name}'"), format!("write {name}= and {form}"))
+        })
+    }
+}
+
+/// `60:10:6`.
+fn keep_alive(text: &str) -> Option<KeepAlive> {
+    let mut numbers = text.split(':').map(|number| number.parse::<u32>().ok().filter(|number| *number > 0));
+    let times = KeepAlive { idle_s: numbers.next()??, interval_s: numbers.next()??, count: numbers.next()?? };
+    numbers.next().is_none().then_some(times)
+}
+
+impl FromStr for ListenAddress {
+    type Err = BadListenAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        listen(text).map_err(|BadValue { what, remedy }| BadListenAddress { what, remedy })
+    }
+}
+
+/// Why a text is no address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadListenAddress {
+    what: String,
+    remedy: String,
+}
+
+impl fmt::Display for BadListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for BadListenAddress {}
+
+/// An address with its parameters.
+pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
+    let mut parts = text.split(',');
+    let place = place(parts.next().unwrap_or_default().trim())?;
+    let options = SocketOptions::default();
+    let mut listen = ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options };
+    for part in parts {
+        let part = part.trim();
+        let Some((name, value)) = part.split_once('=') else {
+            return Err(BadValue::new(
+                format!("'{part}' is no parameter of a listener"),
+                "write NAME=VALUE behind the comma, such as read-ahead=off",
+            ));
+        };
+        listen.set(name.trim(), value.trim())?;
+    }
+    Ok(listen)
+}
+
+/// An address of TCP without parameters.
+pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
+    let listen = listen(text)?;
+    if listen == tcp_alone(listen.place.clone()) && matches!(listen.place, Place::Tcp(..)) {
+        return Ok(listen);
+    }
+    Err(BadValue::new(
+        format!("'{text}' is more than an address"),
+        "write host:port, for example 127.0.0.1:9000",
+    ))
+}
+
+fn tcp_alone(place: Place) -> ListenAddress {
+    let options = SocketOptions::default();
+    ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options }
+}
+
+fn place(text: &str) -> Result<Place, BadValue> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return unix(path).map(Place::Unix);
+    }
+    tcp_place(text).ok_or_else(|| {
+        BadValue::new(
+            format!("'{text}' is not an address to listen on"),
+            match suggest(text) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => "write host:port, :port or [ipv6]:port with a port from 0 to 65535, for example 127.0.0.1:8000, or \
+                         unix:/PATH"
+                    .to_owned(),
+            },
+        )
+    })
+}
+
+fn unix(path: &str) -> Result<UnixAddress, BadValue> {
+    match path.strip_prefix('@') {
+        Some(name) if !name.is_empty() => Ok(UnixAddress::abstract_name(name)),
+        None if path.starts_with('/') && !path.ends_with('/') => Ok(UnixAddress::path(PathBuf::from(path))),
+        _ => Err(BadValue::new(
+            format!("'unix:{path}' is no Unix socket"),
+            "write unix:/PATH with the whole path of a file, or unix:@NAME for a name in the kernel",
+        )),
+    }
+}
+
+fn tcp_place(text: &str) -> Option<Place> {
+    let (host, port) = text.rsplit_once(':')?;
+    if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let port = port.parse().ok()?;
+    let host = if host.is_empty() {
+        Host::All
+    } else if let Some(inner) = host.strip_prefix('[') {
+        Host::Address(inner.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into())
+    } else if let Ok(address) = host.parse::<Ipv4Addr>() {
+        Host::Address(address.into())
+    } else if is_host_name(host) {
+        Host::Name(host.to_ascii_lowercase())
+    } else {
+        return None;
+    };
+    Some(Place::Tcp(host, port))
+}
+
+/// RFC 1123 §2.1: letters, digits, hyphens, dots. A last label of digits only is a mistyped
+/// IPv4 address, never a name.
+fn is_host_name(host: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.len() <= 253 && host.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What was meant, if that is clear.
+fn suggest(text: &str) -> Option<String> {
+    let meant = if text.parse::<u16>().is_ok() {
+        format!("127.0.0.1:{text}")
+    } else if let Some(rest) = text.strip_prefix("http://") {
+        rest.trim_end_matches('/').to_owned()
+    } else if text.parse::<Ipv6Addr>().is_ok() {
+        format!("[{text}]:8000")
+    } else if text.starts_with('/') {
+        return Some(format!("unix:{text}"));
+    } else {
+        format!("{text}:8000")
+    };
+    tcp_place(&meant).map(|place| place.to_string())
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(Host::Address(address), port) => SocketAddr::new(*address, *port).fmt(f),
+            Self::Tcp(Host::All, port) => write!(f, ":{port}"),
+            Self::Tcp(Host::Name(name), port) => write!(f, "{name}:{port}"),
+            Self::Unix(address) => address.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, read_ahead, writer, proxy_protocol, options } = self;
+        let word = |on: bool| if on { "on" } else { "off" };
+        place.fmt(f)?;
+        if let Place::Unix(UnixAddress { mode, owner, group, .. }) = place {
+            mode.map_or(Ok(()), |mode| write!(f, ",mode={mode:o}"))?;
+            owner.map_or(Ok(()), |owner| write!(f, ",owner={owner}"))?;
+            group.map_or(Ok(()), |group| write!(f, ",group={group}"))?;
+        }
+        read_ahead.map_or(Ok(()), |on| write!(f, ",read-ahead={}", word(on)))?;
+        if !writer {
+            f.write_str(",writer=off")?;
+        }
+        if *proxy_protocol {
+            f.write_str(",proxy-protocol=on")?;
+        }
+        let numbers = [
+            ("backlog", options.backlog),
+            ("defer-accept", options.defer_accept),
+            ("fast-open", options.fast_open),
+        ];
+        for (name, number) in numbers {
+            number.map_or(Ok(()), |number| write!(f, ",{name}={number}"))?;
+        }
+        options.no_delay.map_or(Ok(()), |on| write!(f, ",no-delay={}", word(on)))?;
+        options.keep_alive.map_or(Ok(()), |KeepAlive { idle_s, interval_s, count }| {
+            write!(f, ",keep-alive={idle_s}:{interval_s}:{count}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> String {
+        listen(text).expect(text).resolve().expect(text).to_string()
+    }
+
+    #[test]
+    fn listen_addresses_in_all_forms() {
+        assert_eq!(resolved("127.0.0.1:8000"), "127.0.0.1:8000");
+        assert_eq!(resolved(":80"), "0.0.0.0:80");
+        assert_eq!(resolved("[::1]:0"), "[::1]:0");
+        assert_eq!(resolved("localhost:65535"), "127.0.0.1:65535");
+        assert_eq!(resolved("unix:/run/app.sock"), "unix:/run/app.sock");
+        assert_eq!(resolved("unix:@app"), "unix:@app");
+        assert_eq!(listen("LocalHost:1").expect("a name").to_string(), "localhost:1");
+    }
+
+    #[test]
+    fn a_listener_has_parameters_behind_its_address_and_shows_them() {
+        for text in [
+            ":80",
+            ":80,read-ahead=on",
+            "[::1]:80,read-ahead=off,writer=off",
+            "unix:/run/app.sock,mode=660,owner=33,group=33,proxy-protocol=on,backlog=9",
+            "localhost:1,defer-accept=5,fast-open=256,no-delay=off,keep-alive=60:10:6",
+        ] {
+            assert_eq!(listen(text).expect(text).to_string(), text);
+        }
+        let both = listen(":80, writer=off, read-ahead=off").expect("in any order, with spaces");
+        assert_eq!((both.has_writer(), both.read_ahead()), (false, Some(false)));
+        assert_eq!(both.to_string(), ":80,read-ahead=off,writer=off");
+        for text in [
+            ":80,",
+            ":80,read-ahead",
+            ":80,read-ahead=maybe",
+            ":80,backlog=0",
+            ":80,keep-alive=60",
+            ":80,keep-alive=1:2:3:4",
+            ":80,mode=660",
+            "unix:@app,mode=660",
+            "unix:/a,mode=888",
+            "unix:/a,mode=1777",
+            "unix:a",
+            "unix:/a/",
+            "unix:@",
+            ",read-ahead=off",
+        ] {
+            assert!(listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_the_nearest_right_one() {
+        let wrong = |text: &str| listen(text).map_err(|bad| (bad.what, bad.remedy)).expect_err(text);
+        let (what, remedy) = wrong(":80,readahead=off");
+        assert_eq!(
+            (what.as_str(), remedy.as_str()),
+            ("'readahead' is no parameter of a listener", "did you mean 'read-ahead'?")
+        );
+        let (what, remedy) = wrong("unix:/a,mode=rw");
+        assert_eq!(
+            (what.as_str(), remedy.as_str()),
+            ("'rw' is no value of 'mode'", "write mode= and an octal number such as 660")
+        );
+    }
+
+    #[test]
+    fn the_control_takes_a_plain_address_of_tcp() {
+        assert!(tcp("127.0.0.1:9000").is_ok());
+        assert!(tcp("unix:/a").is_err() && tcp(":1,writer=off").is_err());
+    }
+
+    #[test]
+    fn a_bad_listen_address_suggests_the_one_that_was_meant() {
+        for (text, meant) in [
+            ("8000", "'127.0.0.1:8000'"),
+            ("127.0.0.1", "'127.0.0.1:8000'"),
+            ("/run/app.sock", "'unix:/run/app.sock'"),
+            ("::1", "'[::1]:8000'"),
+            ("http://localhost:80/", "'localhost:80'"),
+        ] {
+            let bad = listen(text).expect_err(text);
+            assert!(bad.remedy.contains(meant), "{text}: {}", bad.remedy);
+        }
+        for text in
+            ["", ":", "a:65536", "a:+1", "1.2.3:80", "1.2.3.400:80", "[::1:80", "a b:80", "-a:80", "::1:80"]
+        {
+            assert!(listen(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Addresses, authorities and schemes as proxies write them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address, canonical, and its port where one is said.
+pub(crate) type Node = (IpAddr, Option<u16>);
+
+/// An entry of `X-Forwarded-For`: an address of either kind, with a port or without; an IPv6 address in brackets or without.
+/// Nobody has ever written down what the field may have; these are the forms that proxies send.
+pub(crate) fn entry(text: &[u8]) -> Option<Node> {
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
+    match text.parse::<IpAddr>() {
+        Ok(address) => Some((address.to_canonical(), None)),
+        Err(_) => with_port(text, decimal),
+    }
+}
+
+/// A node of `Forwarded` that is an address (RFC 7239 §6): IPv6 in brackets. `unknown` and `_hidden` are none.
+/// A port may be obfuscated (§6.2): it is none, then.
+pub(crate) fn node(text: &[u8]) -> Option<Node> {
+    with_port(std::str::from_utf8(text).ok()?, |port| match port.strip_prefix('_') {
+        Some(name) => {
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+            (!name.is_empty() && name.bytes().all(is_name)).then_some(None)
+        }
+        None => decimal(port),
+    })
+}
+
+/// `IPv4`, `IPv4:port`, `[IPv6]` or `[IPv6]:port`.
+fn with_port(text: &str, port: impl Fn(&str) -> Option<Option<u16>>) -> Option<Node> {
+    let (address, behind): (IpAddr, &str) = match text.strip_prefix('[') {
+        Some(inside) => {
+            let (address, behind) = inside.split_once(']')?;
+            (address.parse::<Ipv6Addr>().ok()?.into(), behind)
+        }
+        None => {
+            let (address, behind) = text.split_at_checked(text.find(':').unwrap_or(text.len()))?;
+            (address.parse::<Ipv4Addr>().ok()?.into(), behind)
+        }
+    };
+    let port = match behind.strip_prefix(':') {
+        Some(text) => port(text)?,
+        None if behind.is_empty() => None,
+        None => return None,
+    };
+    Some((address.to_canonical(), port))
+}
+
+fn decimal(port: &str) -> Option<Option<u16>> {
+    self::port(port.as_bytes()).map(Some)
+}
+
+/// One to five digits, at most 65535.
+pub(crate) fn port(text: &[u8]) -> Option<u16> {
+    // Digits only: `u16::from_str` takes a plus sign, too.
+    let is_number = text.len() <= 5 && text.iter().all(u8::is_ascii_digit);
+    is_number.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
+}
+
+/// Whether a scheme has TLS; `None` for a scheme that is not ours.
+pub(crate) fn is_secure(scheme: &[u8]) -> Option<bool> {
+    let is = |name: &[u8]| scheme.eq_ignore_ascii_case(name);
+    if is(b"https") || is(b"wss") {
+        Some(true)
+    } else if is(b"http") || is(b"ws") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Whether `text` is `uri-host [":" port]` (RFC 9110 §7.2) with a host: a registered name or an address, without user
+/// information.
+pub(crate) fn is_authority(text: &[u8]) -> bool {
+    let (host, behind, literal) = match text.strip_prefix(b"[") {
+        Some(inside) => match inside.iter().position(|byte| *byte == b']') {
+            Some(end) => {
+                (inside.get(..end).unwrap_or_default(), inside.get(end + 1..).unwrap_or_default(), true)
+            }
+            None => return false,
+        },
+        None => {
+            let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+            let (host, behind) = text.split_at_checked(end).unwrap_or_default();
+            (host, behind, false)
+        }
+    };
+    let port = match behind.split_first() {
+        None => true,
+        Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        Some(_) => false,
+    };
+    !host.is_empty() && is_host(host, literal) && port
+}
+
+/// `reg-name` of RFC 3986 §3.2.2, or what stands in brackets: a percent sign has two hexadecimal digits behind it (§2.1).
+fn is_host(host: &[u8], literal: bool) -> bool {
+    let mut rest = host;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'%', [first, second, behind @ ..])
+                if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() =>
+            {
+                behind
+            }
+            (b'%', _) => return false,
+            (b':', _) if literal => behind,
+            _ if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte) => behind,
+            _ => return false,
+        };
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(node: Option<Node>) -> String {
+        match node {
+            Some((address, Some(port))) => format!("{address} {port}"),
+            Some((address, None)) => address.to_string(),
+            None => "-".to_owned(),
+        }
+    }
+
+    #[test]
+    fn addresses_of_both_fields() {
+        for (text, in_list, in_element) in [
+            ("192.0.2.1", "192.0.2.1", "192.0.2.1"),
+            ("192.0.2.1:80", "192.0.2.1 80", "192.0.2.1 80"),
+            ("192.0.2.1:0", "192.0.2.1 0", "192.0.2.1 0"),
+            ("192.0.2.1:", "-", "-"),
+            ("192.0.2.1:65536", "-", "-"),
+            ("192.0.2.1:000080", "-", "-"),
+            ("192.0.2.1:+80", "-", "-"),
+            ("192.0.2.1:_p", "-", "192.0.2.1"),
+            ("192.0.2.1:_", "-", "-"),
+            ("192.0.2.1:_p/q", "-", "-"),
+            ("192.0.2.01", "-", "-"),
+            ("192.0.2", "-", "-"),
+            ("0x7f.0.0.1", "-", "-"),
+            ("2001:db8::1", "2001:db8::1", "-"),
+            ("[2001:db8::1]", "2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]:80", "2001:db8::1 80", "2001:db8::1 80"),
+            ("[2001:db8::1]:_x-y.z", "-", "2001:db8::1"),
+            ("[2001:db8::1]80", "-", "-"),
+            ("[2001:db8::1", "-", "-"),
+            ("[192.0.2.1]", "-", "-"),
+            ("fe80::1%eth0", "-", "-"),
+            ("::ffff:192.0.2.1", "192.0.2.1", "-"),
+            ("[::ffff:192.0.2.1]:80", "192.0.2.1 80", "192.0.2.1 80"),
+            (" \t192.0.2.1 ", "192.0.2.1", "-"),
+            ("unknown", "-", "-"),
+            ("_hidden", "-", "-"),
+            ("", "-", "-"),
+            ("ä", "-", "-"),
+        ] {
+            assert_eq!(shown(entry(text.as_bytes())), in_list, "{text}");
+            assert_eq!(shown(node(text.as_bytes())), in_element, "{text}");
+        }
+        assert_eq!(entry(b"\xff"), None);
+    }
+
+    #[test]
+    fn authorities() {
+        for good in [
+            "a",
+            "example.com",
+            "a:80",
+            "a:",
+            "127.0.0.1:8000",
+            "[::1]",
+            "[::1]:80",
+            "a_b",
+            "%e2%9C%93:80",
+            "[fe80::1%25eth0]",
+        ] {
+            assert!(is_authority(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "", ":80", "a b", "a/b", "u@a", "a:b", "a:1:2", "a:123456", "[::1", "[]", "[]:80", "[::1]x",
+            "a?", "ä", "a\0", "a\\b", "[a]b]:1", "a\"b", "::1", "a:+8", "%", "a%4", "a%4:80", "[::1%]",
+        ] {
+            assert!(!is_authority(bad.as_bytes()), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Options of a listening socket and of the connections it accepts.
+//!
+//! Promises: what is asked for is set before the socket listens, or nothing listens; what the kernel made of it can be read.
+//! Accepted sockets have TCP_NODELAY, TCP_NOTSENT_LOWAT and keep-alive from their listener on Linux, which saves system calls
+//! for each connection.
+//!
+//! Leaves out: buffer sizes, and options that change while it listens.
+
+use std::fs;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use super::BindError;
+use crate::transport::SEND_AHEAD;
+
+/// The longest queue of connections that wait to be accepted, where nothing else is asked for; the kernel cuts it to
+/// net.core.somaxconn (4,096 by default since Linux 5.4).
+pub const BACKLOG: u32 = 4096;
+
+/// Options of a listening socket and of the connections it accepts. None: as the system has it, or we.
+///
+/// All but the first are TCP's: a Unix socket with one of them is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Connections that may wait to be accepted (listen(2)); none: [`BACKLOG`].
+    pub backlog: Option<u32>,
+    /// Seconds that a connection without bytes is held back, so that nobody is woken for it (TCP_DEFER_ACCEPT, tcp(7)). The
+    /// kernel rounds up to what its repeated answers take: 1, 3, 7, 15 and so on. 0 is off, as none.
+    pub defer_accept: Option<u32>,
+    /// Connections whose first packet brings bytes and that are not complete yet: how many there may be (TCP_FASTOPEN, tcp(7)).
+    /// 0 is off, as none. net.ipv4.tcp_fastopen has to let servers do it.
+    pub fast_open: Option<u32>,
+    /// Whether small segments are sent at once (TCP_NODELAY, tcp(7)); none: they are.
+    pub no_delay: Option<bool>,
+    /// Whether the kernel asks silent peers if they are there (SO_KEEPALIVE, socket(7)); none: it does not.
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// When a silent peer is asked whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Seconds of silence before the first question (TCP_KEEPIDLE), from 1 to 32767.
+    pub idle_s: u32,
+    /// Seconds between questions (TCP_KEEPINTVL), from 1 to 32767.
+    pub interval_s: u32,
+    /// Questions without an answer that end the connection (TCP_KEEPCNT), from 1 to 127.
+    pub count: u32,
+}
+
+/// What the kernel says of a listening socket. None: off, or nothing that this socket has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveOptions {
+    /// Connections that may wait to be accepted.
+    pub backlog: u32,
+    /// Seconds that a connection without bytes is held back.
+    pub defer_accept: Option<u32>,
+    /// First packets that bring bytes.
+    pub fast_open: Option<FastOpen>,
+    /// Whether small segments are sent at once; none on a Unix socket.
+    pub no_delay: Option<bool>,
+    /// When silent peers are asked.
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// What there is of TCP_FASTOPEN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastOpen {
+    /// Connections that are not complete yet.
+    pub queue: u32,
+    /// Whether the system lets servers do it (bit 2 of net.ipv4.tcp_fastopen): otherwise the option has no effect. None where
+    /// the system does not say.
+    pub enabled: Option<bool>,
+}
+
+impl SocketOptions {
+    /// For listen(2).
+    pub(super) fn queue(&self) -> i32 {
+        i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX)
+    }
+
+    /// The first option that is TCP's only.
+    pub(super) fn of_tcp(&self) -> Option<&'static str> {
+        [
+            (self.defer_accept.is_some(), "defer_accept"),
+            (self.fast_open.is_some(), "fast_open"),
+            (self.no_delay.is_some(), "no_delay"),
+            (self.keep_alive.is_some(), "keep_alive"),
+        ]
+        .into_iter()
+        .find_map(|(asked, name)| asked.then_some(name))
+    }
+
+    /// Sets what a TCP socket has before it listens.
+    pub(super) fn set(&self, socket: impl AsFd) -> Result<(), BindError> {
+        let socket = socket.as_fd();
+        let no_delay = self.no_delay.unwrap_or(true);
+        sockopt::set_tcp_nodelay(socket, no_delay).map_err(|error| refused("no_delay", no_delay, error))?;
+        // Where the kernel does not know it, it holds more.
+        let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(SEND_AHEAD);
+        if let Some(seconds) = self.defer_accept {
+            set_number(socket, libc::TCP_DEFER_ACCEPT, seconds)
+                .map_err(|error| refused("defer_accept", seconds, error))?;
+        }
+        if let Some(queue) = self.fast_open {
+            set_number(socket, libc::TCP_FASTOPEN, queue)
+                .map_err(|error| refused("fast_open", queue, error))?;
+        }
+        if let Some(KeepAlive { idle_s, interval_s, count }) = self.keep_alive {
+            let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+            within("keep_alive: idle_s", idle_s, 32767)?;
+            within("keep_alive: interval_s", interval_s, 32767)?;
+            within("keep_alive: count", count, 127)?;
+            sockopt::set_tcp_keepidle(socket, seconds(idle_s))
+                .and_then(|()| sockopt::set_tcp_keepintvl(socket, seconds(interval_s)))
+                .and_then(|()| sockopt::set_tcp_keepcnt(socket, count))
+                .and_then(|()| sockopt::set_socket_keepalive(socket, true))
+                .map_err(|error| {
+                    refused("keep_alive", format_args!("{idle_s}, {interval_s}, {count}"), error)
+                })?;
+        }
+        Ok(())
+    }
+}
+
+fn within(name: &str, value: u32, most: u32) -> Result<(), BindError> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(BindError::invalid(format!("{name} cannot be {value}"), format!("take one from 1 to {most}")))
+}
+
+fn refused(name: &str, value: impl std::fmt::Display, error: impl Into<io::Error>) -> BindError {
+    let error = error.into();
+    BindError::new(
+        error.kind(),
+        format!("the system refuses {name} {value} ({error})"),
+        "leave the option out, or take another value",
+    )
+}
+
+/// What the kernel says of a TCP socket that listens; its queue apart.
+pub(super) fn active(socket: impl AsFd) -> ActiveOptions {
+    let socket = socket.as_fd();
+    let number = |option| get_number(socket, option).filter(|value| *value > 0);
+    let seconds =
+        |told: rustix::io::Result<Duration>| Some(u32::try_from(told.ok()?.as_secs()).unwrap_or(u32::MAX));
+    let keep_alive = || {
+        Some(KeepAlive {
+            idle_s: seconds(sockopt::tcp_keepidle(socket))?,
+            interval_s: seconds(sockopt::tcp_keepintvl(socket))?,
+            count: sockopt::tcp_keepcnt(socket).ok()?,
+        })
+    };
+    ActiveOptions {
+        backlog: 0,
+        defer_accept: number(libc::TCP_DEFER_ACCEPT),
+        fast_open: number(libc::TCP_FASTOPEN)
+            .map(|queue| FastOpen { queue, enabled: setting("ipv4/tcp_fastopen").map(|bits| bits & 2 != 0) }),
+        no_delay: sockopt::tcp_nodelay(socket).ok(),
+        keep_alive: sockopt::socket_keepalive(socket).unwrap_or(false).then(keep_alive).flatten(),
+    }
+}
+
+/// The queue that listen(2) makes of `wanted`.
+pub(super) fn cut(wanted: i32) -> u32 {
+    let wanted = u32::try_from(wanted).unwrap_or(0);
+    setting("core/somaxconn").map_or(wanted, |most| wanted.min(most))
+}
+
+/// A number below /proc/sys/net.
+fn setting(name: &str) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+// ---- Numbers that rustix has no functions for ----
+
+fn set_number(socket: impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is open while it is borrowed; the pointer is to a value of the size said, which is only read.
+    let failed = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if failed != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn get_number(socket: impl AsFd, option: libc::c_int) -> Option<u32> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the descriptor is open while it is borrowed; the pointers are to room of the size said, and to that size,
+    // which the call only writes to.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            ptr::from_mut(&mut value).cast(),
+            &raw mut length,
+        )
+    };
+    if failed != 0 { None } else { u32::try_from(value).ok() }
+}

@@ -1,0 +1,94 @@
+//! The header of the PROXY protocol: what a proxy says of its client, before the client's own first byte.
+//!
+//! Promises: nothing of the client is looked at before the header is whole; only a trusted proxy gets so far; what is no header,
+//! or does not come in [`TIME`], ends the connection without an answer. Leaves out: what the bytes mean (maitred-forward).
+
+use maitred_forward::proxy::{self, Source, Step};
+use maitred_http::Peer;
+use maitred_io::listener::Address;
+use maitred_io::transport::Moved;
+
+use super::{Connection, Context, Turn, nanos};
+use crate::site::Site;
+
+/// How long a header may take, in nanoseconds: the specification wants 3 s at least, for a packet that is sent again.
+pub(super) const TIME: u64 = 5_000_000_000;
+
+/// The longest header, in bytes: one with a client's certificate has some two thousand.
+const LIMIT: usize = 4096;
+
+/// Tells the log of a peer that may not send a header.
+pub(super) fn refuse(site: &Site, peer: Peer, listener: &Address) {
+    let peer = peer.without_port();
+    site.log.warn(format_args!(
+        "{peer}: closed; {listener} takes connections of trusted proxies only, which send a header of the PROXY protocol \
+         (--trusted-proxies)"
+    ));
+}
+
+impl Connection {
+    /// Whether the client's own bytes come only behind a header.
+    pub(super) fn awaits_proxy_header(&self) -> bool {
+        self.ends.as_ref().is_some_and(|ends| ends.awaits_header)
+    }
+
+    /// Receives the header. None when it is there: what came behind it is kept.
+    pub(super) fn receive_proxy_header(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        loop {
+            match proxy::parse(&self.input, LIMIT) {
+                Ok(Step::Header(header)) => {
+                    let (source, length) = (header.source, header.length);
+                    let secure = header.tls().is_some_and(|tls| tls.is_secure());
+                    self.input.drain(..length);
+                    return self.use_proxy_header(context, source, secure);
+                }
+                Ok(Step::NeedMore { .. }) => {}
+                Err(error) => {
+                    let log = &context.group.site.log;
+                    log.warn(format_args!("{}: closed; no header of the PROXY protocol: {error}", self.peer));
+                    return Some(Turn::Close);
+                }
+            }
+            if !self.unread {
+                return Some(Turn::Wait);
+            }
+            let mut buffer = context.scratch.take_receive();
+            let moved = self.receive_some(context, &mut buffer);
+            if let Moved::Bytes(count) = moved {
+                let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
+                self.unread = !empty || self.read_closed;
+                self.input.extend_from_slice(&buffer[..count]);
+            }
+            context.scratch.return_receive(buffer);
+            match moved {
+                Moved::Bytes(_) => {}
+                Moved::Blocked => {
+                    self.unread = false;
+                    return Some(Turn::Wait);
+                }
+                // A health check of a balancer: it connects and leaves.
+                Moved::End | Moved::Failed(_) => return Some(Turn::Close),
+            }
+        }
+    }
+
+    /// The client becomes the peer of the connection; a limit on its connections counts from now on.
+    fn use_proxy_header(&mut self, context: &mut Context<'_>, source: Source, secure: bool) -> Option<Turn> {
+        let site = &context.group.site;
+        if let Some(ends) = &mut self.ends {
+            ends.awaits_header = false;
+            ends.secure = secure;
+            if let Source::Inet { source, destination } = source {
+                (self.peer, ends.local) = (Peer::Ip(source), Some(destination));
+            }
+        }
+        if matches!(source, Source::Inet { .. }) {
+            self.counted = match site.guard.open(self.peer, &site.log) {
+                Some(counted) => counted,
+                None => return Some(Turn::Close),
+            };
+        }
+        self.set_deadline(context, context.now + nanos(context.group.site.timeouts.head));
+        None
+    }
+}

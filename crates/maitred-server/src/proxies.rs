@@ -1,0 +1,65 @@
+//! Which proxies are believed, and what becomes of the words of others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use maitred_forward::forwarded::{self, Believed, Said, Trusted, is_forwarding_field};
+use maitred_http::{FieldSet, Peer, RequestHead};
+use maitred_log::Log;
+
+/// Which proxies are believed, and what they say.
+#[derive(Clone, Debug, Default)]
+pub struct Forwarding {
+    /// The proxies.
+    pub trusted: Trusted,
+    /// The fields that they set.
+    pub believed: Believed,
+}
+
+/// The same, and whether the log has been told of a proxy that is not trusted.
+#[derive(Default)]
+pub(crate) struct Proxies {
+    forwarding: Forwarding,
+    told: AtomicBool,
+}
+
+impl Proxies {
+    pub(crate) fn new(forwarding: Forwarding) -> Self {
+        Self { forwarding, told: AtomicBool::new(false) }
+    }
+
+    /// Whether what this peer says of its clients is believed.
+    pub(crate) fn trusts(&self, peer: Peer) -> bool {
+        let trusted = &self.forwarding.trusted;
+        match peer.ip() {
+            Some(address) => trusted.trusts_ip(address),
+            None => trusted.trusts_unix(),
+        }
+    }
+
+    /// What a trusted proxy says of the client of a request.
+    pub(crate) fn read(&self, fields: &FieldSet) -> Said {
+        forwarded::read(fields, &self.forwarding.trusted, self.forwarding.believed)
+    }
+
+    /// Removes what a peer that is not trusted says of others.
+    pub(crate) fn remove_claims(&self, peer: Peer, head: &mut RequestHead, log: &Log) {
+        let mut removed = None;
+        head.fields.retain(|name| {
+            let is_claim = is_forwarding_field(name);
+            if is_claim && removed.is_none() {
+                removed = Some(name.escape_ascii().to_string());
+            }
+            !is_claim
+        });
+        if let Some(name) = removed
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            let peer = peer.without_port();
+            let who = if peer == Peer::Unix { "unix".to_owned() } else { peer.to_string() };
+            log.warn(format_args!(
+                "{peer} sent {name}, which was removed because it is not a trusted proxy; if it is your proxy, start with \
+                 --trusted-proxies {who} (told once)"
+            ));
+        }
+    }
+}
