@@ -6,6 +6,7 @@ import io
 import importlib.machinery
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -14,7 +15,7 @@ import unittest
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchlib import (chart, compare, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers, report,
+from benchlib import (chart, compare, costs, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers, report,
                       rounds, series, servers, stored, traffic)
 from suite import gate, insight
 from suite import pages as pages_suite
@@ -275,6 +276,34 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class Costs(unittest.TestCase):
+    COLUMNS = costs.Columns("CPU ms", 1e6, 1, "MiB/s", 0.5)
+
+    def measure(self, written: report.Report, requests: int) -> dict[str, list[float]]:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            up = [servers.Server(name, 0, process, Path()) for name in ("a", "b")]
+            try:
+                with contextlib.redirect_stderr(io.StringIO()):
+                    return costs.measure("x", up, "a", 2, lambda _: load.Closed(requests, 2.0, 1), self.COLUMNS, written)
+            finally:
+                process.kill()
+
+    def test_every_server_has_a_row_with_what_all_rounds_showed(self) -> None:
+        written = report.Report("x", "t", True)
+        self.assertEqual({name: len(values) for name, values in self.measure(written, 40).items()}, {"a": 2, "b": 2})
+        lines = "\n".join(written._lines)
+        self.assertIn("## x, 2 rounds", lines)
+        self.assertRegex(lines, r"\| a \| \d\.\d \[.*\] \| – \| 10 \| 2 \|")
+
+    def test_a_round_without_an_answer_ends_the_bench(self) -> None:
+        with self.assertRaisesRegex(load.WrongAnswer, "a, x"):
+            self.measure(report.Report("x", "t", True), 0)
+
+    def test_ratios_are_ours_to_the_others(self) -> None:
+        self.assertEqual(costs.ratios({"a": [1.0, 2.0], "b": [2.0, 4.0]}, "a"), {"b": 0.5})
+        self.assertEqual(costs.ratios({"b": [2.0]}, "a"), {})
 
 
 class Verification(unittest.TestCase):
