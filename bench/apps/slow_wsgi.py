@@ -5,40 +5,17 @@
 
 import os
 import tempfile
-import threading
-import time
+
+from meeting import hold
 
 LENGTH = int(os.environ.get("BENCH_BODY", 8 << 20))
 BLOCK = 64 << 10
 HELLO = b"Hello, world!"
 CONSTANT = bytes(LENGTH)
-#: `/hold...` waits for so many others, but no longer than that.
-HOLD_S = 1.0
 
 _file = tempfile.NamedTemporaryFile()
 _file.write(CONSTANT)
 _file.flush()
-
-_changed = threading.Condition()
-_inside = 0
-
-
-def hold(most):
-    """As many threads as are free meet here; how many did."""
-    global _inside
-    with _changed:
-        _inside += 1
-        _changed.notify_all()
-        _changed.wait_for(lambda: _inside >= most, HOLD_S)
-        seen = _inside
-    # The last one to come is seen by all before the first one goes.
-    time.sleep(0.05)
-    with _changed:
-        seen = max(seen, _inside)
-    time.sleep(0.05)
-    with _changed:
-        _inside -= 1
-    return b"%02d" % seen
 
 
 def generator():

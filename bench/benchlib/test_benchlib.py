@@ -6,6 +6,7 @@ import io
 import importlib.machinery
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -14,8 +15,8 @@ import unittest
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchlib import (chart, compare, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers, report,
-                      rounds, series, servers, stored, traffic)
+from benchlib import (chart, compare, costs, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers, report,
+                      rounds, series, servers, stored, traffic, uploads)
 from suite import gate, insight
 from suite import pages as pages_suite
 
@@ -212,6 +213,24 @@ class Accounting(unittest.TestCase):
         self.assertAlmostEqual((machine.memory(os.getpid()).pss - before.pss) / len(held), 1, delta=0.1)
 
 
+    def test_resident_memory_is_seen(self) -> None:
+        before = machine.resident(os.getpid())
+        held = b"x" * (16 << 20)
+        self.assertAlmostEqual((machine.resident(os.getpid()) - before) / len(held), 1, delta=0.1)
+
+    def test_open_files_below_a_folder_count_once_with_or_without_a_name(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name).resolve()
+            with (folder / "named").open("wb") as named, tempfile.TemporaryFile(dir=folder) as nameless:
+                for file in (named, nameless):
+                    file.write(b"x" * 100)
+                    file.flush()
+                with (folder / "named").open("rb"):
+                    self.assertEqual(machine.files_below(os.getpid(), folder), 200)
+                self.assertEqual(machine.files_below(os.getpid(), folder / "other"), 0)
+            self.assertEqual(machine.files_below(os.getpid(), folder), 0)
+
+
 class Metrics(unittest.TestCase):
     TEXT = '''# HELP maitred_lock_acquisitions_total Taken.
 # TYPE maitred_lock_acquisitions_total counter
@@ -275,6 +294,34 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class Costs(unittest.TestCase):
+    COLUMNS = costs.Columns("CPU ms", 1e6, 1, "MiB/s", 0.5)
+
+    def measure(self, written: report.Report, requests: int) -> dict[str, list[float]]:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            up = [servers.Server(name, 0, process, Path()) for name in ("a", "b")]
+            try:
+                with contextlib.redirect_stderr(io.StringIO()):
+                    return costs.measure("x", up, "a", 2, lambda _: load.Closed(requests, 2.0, 1), self.COLUMNS, written)
+            finally:
+                process.kill()
+
+    def test_every_server_has_a_row_with_what_all_rounds_showed(self) -> None:
+        written = report.Report("x", "t", True)
+        self.assertEqual({name: len(values) for name, values in self.measure(written, 40).items()}, {"a": 2, "b": 2})
+        lines = "\n".join(written._lines)
+        self.assertIn("## x, 2 rounds", lines)
+        self.assertRegex(lines, r"\| a \| \d\.\d \[.*\] \| – \| 10 \| 2 \|")
+
+    def test_a_round_without_an_answer_ends_the_bench(self) -> None:
+        with self.assertRaisesRegex(load.WrongAnswer, "a, x"):
+            self.measure(report.Report("x", "t", True), 0)
+
+    def test_ratios_are_ours_to_the_others(self) -> None:
+        self.assertEqual(costs.ratios({"a": [1.0, 2.0], "b": [2.0, 4.0]}, "a"), {"b": 0.5})
+        self.assertEqual(costs.ratios({"b": [2.0]}, "a"), {})
 
 
 class Verification(unittest.TestCase):
@@ -345,6 +392,53 @@ class SlowClients(unittest.TestCase):
             with self.assertRaisesRegex(load.WrongAnswer, "404"), crowd.running(port, [kind("/wrong")]):
                 self.assertTrue(_Watched.closed.acquire(timeout=10))
             server.shutdown()
+
+
+class _Taker(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = b"%d" % len(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = {"/wrong": b"0", "/silent": None}.get(self.path, body)
+        if answer is None:
+            time.sleep(0.5)
+        else:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+class Uploads(unittest.TestCase):
+    LENGTH = 300_000
+
+    def upload(self, path: str, rate: float | None = None, limit: float = 20) -> uploads.Outcome:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Taker) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with uploads.running(server.server_address[1], uploads.Plan(5, self.LENGTH, path, rate, limit)) as crowd:
+                outcome = crowd.result()
+            server.shutdown()
+        return outcome
+
+    def test_all_are_answered_as_fast_as_possible(self) -> None:
+        outcome = self.upload("/right")
+        self.assertEqual((outcome.right, outcome.wrong), (5, []))
+
+    def test_a_rate_is_kept(self) -> None:
+        outcome = self.upload("/right", rate=self.LENGTH / 0.5)
+        self.assertEqual((outcome.right, outcome.wrong), (5, []))
+        for seconds in outcome.times:
+            self.assertTrue(0.45 < seconds < 1.5, seconds)
+
+    def test_another_answer_is_wrong_and_none_is_neither(self) -> None:
+        outcome = self.upload("/wrong")
+        self.assertEqual((outcome.right, len(outcome.wrong)), (0, 5))
+        self.assertIn("200", outcome.wrong[0])
+        silent = self.upload("/silent", limit=0.2)
+        self.assertEqual((silent.right, silent.wrong), (0, []))
 
 
 class Charts(unittest.TestCase):

@@ -6,17 +6,15 @@ import concurrent.futures
 import dataclasses
 import http.client
 import math
-import random
 import re
 import socket
-import string
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import chart, crowd, figures, load, machine, peers, python_servers, rounds, servers, traffic
+from benchlib import chart, crowd, figures, load, machine, peers, python_servers, rounds, servers, threads, traffic
 from benchlib.report import Report, say
 from benchlib.servers import Contender, Server
 
@@ -36,8 +34,6 @@ RATE, CONNECTIONS = 100, 8
 #: How often memory is looked at; the most counts. It takes milliseconds in which the server stands still: while latency
 #: is measured, so rarely that it is less than one of its requests in a hundred.
 LOOK_S, RARE_LOOK_S = 0.5, 4.0
-#: The longest wait for one answer of the probe of free threads.
-PROBE_S = 5.0
 #: What the responses are made of; those of a file on the disk are the engine's own or nginx's.
 KINDS, ASGI_KINDS, STATIC = ("constant", "fresh", "generator", "write", "file"), ("constant", "fresh", "generator"), "static"
 GATE_SHARED_MIB, GATE_MIB, GATE_KERNEL_MIB, GATE_P99, GATE_MAKING_MS = 24, 64, 64, 2.0, 50.0
@@ -153,7 +149,7 @@ def _measure(server: Server, kind: str, readers: int, times: tuple[float, float]
         settled = _free(server, begun) if has_threads else _settle(server.port, fast, begun)
         watch.every = RARE_LOOK_S
         seen = measure(seconds)
-        held = _held(server) if has_threads else None
+        held = threads.held(server.port, THREADS) if has_threads else None
     before, beside = (figures.percentile(each.latencies or [math.inf], 0.99) / 1e3 for each in (quiet, seen))
     # Who was not answered has waited for ever.
     all_during = during.latencies + [math.inf] * (during.scheduled - len(during.latencies))
@@ -179,7 +175,7 @@ def _free(server: Server, begun: float) -> float | None:
     """Wait until all threads are free; how long that took."""
     while time.monotonic() - begun < SETTLE_S:
         asked = time.monotonic()
-        if _held(server) == 0:
+        if threads.held(server.port, THREADS) == 0:
             return asked - begun
     return None
 
@@ -233,24 +229,6 @@ class _Watch:
         command = ["ss", "-tnmH", "state", "established", f"sport = :{self._server.port}"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
         return sum(sum(map(int, found)) for found in re.findall(r"skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+)", said))
-
-
-def _held(server: Server) -> int:
-    """How many threads do not come when all are called."""
-    def ask(_: int) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PROBE_S)
-        try:
-            # A path of its own: a server may learn that a route is slow, and leave some threads to the others.
-            name = "".join(random.choices(string.ascii_lowercase, k=12))
-            connection.request("GET", f"/hold-{name}?{THREADS}")
-            return int(connection.getresponse().read())
-        except (OSError, http.client.HTTPException):
-            return 0
-        finally:
-            connection.close()
-
-    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-        return THREADS - min(THREADS, max(pool.map(ask, range(THREADS))))
 
 
 def _write(report: Report, outcomes: dict[tuple[str, str], Outcome]) -> None:

@@ -6,9 +6,9 @@ import http.client
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchlib import chart, figures, load, peers, python_servers, rounds, servers
+from benchlib import costs, load, peers, python_servers, rounds, servers
 from benchlib.compare import running
-from benchlib.report import Report, say
+from benchlib.report import Report
 
 TITLE = "Uploads: CPU per body"
 KIB = 1024
@@ -20,8 +20,6 @@ PAIRS = 5
 OURS = python_servers.OURS
 #: Against the best peer of each size.
 GATE, GOAL = 1.3, 1.0
-
-HEADS = ("server", "CPU ms per upload", "maitred / this (CPU)", "MiB/s", "failed")
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
@@ -41,18 +39,11 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
             for size in SMOKE if options.smoke else SIZES:
                 results[f"{interface.upper()}, {named(size)}"] = measure(options, up, interface, size, folder, report)
     gates(report, results)
-    groups = [(name, [chart.Bar(server, *spread(values)) for server, values in of.items()])
-              for name, of in results.items()]
-    report.chart(chart.bars(TITLE, "CPU ms per upload", groups))
+    report.chart(costs.bars(TITLE, "CPU ms per upload", list(results.items())))
 
 
 def named(size: int) -> str:
     return f"{size // KIB // KIB} MiB" if size >= KIB * KIB else f"{size // KIB} KiB"
-
-
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    of = figures.spread(values)
-    return of.median, of.lower, of.upper
 
 
 def measure(options: rounds.Options, up: Sequence[servers.Server], interface: str, size: int, folder: Path,
@@ -61,34 +52,12 @@ def measure(options: rounds.Options, up: Sequence[servers.Server], interface: st
     name = f"{interface.upper()}, {named(size)}"
     right = [server for server in up if takes(server, size, name, report)]
     connections, seconds = SIZES[size]
-    cpu: dict[str, list[float]] = {server.name: [] for server in right}
-    rate: dict[str, list[float]] = {server.name: [] for server in right}
-    failed = dict.fromkeys(cpu, 0)
-    shares = []
-    for number in range(options.rounds(PAIRS, smoke=1)):
-        say(f"{name}: round {number + 1}")
-        for server in right:
-            meter = rounds.Meter(server)
-            meter.start()
-            closed = load.wrk(server.port, "/", connections, options.duration(seconds, 1), folder, body=size)
-            meter.stop()
-            if not closed.requests:
-                raise load.WrongAnswer(f"{server.name}, {name}: no upload in {seconds} s")
-            cpu[server.name].append(meter.cpu_ns / closed.requests / 1e6)
-            rate[server.name].append(closed.rate * size / KIB / KIB)
-            failed[server.name] += closed.failed
-            shares.append(meter.others)
-            rounds.rest(server)
-    rows = []
-    for server, values in cpu.items():
-        median, lower, upper = spread(values)
-        ratio = "–" if server == OURS else rounds.ratio_text(figures.ratios(cpu[OURS], values))
-        rows.append([server, f"{median:.3f} [{lower:.3f}, {upper:.3f}]", ratio,
-                     f"{figures.spread(rate[server]).median:,.0f}", str(failed[server])])
-    report.text(f"## {name}, {options.rounds(PAIRS, smoke=1)} rounds")
-    report.table(HEADS, rows)
-    report.text(rounds.others_text(shares, "the server's core"))
-    return cpu
+
+    def work(server: servers.Server) -> load.Closed:
+        return load.wrk(server.port, "/", connections, options.duration(seconds, 1), folder, body=size)
+
+    columns = costs.Columns("CPU ms per upload", 1e6, 3, "MiB/s", size / KIB / KIB)
+    return costs.measure(name, right, OURS, options.rounds(PAIRS, smoke=1), work, columns, report)
 
 
 def takes(server: servers.Server, size: int, name: str, report: Report) -> bool:
@@ -113,7 +82,7 @@ def takes(server: servers.Server, size: int, name: str, report: Report) -> bool:
 def gates(report: Report, results: dict[str, dict[str, list[float]]]) -> None:
     lines = []
     for name, of in results.items():
-        best = max((figures.ratios(of[OURS], values).median for server, values in of.items() if server != OURS), default=None)
+        best = max(costs.ratios(of, OURS).values(), default=None)
         if best is not None:
             lines.append(rounds.verdict(f"Gate, CPU against the best peer, {name}", best, GATE))
             lines.append(rounds.verdict(f"Goal, the same, {name}", best, GOAL))
