@@ -57,14 +57,18 @@ impl fmt::Display for Peer {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
 
     #[test]
     fn a_peer_is_shown_with_what_is_known_of_it() {
-        let shown = |address: &str| Peer::Ip(address.parse().expect("an address")).to_string();
-        assert_eq!(shown("192.0.2.1:99"), "192.0.2.1:99");
-        assert_eq!(shown("[::ffff:192.0.2.1]:99"), "192.0.2.1:99");
-        assert_eq!(shown("[2001:db8::1]:0"), "2001:db8::1");
+        let shown = |address: IpAddr, port| Peer::Ip(SocketAddr::new(address, port)).to_string();
+        let (four, six) = (Ipv4Addr::new(192, 0, 2, 1), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
+        assert_eq!(shown(four.into(), 99), "192.0.2.1:99");
+        assert_eq!(shown(four.to_ipv6_mapped().into(), 99), "192.0.2.1:99");
+        assert_eq!(shown(six.into(), 0), "2001:db8::1");
+        assert_eq!(shown(six.into(), 9), "[2001:db8::1]:9");
         assert_eq!(Peer::Unix.to_string(), "unix:");
         assert_eq!((Peer::Unix.ip(), Peer::Unix.port()), (None, None));
     }
