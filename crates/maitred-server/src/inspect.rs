@@ -40,7 +40,7 @@ pub struct ListenerState {
     pub active: Option<ActiveOptions>,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether its requests are received completely before their handlers run; of an event loop, those that fit memory.
+    /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
     pub read_ahead: bool,
     /// Whether the engine sends on what its peers do not take at once.
     pub writer: bool,

@@ -135,8 +135,8 @@ pub struct ListenerSettings {
     pub proxy_protocol: bool,
     /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that
     /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
-    /// comes, so that a slow peer keeps its thread. `None`: every body is received first but those that an event loop would
-    /// get from a file: waiting takes no thread there, and the file is saved.
+    /// comes, so that a slow peer keeps its thread. `None`: every body is received first but those that are for an event loop
+    /// and announced as longer than [`Settings::body_memory`]: waiting takes no thread there.
     pub read_ahead: Option<bool>,
     /// Whether the engine sends what a handler has given it while that goes on. Without it, a handler that can wait
     /// waits until the kernel has taken everything, so that a slow reader keeps its thread. Handlers on an event loop

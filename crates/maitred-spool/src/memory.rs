@@ -78,7 +78,7 @@ impl BodyMemory {
     }
 
     /// The most that one body may hold.
-    pub fn quarter(&self) -> u64 {
+    fn quarter(&self) -> u64 {
         self.most / 4
     }
 

@@ -25,8 +25,8 @@ pub(super) const OPTIONS: &[Definition] = &[
                   its first IPv6 address. With `,read-ahead=off` behind it an application gets a request \
                   after its head, and wsgi.input, or receive of ASGI, brings the body as it comes, for \
                   applications that work on uploads while they arrive; with `,read-ahead=on` when it is \
-                  complete. If nothing is said, so do all but ASGI requests whose Content-Length is beyond what \
-                  memory keeps of one body (a quarter of body-budget): their bodies come as they are received. With \
+                  complete. If nothing is said, so do all but ASGI requests whose Content-Length is beyond \
+                  body-memory: their bodies come as they are received. With \
                   `,writer=off` a thread of the application waits until the kernel has taken its response, for \
                   comparison; without it, the server sends on what a slow reader has not taken.",
         cost: "a descriptor each",

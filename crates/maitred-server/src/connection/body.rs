@@ -100,11 +100,10 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     true
 }
 
-/// Whether memory may keep all of this body, if nothing else is there. Of one whose length is not known it may.
+/// Whether memory keeps all of this body in any case. Of one whose length is not known it may.
 pub(super) fn fits_memory(context: &Context<'_>, stream: &Stream) -> bool {
-    let site = &context.group.site;
     match stream.request.head.body {
-        BodyLength::Fixed(length) => length <= site.body_memory.max(site.body_budget.quarter()),
+        BodyLength::Fixed(length) => length <= context.group.site.body_memory,
         _ => true,
     }
 }
