@@ -136,7 +136,7 @@ def _cases(environment: peers.Environment, folder: Path) -> list[Case]:
 
 
 def _measure(server: Server, case: Case, plan: uploads.Plan, folder: Path) -> tuple[Outcome, list[str]]:
-    """What was seen, and what was answered wrongly."""
+    """The figures of one server, and the answers that were wrong."""
     fast = traffic.bare("/", b"0")
     traffic.settle(server.name, server.port, [fast])
     requests = load.listed(traffic.write(folder / "requests", [fast]))

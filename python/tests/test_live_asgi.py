@@ -110,6 +110,13 @@ def rest(stream: socket.socket) -> bytes:
     return got
 
 
+def assert_nothing_has_come(stream: socket.socket) -> None:
+    stream.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        stream.recv(1)
+    stream.setblocking(True)
+
+
 def head(path: str, *fields: str) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: t", *fields, "", ""]).encode()
 
@@ -151,10 +158,7 @@ def test_a_filter_says_where_bodies_are_read_as_they_come(
         assert read_until(stream, b"0\r\n\r\n").startswith(b"3\r\ntwo")
         stream.sendall(head("/seen", "Content-Length: 6") + b"one")
         server.fetch("/seen")
-        stream.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            stream.recv(1)
-        stream.setblocking(True)
+        assert_nothing_has_come(stream)
         stream.sendall(b"two")
         assert read_until(stream, b"[]" if interface == "asgi" else b"0\r\n\r\n").startswith(b"HTTP/1.1 200")
 
@@ -165,19 +169,13 @@ def test_a_long_body_comes_as_it_is_received(serve_asgi: Serve, listen: str) -> 
     with connect(server) as stream:
         stream.sendall(head("/echo", "Content-Length: 2048") + b"one")
         server.fetch("/seen")
-        stream.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            stream.recv(1)
-        stream.setblocking(True)
+        assert_nothing_has_come(stream)
         stream.sendall(bytes(2045))
         assert read_until(stream, b"0\r\n\r\n").startswith(b"HTTP/1.1 200")
         stream.sendall(head("/echo", "Content-Length: 2049") + b"one")
         server.fetch("/seen")
         if listen.endswith("on"):
-            stream.setblocking(False)
-            with pytest.raises(BlockingIOError):
-                stream.recv(1)
-            stream.setblocking(True)
+            assert_nothing_has_come(stream)
         else:
             assert read_until(stream, b"one\r\n").startswith(b"HTTP/1.1 200"), "before the rest has been sent"
         stream.sendall(bytes(2046))
@@ -190,10 +188,7 @@ def test_a_listener_without_read_ahead_has_it_where_a_filter_says_so(serve_asgi:
     with connect(server) as stream:
         stream.sendall(head("/seen", "Content-Length: 6") + b"one")
         server.fetch("/refuse")
-        stream.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            stream.recv(1)
-        stream.setblocking(True)
+        assert_nothing_has_come(stream)
         stream.sendall(b"two")
         assert read_until(stream, b"[]").startswith(b"HTTP/1.1 200")
 

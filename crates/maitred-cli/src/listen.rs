@@ -36,7 +36,7 @@ enum Host {
     Name(String),
 }
 
-/// The parameters behind an address, and what is written for them. The last ones are those of a Unix socket's file.
+/// The names of the parameters, each with the form of its value. The last three are for the file of a Unix socket.
 const PARAMETERS: [(&str, &str); 11] = [
     ("read-ahead", "on or off"),
     ("writer", "on or off"),

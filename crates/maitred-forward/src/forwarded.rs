@@ -1,8 +1,7 @@
 //! The fields in which proxies say for whom they ask: `Forwarded` (RFC 7239) and `X-Forwarded-*`.
 //!
-//! Every proxy adds to the right of what it has got. So what stands there comes from a proxy, and what stands at the left may
-//! be made up by the client. The client is looked for from the right: the addresses of proxies that are trusted are passed over, the
-//! next address is the client.
+//! Every proxy appends its entry at the right end of the list. The client may have made up entries at the left. So the walk begins at the
+//! right: it skips the addresses of trusted proxies, and the next address is the client.
 //!
 //! Nothing here asks who the peer is: [`read`] is for connections whose peer is a trusted proxy. From all others these fields
 //! are not to be believed, and not to be passed on ([`is_forwarding_field`]).
@@ -24,7 +23,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// The addresses of `networks`, and with `unix` whoever connects to a Unix socket.
+    /// Trusts peers with addresses in `networks`. If `unix` is true, it trusts every peer on a Unix socket, too.
     pub const fn new(networks: Vec<Network>, unix: bool) -> Self {
         Self { networks, unix }
     }

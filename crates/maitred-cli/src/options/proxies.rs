@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[Definition] = &[
                   Forwarded, X-Forwarded-*, X-Real-IP, X-Request-Start and Proxy are removed. Limits on the \
                   connections of a client do not count for trusted proxies.",
         cost: "a look at the fields of each request",
-        worst: "who can reach the server with a trusted address is whoever it says: never trust networks of clients",
+        worst: "a client with a trusted address can claim to be any other client: never trust networks of clients",
     },
     Definition {
         name: "forwarded-fields",
