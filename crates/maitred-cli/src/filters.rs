@@ -25,7 +25,8 @@ pub(crate) enum Takes {
 }
 
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
-pub(crate) const KEYS: [(&str, Takes); 18] = [
+pub(crate) const KEYS: [(&str, Takes); 19] = [
+    ("host", Takes::Text),
     ("path", Takes::Text),
     ("method", Takes::Text),
     ("header", Takes::Text),
@@ -94,8 +95,8 @@ impl Given {
                 set_condition(&mut rule, key, text).map_err(|error| (Some(key), error))?;
             }
         }
-        let PoolRule { method, path, header, client, .. } = rule;
-        Ok(Condition { path, method, header, client })
+        let PoolRule { host, method, path, header, client, .. } = rule;
+        Ok(Condition { host, path, method, header, client })
     }
 
     fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
@@ -249,6 +250,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |key: &str, value: String| lines.push(format!("{key:<16} = {value}"));
     let conditions = [
+        ("host", when.host.as_ref().map(ToString::to_string)),
         ("path", when.path.as_ref().map(ToString::to_string)),
         ("method", when.method.as_ref().map(ToString::to_string)),
         ("header", when.header.as_ref().map(ToString::to_string)),

@@ -63,9 +63,12 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
 fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool) -> String {
     let mut path = Vec::new();
     let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;
-    match known.then(|| asking.server.engine_route(&path)).flatten() {
+    match known.then(|| asking.server.engine_route(&path, asked.host)).flatten() {
         Some(route) => route,
-        None => Shape { method: asked.method.as_str(), path: &asked.path }.to_string(),
+        None => {
+            let shape = Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host };
+            asking.server.route_name(shape)
+        }
     }
 }
 

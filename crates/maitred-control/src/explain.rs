@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
-use super::status::shown_rule;
+use super::status::{shown_application, shown_host, shown_rule};
 use super::table::Given;
 use maitred_files::Now;
 use maitred_server::Route;
@@ -28,6 +28,31 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
+    let hosts = asking.server.hosts();
+    match hosts.find(head.authority()) {
+        Some(number) => {
+            head.host = number;
+            let host = hosts.of(number);
+            say("host", shown_host(host).into());
+            if hosts.all().len() > 1 {
+                why.push(match shown_host(host) {
+                    Some(name) => format!("{} is a name of the host {name}", shown_authority(&head)),
+                    None => {
+                        format!("no host has the name {}: it is the default host's", shown_authority(&head))
+                    }
+                });
+            }
+        }
+        None if head.path_and_query() == b"*" || asking.server.engine_answers(&head).is_some() => {}
+        None => {
+            say("leads_to", "nothing".into());
+            say("status", 421.into());
+            let name = shown_authority(&head);
+            why.push(format!("no host has the name {name}, and there is no default host"));
+            say("why", why.into());
+            return Ok(answer.into());
+        }
+    }
     let explained = asking.server.filter_chain().explain(&mut head, client);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
@@ -62,8 +87,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     } else if path != head.path() {
         why.push(format!("the path means {}", path.escape_ascii()));
     }
-    let routes = asking.server.routes();
-    let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal() };
+    let routes = hosts.of(head.host).routes();
+    let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal(&path) };
     match route {
         Route::Static(files, below) => {
             let mount = path[..path.len() - below.len()].escape_ascii().to_string();
@@ -71,6 +96,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             let now = Now { monotonic_ns: clock::monotonic(), unix_seconds: clock::unix_seconds() };
             let found = files.answer(&head, below, now);
             say("leads_to", "static files".into());
+            say("mount", format!("{mount}/").into());
             say("folder", files.folder().display().to_string().into());
             say("file", files.file_at(below, now).map(|file| file.display().to_string()).into());
             say("status", found.head.status.code().into());
@@ -94,10 +120,14 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             say("status", 404.into());
             why.push("no mount is a prefix of the path, and there is no application".to_owned());
         }
-        Route::Application(_) => {
-            if routes.has_static() {
+        Route::Application(application) => {
+            if !application.prefix.is_empty() {
+                why.push(format!("the mount {}/ has the longest prefix of the path", application.prefix));
+            } else if routes.has_mounts() {
                 why.push("no mount is a prefix of the path".to_owned());
             }
+            say("mount", format!("{}/", application.prefix).into());
+            say("application", shown_application(asking, application).into());
             let map = asking.server.pool_map();
             let names = asking.server.pool_names();
             let found = map.find_rule(&head, &path, Some(client.to_canonical()));
@@ -119,6 +149,11 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     }
     say("why", why.into());
     Ok(answer.into())
+}
+
+/// The authority that a request asks for.
+fn shown_authority(head: &RequestHead) -> String {
+    head.authority().escape_ascii().to_string()
 }
 
 /// The head of the request that is meant, read as one from the wire is.

@@ -10,7 +10,7 @@ use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::table::Given;
 use maitred_server::listening::ActiveOptions;
-use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolRule};
+use maitred_server::{Application, DEFAULT_POOL, Host, Overflow, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
 
@@ -111,10 +111,11 @@ pub(super) fn map(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 /// A rule with its number in the order in which rules are asked, from 1 on.
 pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
-    let PoolRule { pool, method, path, header, client } = rule;
+    let PoolRule { pool, host, method, path, header, client } = rule;
     json!({
         "number": number,
         "pool": pool,
+        "host": host.as_ref().map(ToString::to_string),
         "method": method.as_ref().map(ToString::to_string),
         "path": path.as_ref().map(ToString::to_string),
         "header": header.as_ref().map(ToString::to_string),
@@ -129,34 +130,65 @@ pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
 /// With a pool: only what its threads run, and the rules that lead there.
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let routes = asking.server.routes();
     let what = ["health of the server", "figures of the server"];
     let engine = asking.server.engine_paths().into_iter().zip(what);
     let engine = engine
         .filter_map(|((_, path), what)| Some(json!({ "path": path?, "leads_to": "engine", "what": what })));
-    let mounts = routes.mounts().map(|(prefix, files)| {
-        json!({
-            "path": format!("{prefix}/*"),
-            "leads_to": "static files",
-            "what": files.folder().display().to_string(),
+    let hosts = asking.server.hosts().all();
+    let mounts = hosts.iter().flat_map(|host| {
+        host.routes().folders().map(|(prefix, files)| {
+            json!({
+                "host": shown_host(host),
+                "path": format!("{prefix}/*"),
+                "leads_to": "static files",
+                "what": files.folder().display().to_string(),
+            })
         })
     });
     let mut all: Vec<Value> = engine.chain(mounts).filter(|_| wanted.name.is_none()).collect();
-    if routes.has_application() {
-        let about = asking.owner.about().into_iter().find(|(name, _)| *name == "application");
-        let what = about.map(|(_, value)| value);
-        let row = |path: &str, pool: &str| json!({ "path": path, "leads_to": "application", "what": what, "pool": pool });
-        let map = asking.server.pool_map();
-        let rules = map.rules().filter(|rule| wanted.has_name(&rule.pool));
-        all.extend(rules.map(|rule| {
-            let path = rule.path.as_ref().map_or("/*".to_owned(), ToString::to_string);
-            row(&path, &rule.pool)
-        }));
-        if wanted.has_name(DEFAULT_POOL) {
-            all.push(row("/*", DEFAULT_POOL));
+    let map = asking.server.pool_map();
+    for host in hosts {
+        for application in host.routes().applications() {
+            let path = format!("{}/*", application.prefix);
+            let row = |path: &str, pool: &str| {
+                json!({
+                    "host": shown_host(host),
+                    "path": path,
+                    "leads_to": "application",
+                    "what": shown_application(asking, application),
+                    "pool": pool,
+                })
+            };
+            let is_here = |rule: &&PoolRule| {
+                let own = rule.host.as_ref().map(|wanted| &*wanted.name);
+                own.is_none_or(|own| own == host.name()) && wanted.has_name(&rule.pool)
+            };
+            // What a rule without a path leads elsewhere is all of the application.
+            let rules = map.rules().filter(is_here).filter(|_| application.prefix.is_empty());
+            all.extend(rules.map(|rule| {
+                let path = rule.path.as_ref().map_or("/*".to_owned(), ToString::to_string);
+                row(&path, &rule.pool)
+            }));
+            if wanted.has_name(DEFAULT_POOL) {
+                all.push(row(&path, DEFAULT_POOL));
+            }
         }
     }
     Ok(json!({ "handlers": all }))
+}
+
+/// What a host is called; nothing for the default one.
+pub(super) fn shown_host(host: &Host) -> Option<&str> {
+    Some(host.name()).filter(|name| !name.is_empty())
+}
+
+/// What an application is called.
+pub(super) fn shown_application(asking: &QueryContext<'_>, application: &Application) -> Option<Value> {
+    if !application.name.is_empty() {
+        return Some((*application.name).into());
+    }
+    let about = asking.owner.about().into_iter().find(|(name, _)| *name == "application");
+    about.map(|(_, value)| value.into())
 }
 
 /// Locks of a pool begin with its name.
@@ -179,10 +211,13 @@ pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
 }
 
 pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
-    let caches = asking.server.routes().mounts().map(|(prefix, files)| {
+    let hosts = asking.server.hosts().all().iter();
+    let folders =
+        hosts.flat_map(|host| host.routes().folders().map(move |(prefix, files)| (host, prefix, files)));
+    let caches = folders.map(|(host, prefix, files)| {
         let found = files.statistics();
         json!({
-            "name": format!("files of {prefix}/"),
+            "name": format!("files of {}{prefix}/", host.name()),
             "entries": found.entries,
             "bytes": found.bytes,
             "descriptors": found.descriptors,

@@ -130,6 +130,10 @@ impl<S: Serve> LoopTurns<S> {
             };
             let server = Arc::clone(&self.server);
             let scheduler = server.scheduler();
+            if server.target(&job).pool > 0 {
+                scheduler.submit(job, &server);
+                continue;
+            }
             let route = scheduler.pool.charged(&job);
             // What came from the poller has just been read.
             let entered = now.max(self.context.clock().turn_began());
@@ -156,6 +160,10 @@ impl<S: Serve> LoopTurns<S> {
                 let Some((token, signals)) = scheduler.ready.pop() else { break };
                 scheduler.note_progress();
                 for job in server.serve(token, signals, &mut self.context) {
+                    if server.target(&job).pool > 0 {
+                        scheduler.submit(job, &server);
+                        continue;
+                    }
                     let pushed = scheduler.pool.push(&mut scheduler.pool.lock(), job, clock::monotonic());
                     pushed.unwrap_or_else(|job| server.refuse(job));
                 }

@@ -124,7 +124,7 @@ impl<J: Send> Scheduler<J> {
     /// Changes the limits of the pool called `name`; false when there is none.
     pub fn set_limits<S: Serve<Job = J>>(&self, name: &str, limits: &PoolLimits, server: &Arc<S>) -> bool {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
-        let limits = &self.possible(*limits);
+        let limits = &self.possible(index, *limits);
         if index == 0 {
             // Before its parked threads are called, which look at this.
             self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);

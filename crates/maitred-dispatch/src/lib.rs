@@ -232,18 +232,26 @@ impl<J: Send> Scheduler<J> {
         Ok(scheduler)
     }
 
-    /// A scheduler for an event loop; of the limits of the only pool those of threads do not hold.
+    /// A scheduler for an event loop, whose thread runs what no pool of `others` does; of the limits of its own pool those of
+    /// threads do not hold. The threads of the others take turns with it: they hold the same interpreter.
     ///
     /// # Errors
     /// Out of descriptors.
-    pub fn for_loop(event_loop: Arc<dyn EventLoop>, limits: PoolLimits) -> io::Result<Self> {
+    pub fn for_loop(
+        event_loop: Arc<dyn EventLoop>,
+        limits: PoolLimits,
+        others: &[PoolSettings],
+    ) -> io::Result<Self> {
         let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
-        Ok(Self { looped: Some(Looped::new(event_loop)?), ..Self::new(&none, &[], 1, false)? })
+        let interpreter = Arc::new(Interpreter::new(1));
+        let others = named(others, true, &interpreter)?;
+        let scheduler = Self::with_others(&none, &others, 1, false, &interpreter)?;
+        Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
     }
 
-    /// What holds of `limits` here.
-    fn possible(&self, limits: PoolLimits) -> PoolLimits {
-        if self.looped.is_some() {
+    /// What holds of `limits` in the pool with this number.
+    fn possible(&self, index: usize, limits: PoolLimits) -> PoolLimits {
+        if self.looped.is_some() && index == 0 {
             return without_threads(limits);
         }
         let max_threads = limits.max_threads.max(1);
@@ -535,8 +543,8 @@ impl<J: Send> Scheduler<J> {
     /// Application threads that exist or have been asked for: those that poll, or the others.
     pub fn threads(&self, others: bool) -> usize {
         match &self.looped {
-            Some(_) => usize::from(!others),
-            None if others => self.others.iter().map(Pool::threads).sum(),
+            _ if others => self.others.iter().map(Pool::threads).sum(),
+            Some(_) => 1,
             None => self.pool.threads(),
         }
     }

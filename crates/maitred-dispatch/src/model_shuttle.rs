@@ -403,7 +403,7 @@ impl EventLoop for Loop {
 /// is the driver's.
 fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let event_loop = std::sync::Arc::new(Loop::default());
-    let scheduler = Scheduler::for_loop(event_loop.clone(), PoolLimits::default()).expect("simulated");
+    let scheduler = Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &[]).expect("simulated");
     play(scheduler, kinds, 1, source, |model| {
         let mut turns = event_loop.turns.lock().expect("not poisoned").take().expect("attached");
         let model = std::sync::Arc::clone(model);

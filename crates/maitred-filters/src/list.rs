@@ -160,6 +160,7 @@ fn shown(number: usize, kind: Kind, entry: &Entry) -> Value {
         "number": number,
         "place": kind.place().name(),
         "filter": kind.name(),
+        "host": when.host.as_ref().map(ToString::to_string),
         "path": when.path.as_ref().map(ToString::to_string),
         "method": when.method.as_ref().map(ToString::to_string),
         "header": when.header.as_ref().map(ToString::to_string),

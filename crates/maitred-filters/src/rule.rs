@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::basic::Authentication;
 use crate::fields::FieldChanges;
 use crate::template::{Redirect, Rewrite};
-use maitred_match::{HeaderPattern, Network, PathPattern};
+use maitred_match::{HeaderPattern, HostCondition, Network, PathPattern};
 
 /// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct FilterRule {
 /// Which requests a filter is for: those that meet all conditions it has, looked at as they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
+    /// The virtual host.
+    pub host: Option<HostCondition>,
     /// The path.
     pub path: Option<PathPattern>,
     /// The method. HEAD is not GET.
@@ -54,7 +56,8 @@ impl Condition {
 
     /// The path is normalised, or decoded where it has no normal form; the client canonical.
     pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
-        self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+        self.host.as_ref().is_none_or(|host| host.number == head.host)
+            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self
                 .client
@@ -66,6 +69,7 @@ impl Condition {
     /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
     pub(crate) fn specificity(&self) -> impl Ord + use<> {
         (
+            self.host.is_some(),
             self.path.as_ref().map(PathPattern::specificity),
             self.method.is_some(),
             self.header.as_ref().map(HeaderPattern::is_literal),

@@ -51,6 +51,8 @@ pub struct RequestHead {
     /// The user that the server itself has authenticated, in `fields`; empty when there is none. Nothing that a peer
     /// sends becomes one without that.
     pub user: Span,
+    /// Which of the server's virtual hosts it is for, by its number; 0 is the default host. The server finds it.
+    pub host: u16,
 }
 
 impl Default for RequestHead {
@@ -64,6 +66,7 @@ impl Default for RequestHead {
             authority: Span::default(),
             path_and_query: Span::default(),
             user: Span::default(),
+            host: 0,
         }
     }
 }
@@ -78,6 +81,7 @@ impl RequestHead {
         self.authority = Span::default();
         self.path_and_query = Span::default();
         self.user = Span::default();
+        self.host = 0;
     }
 
     /// The request target as sent.
@@ -172,6 +176,7 @@ mod tests {
         head.method = Method::Post;
         head.body = BodyLength::Fixed(9);
         head.user = head.fields.adopt(b"somebody").unwrap_or_default();
+        head.host = 3;
         let memory = head.fields.memory();
         head.clear();
         assert_eq!(
@@ -182,5 +187,6 @@ mod tests {
         // A span that was kept from before shows nothing of what comes next.
         head.fields.push("Cookie", "private");
         assert!(head.target().is_empty() && head.authority().is_empty() && head.user().is_empty());
+        assert_eq!(head.host, 0);
     }
 }

@@ -103,10 +103,22 @@ impl AccessLogSettings {
     }
 }
 
+/// Where the lines of a virtual host go.
+enum OfHost {
+    /// To the access log of all.
+    Common,
+    /// Nowhere.
+    Off,
+    /// To a log of its own.
+    Own(Box<Access>),
+}
+
 /// The logs of a server.
 pub struct Log {
     errors: Arc<Entries>,
     access: Option<Access>,
+    /// The access logs of virtual hosts, by their numbers.
+    of_hosts: Vec<OfHost>,
     once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
@@ -123,6 +135,7 @@ impl Log {
         let log = Self {
             errors: Arc::new(Entries::open(level, errors)?),
             access: None,
+            of_hosts: Vec::new(),
             once: Once::default(),
             names: Arc::default(),
             traces: AtomicBool::new(false),
@@ -141,6 +154,35 @@ impl Log {
     pub fn with_access(self, settings: AccessLogSettings) -> io::Result<Self> {
         let access = Access::open(settings, Arc::clone(&self.names), &self.errors)?;
         Ok(Self { access: Some(access), ..self })
+    }
+
+    /// With an access log of its own for the virtual host with this number, or with none for it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn with_access_of_host(mut self, host: u16, settings: Option<AccessLogSettings>) -> io::Result<Self> {
+        let own = match settings {
+            Some(settings) => {
+                let access = Access::open(settings, Arc::clone(&self.names), &self.errors)?;
+                OfHost::Own(Box::new(access))
+            }
+            None => OfHost::Off,
+        };
+        let host = usize::from(host);
+        while self.of_hosts.len() <= host {
+            self.of_hosts.push(OfHost::Common);
+        }
+        self.of_hosts[host] = own;
+        Ok(self)
+    }
+
+    /// All access logs.
+    fn access_logs(&self) -> impl Iterator<Item = &Access> {
+        let own = self.of_hosts.iter().filter_map(|of_host| match of_host {
+            OfHost::Own(access) => Some(&**access),
+            OfHost::Common | OfHost::Off => None,
+        });
+        self.access.iter().chain(own)
     }
 
     /// Says what the indexes of outcomes mean; once, before the first of them.
@@ -237,12 +279,17 @@ impl Log {
         self.errors.write_marked(Severity::Info, "trace", &text);
     }
 
-    /// Writes the access-log line of an exchange, if there is an access log.
+    /// Writes the access-log line of an exchange, if its host has an access log.
     pub fn access(&self, outcome: &Outcome<'_>) {
         if self.pauses.load(Ordering::Relaxed) {
             return;
         }
-        if let Some(access) = &self.access {
+        let access = match self.of_hosts.get(usize::from(outcome.head.host)) {
+            None | Some(OfHost::Common) => self.access.as_ref(),
+            Some(OfHost::Own(access)) => Some(&**access),
+            Some(OfHost::Off) => None,
+        };
+        if let Some(access) = access {
             access.write(outcome);
         }
     }
@@ -255,35 +302,29 @@ impl Log {
     /// Whether exchanges are written down one by one.
     #[must_use]
     pub fn writes_access(&self) -> bool {
-        self.access.is_some() && !self.pauses.load(Ordering::Relaxed)
+        (self.access.is_some() || !self.of_hosts.is_empty()) && !self.pauses.load(Ordering::Relaxed)
     }
 
     /// Opens log files anew, after they were renamed.
     pub fn reopen(&self) {
         self.errors.reopen();
-        if let Some(access) = &self.access {
-            access.reopen();
-        }
+        self.access_logs().for_each(Access::reopen);
     }
 
-    /// Lines dropped because a disk or a reader was too slow: of the error log, and of the access log if there is one.
+    /// Lines dropped because a disk or a reader was too slow: of the error log, and of all access logs if there are any.
     pub fn dropped(&self) -> (u64, Option<u64>) {
-        (self.errors.dropped(), self.access.as_ref().map(Access::dropped))
+        (self.errors.dropped(), self.access_logs().map(Access::dropped).reduce(|one, other| one + other))
     }
 
     /// Waits until everything is written, at most for `limit` each.
     pub fn flush(&self, limit: Duration) {
-        if let Some(access) = &self.access {
-            access.flush(limit);
-        }
+        self.access_logs().for_each(|access| access.flush(limit));
         self.errors.flush(limit);
     }
 
     /// The same at the end of the process. What cannot be written is lost; the error log says so, or standard error in its place.
     pub fn finish(&self, limit: Duration) {
-        if let Some(access) = &self.access {
-            access.finish(limit);
-        }
+        self.access_logs().for_each(|access| access.finish(limit));
         self.errors.finish(limit);
     }
 }

@@ -81,8 +81,12 @@ impl Line {
             },
             Piece::Route => match outcome.pool {
                 Some(_) => {
-                    let shape = Shape { method: outcome.head.method.as_str(), path: outcome.head.path() };
-                    push_shape(out, shape, escape);
+                    let shape = Shape {
+                        method: outcome.head.method.as_str(),
+                        path: outcome.head.path(),
+                        host: outcome.head.host,
+                    };
+                    push_shape(out, shape, lines, escape);
                 }
                 None => push_text(out, outcome.engine_route.unwrap_or_default().as_bytes(), escape),
             },
@@ -176,10 +180,19 @@ fn push_text(out: &mut Text, value: &[u8], escape: Escape) {
 }
 
 /// What stands for the route of a request that a handler has run: printable and escaped for text already.
-fn push_shape(out: &mut Text, shape: Shape<'_>, escape: Escape) {
+/// The shape, with the name of its host before its path unless that is the default one.
+fn push_shape(out: &mut Text, shape: Shape<'_>, lines: &Lines, escape: Escape) {
     let begin = out.len();
+    let host = if shape.host == 0 { &[][..] } else { name(lines, |names| &names.hosts, shape.host.into()) };
     // Writing to memory does not fail.
-    let _ = write!(out, "{shape}");
+    let _ = match host {
+        [] => write!(out, "{shape}"),
+        host => {
+            let text = shape.to_string();
+            let (method, path) = text.split_once(' ').unwrap_or_default();
+            write!(out, "{method} {}{path}", host.escape_ascii())
+        }
+    };
     if escape == Escape::Json {
         let text = out.split_off(begin);
         push_escaped(out, &text, escape);

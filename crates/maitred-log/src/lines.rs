@@ -20,6 +20,8 @@ pub struct Names {
     pub pools: Vec<String>,
     /// The listeners.
     pub listeners: Vec<String>,
+    /// The virtual hosts; the default one, which comes first, has no name.
+    pub hosts: Vec<String>,
 }
 
 /// How the lines of a log are made.

@@ -35,7 +35,8 @@ mod tests {
     #[test]
     fn each_text_is_new_once_for_each_route_up_to_a_bound() {
         let once = Once::default();
-        let is_new = |path: &str, text| once.is_new(Shape { method: "GET", path: path.as_bytes() }, text);
+        let is_new =
+            |path: &str, text| once.is_new(Shape { method: "GET", path: path.as_bytes(), host: 0 }, text);
         assert!(is_new("/events/1", "Connection") && !is_new("/events/2?a=b", "Connection"));
         assert!(is_new("/events/1", "Upgrade") && is_new("/other", "Connection"));
         let told = (0..2 * MOST).filter(|number| is_new(&format!("/{}", "x/".repeat(*number)), "Connection"));

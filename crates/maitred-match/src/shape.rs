@@ -19,6 +19,8 @@ pub struct Shape<'a> {
     pub method: &'a str,
     /// As it was sent; what stands behind a question mark does not count.
     pub path: &'a [u8],
+    /// The number of the virtual host; 0 is the default one. Not part of the text: its name is unknown here.
+    pub host: u16,
 }
 
 impl Shape<'_> {
@@ -26,6 +28,7 @@ impl Shape<'_> {
     /// paths that are taken for others.
     pub fn hash(self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
+        hasher.write_u16(self.host);
         hasher.write(self.method.as_bytes());
         for segment in segments(self.path) {
             // Neither byte stands in a segment.
@@ -96,14 +99,14 @@ mod tests {
             ("*", "GET /*".to_owned()),
             (long.as_str(), format!("GET {}...", &long[..MAX_SHAPE - 4])),
         ] {
-            assert_eq!(Shape { method: "GET", path: path.as_bytes() }.to_string(), text);
+            assert_eq!(Shape { method: "GET", path: path.as_bytes(), host: 0 }.to_string(), text);
         }
     }
 
     #[test]
     fn one_shape_one_route() {
         let state = RandomState::new();
-        let hash = |method, path: &str| Shape { method, path: path.as_bytes() }.hash(&state);
+        let hash = |method, path: &str| Shape { method, path: path.as_bytes(), host: 0 }.hash(&state);
         let key = |path: &str| hash("GET", path);
         for (one, other) in [
             ("/user/17", "/user/18"),

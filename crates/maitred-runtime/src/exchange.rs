@@ -45,6 +45,12 @@ pub trait Respond: Send {
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
+    /// What the server has in the place of an error's head and text, see [`Exchange::respond_error`]; none if it has nothing.
+    fn error_page(&self, request: &Request, head: &ResponseHead) -> Option<(ResponseHead, Content)> {
+        let _ = (request, head);
+        None
+    }
+
     /// Says something about the request's route in the error log; see [`Exchange::warn_once`].
     fn warn_once(&self, request: &Request, text: &str) {
         let _ = (request, text);
@@ -321,6 +327,22 @@ impl Exchange {
         self.start(head, Some(body.len()))?.finish_with(body)
     }
 
+    /// Answers with an error that is not the application's own: with the error page that the server has for its status, else
+    /// with `text`.
+    ///
+    /// # Errors
+    /// As [`respond`](Self::respond).
+    pub fn respond_error(self, head: ResponseHead, text: impl Into<Content>) -> Result<(), SendError> {
+        let page = match (&self.responder, &self.request) {
+            (Some(responder), Some(request)) => responder.error_page(request, &head),
+            _ => None,
+        };
+        match page {
+            Some((head, content)) => self.respond(head, content),
+            None => self.respond(head, text),
+        }
+    }
+
     /// Starts a response whose body follows in parts. `length` is the body's length where it is
     /// known; a body that turns out shorter closes the connection, a longer one is cut.
     ///
@@ -346,9 +368,11 @@ impl Exchange {
 fn fail(mut responder: Box<dyn Respond>, request: Box<Request>) {
     const TEXT: &str = "The application failed to answer this request.\n";
     let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR).with("Content-Type", "text/plain");
-    if responder.send_head(&request, &head, Some(TEXT.len() as u64)).is_ok() {
+    let page = responder.error_page(&request, &head);
+    let (head, text) = page.unwrap_or((head, Content::Static(TEXT.as_bytes())));
+    if responder.send_head(&request, &head, Some(text.len())).is_ok() {
         // A peer that is gone needs no answer.
-        let _ = responder.send_data(&request, Content::Static(TEXT.as_bytes()));
+        let _ = responder.send_data(&request, text);
     }
     responder.finish(request);
 }

@@ -43,8 +43,8 @@ pub trait ThreadHost: Send + Sync + 'static {
         None
     }
 
-    /// An event loop that runs all application code. The server then asks for no threads: the loop polls,
-    /// and handlers are called on its thread.
+    /// An event loop: it polls, and handlers that [run on it](crate::Handler::runs_on_event_loop) are called on its thread. The
+    /// server asks for threads only if there are other handlers.
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
         None
     }

@@ -10,6 +10,7 @@ use maitred_filters::Filters;
 use maitred_http::RequestHead;
 use maitred_io::listener::{ActiveOptions, Address};
 use maitred_limits::Guard;
+use maitred_match::Shape;
 use maitred_runtime::ThreadStack;
 use maitred_stats::LockSnapshot;
 use maitred_stats::exposition::Format;
@@ -21,8 +22,9 @@ use crate::pool_map::PoolMap;
 use crate::server::Server;
 use maitred_spool::BodyMemoryFigures;
 
+use crate::hosts::Hosts;
 use crate::settings::PoolLimits;
-use crate::{Place, Routes, roles};
+use crate::{Place, roles};
 
 pub use crate::connection::snapshot::{ConnectionSnapshot, Delivery, State};
 pub use crate::connection::stream::RequestSummary;
@@ -121,15 +123,20 @@ impl Server {
         self.first().pool_map()
     }
 
-    /// What answers which path.
-    pub fn routes(&self) -> &Routes {
-        &self.first().site.routes
+    /// The virtual hosts, and what answers which path of each.
+    pub fn hosts(&self) -> &Hosts {
+        &self.first().site.hosts
     }
 
-    /// The route that statistics count a path under if the engine answers it.
-    pub fn engine_route(&self, path: &[u8]) -> Option<String> {
+    /// What statistics call the route of this shape, which leads to an application.
+    pub fn route_name(&self, shape: Shape<'_>) -> String {
+        self.first().site.figures.name_of(shape)
+    }
+
+    /// The route that statistics count a path of the host with this number under if the engine answers it.
+    pub fn engine_route(&self, path: &[u8], host: u16) -> Option<String> {
         let site = &self.first().site;
-        site.figures.route_of_engine(path, &site.routes).map(|route| route.name.clone())
+        site.figures.route_of_engine(path, host, &site.hosts).map(|route| route.name.clone())
     }
 
     /// The paths at which the engine itself answers, with the options that name them.

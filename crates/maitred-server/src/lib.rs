@@ -29,12 +29,15 @@
 
 mod connection;
 mod group;
+mod hosts;
 pub mod inspect;
 mod listener;
 mod metrics;
+mod pages;
 pub mod pool_map;
 mod proxies;
 mod roles;
+mod routes;
 mod server;
 mod settings;
 mod site;
@@ -42,6 +45,7 @@ mod spill;
 mod traced;
 
 pub use group::slots::{NoPlace, Place};
+pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
@@ -50,13 +54,15 @@ pub use maitred_io::listener as listening;
 pub use maitred_limits as limits;
 pub use maitred_limits::Limits;
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};
+pub use pages::{ErrorPage, ErrorPages, PageFor};
 pub use pool_map::PoolMap;
 pub use proxies::Forwarding;
 pub use roles::CONTROL;
-pub use server::{Server, Snapshot, StartError};
+pub use routes::{Application, Route, Routes};
+pub use server::{BESIDE_LOOP, Server, Snapshot, StartError};
 pub use settings::{
-    DEFAULT_POOL, HeaderPattern, ListenerSettings, Network, Overflow, PathPattern, PoolLimits, PoolRule,
-    PoolSettings, Settings, Strategy,
+    DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network, Overflow,
+    PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
-pub use site::{ApplicationTiming, Insight, LeafCount, Route, Routes, Statistics, Timeouts};
+pub use site::{ApplicationTiming, Insight, LeafCount, Statistics, Timeouts};
 pub use spill::WriterSettings;

@@ -102,7 +102,7 @@ impl Group {
         let mut out = String::new();
         exposition::write(&metrics, format, &mut out);
         self.write_listeners(format, &mut out);
-        site::write_cache(&self.site.routes.cache_statistics(), format, &mut out);
+        site::write_cache(&self.site.hosts.cache_statistics(), format, &mut out);
         if let Some(compression) = &self.site.compression {
             compression.write_metrics(format, &mut out);
         }
@@ -161,7 +161,8 @@ impl Group {
             let own = [group.timers.lock_snapshot(), group.slots.lock_snapshot()];
             group.scheduler.own_locks().chain(own).for_each(|lock| add(&mut locks, lock));
         }
-        self.site.routes.mounts().for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
+        let folders = self.site.hosts.all().iter().flat_map(|host| host.routes().folders());
+        folders.for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
         locks.extend(self.site.guard.lock_snapshot());
         locks.extend(self.scheduler.shared_locks());
         locks.extend([self.site.figures.lock_snapshot(), self.site.traced.lock_snapshot()]);

@@ -16,12 +16,13 @@ use crate::settings::{DEFAULT_POOL, PoolRule};
 ///
 /// Of the rules that a request meets, the most specific one decides. That is the first difference in this order:
 ///
-/// 1. the path: one without `*`; then a pattern, with more bytes before its first `*`, then with more bytes that are
+/// 1. a host, before none;
+/// 2. the path: one without `*`; then a pattern, with more bytes before its first `*`, then with more bytes that are
 ///    not `*`; then none;
-/// 2. a method, before none;
-/// 3. a header field: a value without `*`, then one with `*`; then none;
-/// 4. a client: the longer prefix, so that an address comes before a network; then none;
-/// 5. the later rule.
+/// 3. a method, before none;
+/// 4. a header field: a value without `*`, then one with `*`; then none;
+/// 5. a client: the longer prefix, so that an address comes before a network; then none;
+/// 6. the later rule.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMap {
     /// The most specific one first.
@@ -94,12 +95,17 @@ impl PoolMap {
 impl PoolRule {
     /// Whether there is no condition, so that every request meets it.
     pub fn is_unconditional(&self) -> bool {
-        self.method.is_none() && self.path.is_none() && self.header.is_none() && self.client.is_none()
+        self.host.is_none()
+            && self.method.is_none()
+            && self.path.is_none()
+            && self.header.is_none()
+            && self.client.is_none()
     }
 
     /// Whether a request meets all conditions. The path is the one of [`PoolMap::find`], the client canonical.
     fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
-        self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+        self.host.as_ref().is_none_or(|host| host.number == head.host)
+            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self
                 .client
@@ -112,6 +118,7 @@ impl PoolRule {
 /// Compares like the list of [`PoolMap`]: the greater one is asked first.
 fn specificity(rule: &PoolRule) -> impl Ord + use<> {
     (
+        rule.host.is_some(),
         rule.path.as_ref().map(PathPattern::specificity),
         rule.method.is_some(),
         rule.header.as_ref().map(HeaderPattern::is_literal),

@@ -20,13 +20,18 @@ use maitred_stats::exposition::Format;
 use crate::connection::{Connection, Group};
 use crate::group::groups::Groups;
 use crate::group::{Role, groups};
+use crate::hosts::{Hosts, SameName};
 use crate::listener::Listening;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::proxies::Proxies;
+use crate::routes::Routes;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 use crate::site::{Counters, Figures, Insight, Measures, Names, Site, Statistics};
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
+
+/// The pool of handlers that do not run on the event loop, where there is one.
+pub const BESIDE_LOOP: &str = "threads";
 
 /// A running server. Dropping it ends it at once.
 pub struct Server {
@@ -45,6 +50,8 @@ pub enum StartError {
     Listen(Address, BindError),
     /// A rule leads to a pool that does not exist.
     Pool(UnknownPool),
+    /// Two virtual hosts have the same name.
+    Host(SameName),
     /// The system refused something else.
     System(io::Error),
 }
@@ -54,6 +61,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Pool(error) => write!(f, "cannot start: {error}"),
+            Self::Host(error) => write!(f, "cannot start: {error}"),
             Self::System(error) => write!(f, "cannot start: {error}"),
         }
     }
@@ -101,7 +109,8 @@ impl Server {
             let folder = settings.spool.clone();
             Box::new(move || spool::open(&folder))
         };
-        if settings.routes.has_application() {
+        let is_served = |routes: &Routes| routes.has_application();
+        if is_served(&settings.routes) || settings.hosts.iter().any(|host| is_served(&host.routes)) {
             warn_of_spool(&settings);
         }
         Self::start_with(settings, open)
@@ -129,12 +138,20 @@ impl Server {
     }
 
     /// All of a server but its threads.
-    pub(crate) fn prepare(settings: Settings, open: Open) -> Result<Self, StartError> {
+    pub(crate) fn prepare(mut settings: Settings, open: Open) -> Result<Self, StartError> {
         let mut listeners = Vec::new();
         for listener in &settings.listeners {
             let bound = Listening::bind(listener);
             listeners.push(bound.map_err(|error| StartError::Listen(listener.address.clone(), error))?);
         }
+        let hosts = Hosts::new(settings.routes, settings.pages, settings.hosts).map_err(StartError::Host)?;
+        let event_loop = settings.threads.event_loop();
+        let beside_loop = match &event_loop {
+            Some(_) if hosts.applications().any(|handler| !handler.runs_on_event_loop()) => {
+                Some(beside_loop(&settings.pool, &mut settings.pools))
+            }
+            _ => None,
+        };
         let names = Names {
             own: [&settings.health_path, &settings.metrics_path],
             listeners: listeners.iter().map(|listening| listening.address().to_string()).collect(),
@@ -144,20 +161,21 @@ impl Server {
                 .map(|pool| pool.name.clone())
                 .collect(),
         };
-        let (pools, of_listeners) = (names.pools.clone(), names.listeners.clone());
-        settings.log.set_names(maitred_log::Names { pools, listeners: of_listeners });
-        let figures = Figures::new(&settings.routes, names);
+        settings.log.set_names(maitred_log::Names {
+            pools: names.pools.clone(),
+            listeners: names.listeners.clone(),
+            hosts: hosts.all().iter().map(|host| host.name().to_owned()).collect(),
+        });
+        let figures = Figures::new(&hosts, names);
         figures.set_on(settings.insight.statistics);
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
         let guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
-        let spooler = settings
-            .routes
-            .has_application()
-            .then(|| Spooler::start(open, settings.spool_threads))
-            .transpose()?;
+        let spooler =
+            hosts.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose()?;
         let filters = Filters::new(settings.filters, settings.native_filters, &settings.log)?;
         let site = Arc::new(Site {
-            routes: settings.routes,
+            hosts,
+            beside_loop,
             filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
@@ -188,8 +206,8 @@ impl Server {
         let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
         let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
         let processors = machine::processors().div_ceil(count);
-        let schedulers = if let Some(event_loop) = settings.threads.event_loop() {
-            vec![Scheduler::for_loop(event_loop, first.limits)?]
+        let schedulers = if let Some(event_loop) = event_loop {
+            vec![Scheduler::for_loop(event_loop, first.limits, &settings.pools)?]
         } else if count == 1 {
             let exclusive = settings.threads.is_exclusive();
             vec![Scheduler::new(&first, &settings.pools, processors, exclusive)?]
@@ -409,6 +427,16 @@ fn count_groups(wanted: usize, first: &PoolSettings, host: &dyn ThreadHost, log:
     count
 }
 
+/// The number of the pool of handlers that do not run on the event loop: the one that is called so, else one with the limits of
+/// the default pool, which it has no threads for.
+fn beside_loop(first: &PoolSettings, others: &mut Vec<PoolSettings>) -> usize {
+    if let Some(position) = others.iter().position(|pool| pool.name == BESIDE_LOOP) {
+        return position + 1;
+    }
+    others.push(PoolSettings { name: BESIDE_LOOP.to_owned(), ..first.clone() });
+    others.len()
+}
+
 /// What each of `count` groups has of the limits of the pool whose threads poll: a thread at least.
 fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> {
     let limits = *limits;
@@ -429,7 +457,7 @@ fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> 
 fn polling(limits: &PoolLimits, strategy: Strategy, site: &Site) -> PoolLimits {
     let max_threads = if strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
     // Files alone never block a thread, so no further one would ever be called: one a processor.
-    let least = if site.routes.has_application() { 1 } else { machine::processors() };
+    let least = if site.hosts.has_application() { 1 } else { machine::processors() };
     PoolLimits { min_threads: limits.min_threads.max(least).min(max_threads), max_threads, ..*limits }
 }
 

@@ -14,12 +14,15 @@ use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
+use crate::hosts::HostSettings;
+use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
-use crate::site::{Insight, Routes, Timeouts};
+use crate::routes::Routes;
+use crate::site::{Insight, Timeouts};
 use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
-pub use maitred_match::{HeaderPattern, Network, PathPattern};
+pub use maitred_match::{HeaderPattern, HostCondition, HostPattern, Network, PathPattern};
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {
@@ -37,8 +40,12 @@ pub struct Settings {
     /// eight processors. There are never more than threads, and there is one where a language runs one thread at a
     /// time or brings an event loop, and with another strategy than the adaptive one.
     pub poll_groups: usize,
-    /// What answers which path.
+    /// What answers which path of the default host.
     pub routes: Routes,
+    /// What errors of the default host look like.
+    pub pages: ErrorPages,
+    /// Virtual hosts. With some, and without any of `routes`, requests for other hosts get 421.
+    pub hosts: Vec<HostSettings>,
     /// What requests meet before that, and their responses behind it.
     pub filters: Vec<FilterRule>,
     /// Filters of the program's own, in this order at each place.
@@ -88,6 +95,8 @@ impl Settings {
             rules: Vec::new(),
             poll_groups: 0,
             routes,
+            pages: ErrorPages::default(),
+            hosts: Vec::new(),
             filters: Vec::new(),
             native_filters: Vec::new(),
             threads: Arc::new(NativeThreads),
@@ -114,6 +123,8 @@ impl Settings {
 pub struct PoolRule {
     /// The name of the pool: one of [`Settings::pools`], or [`DEFAULT_POOL`].
     pub pool: String,
+    /// The virtual host.
+    pub host: Option<HostCondition>,
     /// The method. HEAD is not GET.
     pub method: Option<Method>,
     /// The path.

@@ -1,6 +1,6 @@
-//! What every connection of a server shares: routes, bounds, logs and counters.
+//! What every connection of a server shares: hosts, bounds, logs and counters.
 //!
-//! Sections below: routes; counters; figures of exchanges.
+//! Sections below: counters; figures of exchanges.
 
 mod metrics;
 mod snapshot;
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use maitred_compress::Compression;
-use maitred_files::{CacheStatistics, Now, StaticFiles, Submissions};
+use maitred_files::Submissions;
 use maitred_filters::Filters;
 use maitred_h1::Limits;
 use maitred_http::{FieldSet, RequestHead, Status, target};
@@ -22,12 +22,13 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_limits::Guard;
 use maitred_log::{End, Log, Outcome};
 use maitred_match::Shape;
-use maitred_runtime::Handler;
 use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
 
+use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
+use crate::routes::is_plain;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
@@ -36,7 +37,9 @@ pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
-    pub(crate) routes: Routes,
+    pub(crate) hosts: Hosts,
+    /// The pool of handlers that do not run on the event loop, where there is one.
+    pub(crate) beside_loop: Option<usize>,
     /// What requests meet before that.
     pub(crate) filters: Filters,
     /// Answered by the engine, before any route.
@@ -166,145 +169,6 @@ impl Site {
     }
 }
 
-// ---- Routes ----
-//
-// Which handler answers which path.
-
-/// The handlers of a server: static mounts first, by longest prefix, then the application.
-#[derive(Default)]
-pub struct Routes {
-    mounts: Vec<Mount>,
-    application: Option<Arc<dyn Handler>>,
-}
-
-struct Mount {
-    /// Without a slash at the end: empty for the root.
-    prefix: String,
-    files: StaticFiles,
-}
-
-/// Where a path leads.
-pub enum Route<'a> {
-    /// A file below a static mount; the path starts with a slash.
-    Static(&'a StaticFiles, &'a [u8]),
-    /// The application.
-    Application(&'a Arc<dyn Handler>),
-    /// The folder of a mount, without its slash: the slash is missing.
-    Slash,
-    /// The path has no normal form, and only files could answer.
-    Bad,
-    /// Nothing answers this path.
-    Nothing,
-}
-
-impl Routes {
-    /// No route: every request gets 404.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Serves everything below `prefix` (`/static`, or `/` for all) from `files`.
-    #[must_use]
-    pub fn with_static(mut self, prefix: &str, files: StaticFiles) -> Self {
-        self.mounts.push(Mount { prefix: prefix.trim_end_matches('/').to_owned(), files });
-        self.mounts.sort_by_key(|mount| std::cmp::Reverse(mount.prefix.len()));
-        self
-    }
-
-    /// Sends everything else to `handler`.
-    #[must_use]
-    pub fn with_application(mut self, handler: Arc<dyn Handler>) -> Self {
-        self.application = Some(handler);
-        self
-    }
-
-    /// Whether any path leads to a static mount.
-    pub fn has_static(&self) -> bool {
-        !self.mounts.is_empty()
-    }
-
-    /// The patterns of the static mounts, `/static/*`, in the order of their numbers.
-    pub(crate) fn patterns(&self) -> impl Iterator<Item = String> {
-        self.mounts.iter().map(|mount| format!("{}/*", mount.prefix))
-    }
-
-    /// The number of the static mount that answers a normalised path, its folder without a slash included.
-    pub(crate) fn mount_of(&self, path: &[u8]) -> Option<usize> {
-        let below = |mount: &Mount| {
-            let rest = path.strip_prefix(mount.prefix.as_bytes());
-            rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
-        };
-        self.mounts.iter().position(below)
-    }
-
-    /// Sums of what the caches of the static mounts have done and hold.
-    pub(crate) fn cache_statistics(&self) -> CacheStatistics {
-        let mut sum = CacheStatistics::default();
-        self.mounts.iter().for_each(|mount| sum.add(&mount.files.statistics()));
-        sum
-    }
-
-    /// Whether there is an application.
-    pub fn has_application(&self) -> bool {
-        self.application.is_some()
-    }
-
-    /// The static mounts, the longest prefix first, which has no slash at its end.
-    pub fn mounts(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
-        self.mounts.iter().map(|mount| (&*mount.prefix, &mount.files))
-    }
-
-    /// Closes what static mounts have not used for a while.
-    pub(crate) fn sweep(&self, now: Now) {
-        for mount in &self.mounts {
-            mount.files.sweep(now);
-        }
-    }
-
-    /// A file became shorter while it was sent: the next request must not be told its old length.
-    pub(crate) fn forget_open_files(&self) {
-        for mount in &self.mounts {
-            mount.files.forget_open_files();
-        }
-    }
-
-    /// Finds the route of a path as it was sent; `normal` is room for its normal form. Only what could lead to a static mount,
-    /// and is not in normal form already, is normalised.
-    pub(crate) fn find_sent<'a>(&'a self, path: &'a [u8], normal: &'a mut Vec<u8>) -> Route<'a> {
-        if !self.has_static() {
-            self.application()
-        } else if is_plain(path) {
-            self.find(path)
-        } else if target::normalise(path, normal).is_ok() {
-            self.find(normal)
-        } else {
-            self.unnormal()
-        }
-    }
-
-    /// Finds the route of a normalised path.
-    pub fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
-        for mount in &self.mounts {
-            match path.strip_prefix(mount.prefix.as_bytes()) {
-                Some([]) => return Route::Slash,
-                Some(rest @ [b'/', ..]) => return Route::Static(&mount.files, rest),
-                _ => {}
-            }
-        }
-        self.application()
-    }
-
-    /// The route of a path without normal form: an application may understand it, files cannot.
-    pub fn unnormal(&self) -> Route<'_> {
-        self.application.as_ref().map_or(Route::Bad, Route::Application)
-    }
-
-    /// The route of a request that no static mount can answer.
-    fn application(&self) -> Route<'_> {
-        self.application.as_ref().map_or(Route::Nothing, Route::Application)
-    }
-}
-
 // ---- Counters ----
 //
 // Of all exchanges together.
@@ -357,8 +221,10 @@ pub(crate) struct Figures {
     recorder: Arc<Recorder>,
     routes: RouteNames,
     hasher: RandomState,
-    /// The routes of the static mounts, by the number of the mount.
-    mounts: Vec<EngineRoute>,
+    /// The routes of the mounts, by the numbers of host and mount.
+    mounts: Vec<Vec<EngineRoute>>,
+    /// What the hosts are called; the default one has no name.
+    hosts: Vec<Arc<str>>,
     /// What the engine answers about itself, called by its path.
     own: Vec<EngineRoute>,
     listeners: Vec<String>,
@@ -384,13 +250,14 @@ pub(crate) struct Names<'a> {
 }
 
 impl Figures {
-    pub(crate) fn new(routes: &Routes, names: Names<'_>) -> Self {
+    pub(crate) fn new(hosts: &Hosts, names: Names<'_>) -> Self {
         let known = RouteNames::new();
         let Names { own, listeners, pools } = names;
         let add = |name: String| EngineRoute { number: known.add_fixed(&name), name };
         Self {
             recorder: Arc::new(Recorder::new()),
-            mounts: routes.patterns().map(add).collect(),
+            mounts: hosts.all().iter().map(|host| patterns(host).map(add).collect()).collect(),
+            hosts: hosts.all().iter().map(|host| host.name().into()).collect(),
             own: own.into_iter().flatten().cloned().map(add).collect(),
             hasher: RandomState::new(),
             routes: known,
@@ -453,21 +320,31 @@ impl Figures {
     }
 
     fn route_of_application(&self, head: &RequestHead, status: Status) -> u32 {
-        let shape = Shape { method: head.method.as_str(), path: head.path() };
+        let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
         let hash = shape.hash(&self.hasher);
         match self.routes.find(hash) {
             Some(known) => known,
             None if finds_nothing(status) => OTHER,
-            None => self.routes.add(hash, || shape.to_string()),
+            None => self.routes.add(hash, || self.name_of(shape)),
         }
     }
 
-    /// The route of a path that the engine has answered; none if nothing is there.
-    pub(crate) fn route_of_engine(&self, path: &[u8], routes: &Routes) -> Option<&EngineRoute> {
-        let own = self.own.iter().find(|own| own.name.as_bytes() == path);
-        if own.is_some() || self.mounts.is_empty() {
-            return own;
+    /// The text of a route: `GET /user/*`, and of another than the default host `GET shop.example/user/*`.
+    pub(crate) fn name_of(&self, shape: Shape<'_>) -> String {
+        let text = shape.to_string();
+        let host = self.hosts.get(usize::from(shape.host)).map_or("", |host| host);
+        match text.split_once(' ').filter(|_| !host.is_empty()) {
+            Some((method, path)) => format!("{method} {host}{path}"),
+            None => text,
         }
+    }
+
+    /// The route of what the engine has answered at a path of the host with this number; none if nothing is there.
+    pub(crate) fn route_of_engine(&self, path: &[u8], host: u16, hosts: &Hosts) -> Option<&EngineRoute> {
+        let own = self.own.iter().find(|own| own.name.as_bytes() == path);
+        let mounts = self.mounts.get(usize::from(host)).filter(|mounts| !mounts.is_empty());
+        let Some(mounts) = mounts.filter(|_| own.is_none()) else { return own };
+        let routes = hosts.of(host).routes();
         let mount = if is_plain(path) {
             routes.mount_of(path)
         } else {
@@ -478,7 +355,7 @@ impl Figures {
                 target::normalise(path, normal).ok().and_then(|()| routes.mount_of(normal))
             })
         };
-        mount.map(|mount| &self.mounts[mount])
+        mount.and_then(|mount| mounts.get(mount))
     }
 
     /// The counts of the lock that all threads share.
@@ -487,22 +364,12 @@ impl Figures {
     }
 }
 
+/// The patterns of a host's mounts as figures call them: `/static/*`, `shop.example/static/*`.
+fn patterns(host: &Host) -> impl Iterator<Item = String> {
+    host.routes().patterns().map(|pattern| format!("{}{pattern}", host.name()))
+}
+
 /// Whether the answer says that there is no such path, or none for this method.
 fn finds_nothing(status: Status) -> bool {
     matches!(status.code(), 400 | 404 | 405 | 501)
-}
-
-/// Whether a path is its own normal form for sure.
-fn is_plain(path: &[u8]) -> bool {
-    let mut after_slash = false;
-    let fits = |byte: &u8| {
-        let fits = match byte {
-            b'%' | b'\\' | 0 => false,
-            b'/' | b'.' => !after_slash,
-            _ => true,
-        };
-        after_slash = *byte == b'/';
-        fits
-    };
-    path.first() == Some(&b'/') && path.iter().all(fits)
 }

@@ -3,13 +3,13 @@
 use maitred_http::Method;
 use maitred_http::fields::is_token;
 use maitred_match::BadPattern;
-use maitred_server::PoolRule;
+use maitred_server::{HostCondition, PoolRule};
 
 use crate::options::quoted;
 use crate::value::BadValue;
 
 /// The conditions of a rule, in the order in which they are shown.
-pub(crate) const CONDITIONS: [&str; 4] = ["method", "path", "header", "client"];
+pub(crate) const CONDITIONS: [&str; 5] = ["host", "method", "path", "header", "client"];
 
 /// The rule `/path` or `METHOD /path`.
 pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
@@ -35,6 +35,8 @@ pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
 pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) -> Result<(), BadValue> {
     let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
     match condition {
+        // Its number is known when all hosts are.
+        "host" => rule.host = Some(HostCondition { number: u16::MAX, name: text.into() }),
         "method" => rule.method = Some(method(text)?),
         "path" => rule.path = Some(text.parse().map_err(bad)?),
         "header" => rule.header = Some(text.parse().map_err(bad)?),
@@ -58,12 +60,13 @@ fn method(text: &str) -> Result<Method, BadValue> {
 
 /// The rule as an item of a `match` list.
 pub(crate) fn show_rule(rule: &PoolRule) -> String {
-    let PoolRule { pool: _, method, path, header, client } = rule;
+    let PoolRule { pool: _, host, method, path, header, client } = rule;
     match (method, path, header, client) {
-        (None, Some(path), None, None) => quoted(&path.to_string()),
-        (Some(method), Some(path), None, None) => quoted(&format!("{method} {path}")),
+        (None, Some(path), None, None) if host.is_none() => quoted(&path.to_string()),
+        (Some(method), Some(path), None, None) if host.is_none() => quoted(&format!("{method} {path}")),
         _ => {
             let texts = [
+                host.as_ref().map(ToString::to_string),
                 method.as_ref().map(ToString::to_string),
                 path.as_ref().map(ToString::to_string),
                 header.as_ref().map(ToString::to_string),

@@ -497,9 +497,9 @@ impl Http {
                 let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
                 let _ = match refused {
-                    None => exchange.respond(head, FAILURE_TEXT),
+                    None => exchange.respond_error(head, FAILURE_TEXT),
                     Some(status) => {
-                        exchange.respond(head, format!("{} {}\n", status.code(), status.reason()))
+                        exchange.respond_error(head, format!("{} {}\n", status.code(), status.reason()))
                     }
                 };
                 match declared {

@@ -130,6 +130,10 @@ impl Handler for AsgiHandler {
         true
     }
 
+    fn runs_on_event_loop(&self) -> bool {
+        true
+    }
+
     fn handle(&self, exchange: Exchange) {
         Python::attach(|py| {
             if let Err(error) = Adapter::begin(py, &self.adapter, exchange) {

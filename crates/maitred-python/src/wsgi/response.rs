@@ -287,7 +287,7 @@ impl Response {
                 let head = ResponseHead::new(Status::INTERNAL_SERVER_ERROR)
                     .with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
-                let _ = exchange.respond(head, FAILURE_TEXT);
+                let _ = exchange.respond_error(head, FAILURE_TEXT);
             }
             Phase::Streaming { stream, .. } => stream.abort(&reason()),
             Phase::Busy | Phase::Over { .. } => {}

@@ -20,7 +20,9 @@ use super::{Connection, Context, Phase, Turn, spare_request};
 use crate::connection;
 use crate::group::slots::Place;
 use crate::group::{Job, Watched};
-use crate::site::{Route, Site};
+use crate::pages::PLAIN;
+use crate::routes::Route;
+use crate::site::Site;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the
 /// copy costs more than a second segment.
@@ -41,7 +43,7 @@ impl Connection {
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
         if is_asterisk(stream.facts) {
             let answer = if head.method == Method::Options {
-                let all = group.site.routes.has_application();
+                let all = group.site.hosts.has_application();
                 ResponseHead::new(Status::NO_CONTENT)
                     .with("Allow", if all { SERVER_METHODS } else { FILE_METHODS })
             } else {
@@ -53,9 +55,8 @@ impl Connection {
             let serving = !group.is_draining();
             let (status, text) =
                 if serving { (Status::OK, "ok\n") } else { (Status::SERVICE_UNAVAILABLE, "draining\n") };
-            let answer = ResponseHead::new(status)
-                .with("Content-Type", "text/plain; charset=utf-8")
-                .with("Cache-Control", "no-store");
+            let answer =
+                ResponseHead::new(status).with("Content-Type", PLAIN).with("Cache-Control", "no-store");
             let body = Body::One(text.into());
             return self.answer_now(context, sender, stream, &answer, text.len() as u64, body);
         }
@@ -75,7 +76,7 @@ impl Connection {
             return self.answer_now(context, sender, stream, &answer, length, Body::One(text.into()));
         }
         let mut path = std::mem::take(&mut context.scratch.path);
-        let received = match group.site.routes.find_sent(head.path(), &mut path) {
+        let received = match group.site.hosts.of(head.host).routes().find_sent(head.path(), &mut path) {
             Route::Static(files, below) => {
                 self.shape(context, None, head, stream.queue.as_deref_mut());
                 context.scratch.date();
@@ -89,8 +90,8 @@ impl Connection {
                 }
                 self.answer_now(context, sender, stream, &answer.head, answer.length, answer.body)
             }
-            Route::Application(handler) => {
-                let handler = Arc::clone(handler);
+            Route::Application(application) => {
+                let handler = Arc::clone(&application.handler);
                 self.hand_over(context, sender, stream, handler, &mut path)
             }
             Route::Slash => {
@@ -118,12 +119,12 @@ impl Connection {
         status: Status,
     ) -> Received {
         let text = format!("{} {}\n", status.code(), status.reason());
-        let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+        let head = ResponseHead::new(status).with("Content-Type", PLAIN);
         let length = text.len() as u64;
         self.answer_now(context, sender, stream, &head, length, Body::One(text.into()))
     }
 
-    /// Answers at once with what the engine has.
+    /// Answers at once with what the engine has, an error with the page of its host if there is one.
     pub(super) fn answer_now(
         &mut self,
         context: &mut Context<'_>,
@@ -134,7 +135,16 @@ impl Connection {
         body: Body,
     ) -> Received {
         let date = *context.scratch.date();
-        let changed = stream.passed.as_ref().and_then(|it| it.response_head(&stream.request.head, head));
+        let asked = &stream.request.head;
+        let page = (head.status.code() >= 400)
+            .then(|| context.group.site.hosts.of(asked.host).pages().replace(head))
+            .flatten();
+        let (own, length, body) = match page {
+            Some((head, content)) => (Some(head), content.len(), Body::One(content)),
+            None => (None, length, body),
+        };
+        let head = own.as_ref().unwrap_or(head);
+        let changed = stream.passed.as_ref().and_then(|it| it.response_head(asked, head));
         let head = changed.as_ref().unwrap_or(head);
         if self.protocol.is_framed() {
             let mut values = ValueSender::new(stream.request.head.method == Method::Head);
@@ -239,7 +249,7 @@ impl Connection {
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
     ) -> Received {
-        let (target, watched) = self.target(context, &stream, path);
+        let (target, watched) = self.target(context, &stream, &*handler, path);
         self.shape(context, Some(target.pool), &stream.request.head, stream.queue.as_deref_mut());
         let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
@@ -289,6 +299,7 @@ impl Connection {
         &self,
         context: &Context<'_>,
         stream: &Stream,
+        handler: &dyn Handler,
         path: &mut Vec<u8>,
     ) -> (Target, Option<Watched>) {
         let group = context.group;
@@ -300,6 +311,11 @@ impl Connection {
             }
             map.find(head, path, self.client_of(stream).peer.ip())
         });
+        let pool = match group.site.beside_loop {
+            _ if group.is_looped() && handler.runs_on_event_loop() => 0,
+            Some(threads) if pool == 0 => threads,
+            _ => pool,
+        };
         let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
         (Target { pool, pace: known.pace }, known.watched)
     }
@@ -332,17 +348,18 @@ impl Connection {
     ) -> Received {
         context.group.site.counters.refused.add(1);
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
-        if self.protocol.is_framed() {
-            let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
-            let heads = error_head(context, met, status);
-            return self.answer_stream(context, stream, heads, vec![text.into()], true);
-        }
+        let page = context.group.site.hosts.of(stream.request.head.host).pages().or_text(status, text);
+        let length = page.body.len() as u64;
         let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
-        put_error(context, met, status, &text);
+        if self.protocol.is_framed() {
+            let heads = error_head(context, met, status, &page);
+            return self.answer_stream(context, stream, heads, vec![Content::Shared(page.body)], true);
+        }
+        put_error(context, met, status, &page);
         let (mut times, number) = (stream.times, stream.request.number);
         // Refused before its last byte, it took its peer's time until the last one that was read.
         times.complete = times.complete.max(self.received);
-        self.record(context, (Kept::Stream(stream), number), status, text.len() as u64, times, true);
+        self.record(context, (Kept::Stream(stream), number), status, length, times, true);
         self.last = true;
         self.unread = true;
         self.phase = Phase::Sending;
@@ -357,11 +374,11 @@ pub(super) fn leads_to_application(context: &Context<'_>, stream: &Stream) -> bo
 
 /// The handler that this request leads to, if it is not answered by the engine.
 pub(super) fn application_of(context: &Context<'_>, stream: &Stream) -> Option<Arc<dyn Handler>> {
-    let routes = &context.group.site.routes;
+    let routes = context.group.site.hosts.of(stream.request.head.host).routes();
     let by_engine = is_asterisk(stream.facts) || is_of_engine(&context.group.site, &stream.request.head);
     let mut path = Vec::new();
     match routes.find_sent(stream.request.head.path(), &mut path) {
-        Route::Application(handler) if !by_engine => Some(Arc::clone(handler)),
+        Route::Application(application) if !by_engine => Some(Arc::clone(&application.handler)),
         _ => None,
     }
 }

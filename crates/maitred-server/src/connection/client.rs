@@ -47,7 +47,7 @@ impl Connection {
                 client.peer = Peer::Ip(SocketAddr::new(address, port.unwrap_or(0)));
             }
             if let Some(host) = &said.host {
-                head.fields.set("Host", host);
+                set_host(head, host);
             }
             client.secure = said.secure.unwrap_or(client.secure);
             client.port = said.port.or_else(|| said.secure.map(|secure| asked_port(head, secure)));
@@ -56,7 +56,7 @@ impl Connection {
                 && port != default_port(client.secure)
             {
                 let host = [host, b":", port.to_string().as_bytes()].concat();
-                head.fields.set("Host", host);
+                set_host(head, &host);
             }
         } else {
             site.proxies.remove_claims(self.peer, head, &site.log);
@@ -98,6 +98,12 @@ impl Connection {
             None => Endpoint::default().local,
         }
     }
+}
+
+/// Makes the request one for this authority, whatever it was sent with.
+fn set_host(head: &mut RequestHead, authority: &[u8]) {
+    head.fields.set("Host", authority);
+    head.authority = head.fields.adopt(authority).unwrap_or_default();
 }
 
 /// The port in a Host field.

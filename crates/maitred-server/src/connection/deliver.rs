@@ -232,7 +232,7 @@ impl Connection {
     pub(super) fn note_broken(&self, group: &Group, error: &std::io::Error) {
         group.site.log.info(format_args!("{}: sending: {error}", self.peer));
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
-            group.site.routes.forget_open_files();
+            group.site.hosts.all().iter().for_each(|host| host.routes().forget_open_files());
         }
     }
 

@@ -22,6 +22,7 @@ use super::responder::ValueSender;
 use super::stream::{Received, Stream};
 use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context};
+use crate::pages::ErrorPage;
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {
@@ -118,10 +119,11 @@ pub(super) fn error_head(
     context: &mut Context<'_>,
     met: Option<(&Passed, &RequestHead)>,
     status: Status,
+    page: &ErrorPage,
 ) -> VecDeque<ResponseHead> {
     let date = *context.scratch.date();
     let filters = &context.group.site.filters;
-    let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+    let head = page.head(status);
     let changed = match met {
         Some((passed, request)) => passed.response_head(request, &head),
         None => filters.change_refused(&head),
@@ -137,24 +139,23 @@ pub(super) fn put_error(
     context: &mut Context<'_>,
     met: Option<(&Passed, &RequestHead)>,
     status: Status,
-    text: &str,
+    page: &ErrorPage,
 ) {
     let date = *context.scratch.date();
     let out = &mut context.scratch.out;
     let filters = &context.group.site.filters;
-    if met.is_some() || filters.is_on() {
-        let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
+    if met.is_some() || filters.is_on() || !page.is_plain() {
+        let head = page.head(status);
         let changed = match met {
             Some((passed, request)) => passed.response_head(request, &head),
             None => filters.change_refused(&head),
         };
         let mut sender = Sender::new(Version::Http11, false, false);
-        if let Some(head) = changed
-            && sender.send_head(&head, Some(text.len() as u64), &date, out).is_ok()
-        {
-            out.extend_from_slice(text.as_bytes());
+        let head = changed.unwrap_or(head);
+        if sender.send_head(&head, Some(page.body.len() as u64), &date, out).is_ok() {
+            out.extend_from_slice(&page.body);
             return;
         }
     }
-    maitred_h1::error_response(status, text, &date, out);
+    maitred_h1::error_response(status, &String::from_utf8_lossy(&page.body), &date, out);
 }

@@ -20,12 +20,13 @@ use std::time::Duration;
 use maitred_http::{Method, Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
-use maitred_runtime::Request;
+use maitred_runtime::{Content, Request};
 use maitred_stats::Times;
 
 use super::filter::{error_head, put_error};
 use super::stream::{Kept, Record, Stream};
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
+use crate::pages::ErrorPage;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
@@ -140,17 +141,18 @@ impl Connection {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let (text, record) = self.timed_out(context, awaited, stream.flags().begun());
-        let contents = if record.body_bytes > 0 { vec![text.into()] } else { Vec::new() };
+        let (page, record) = self.timed_out(context, awaited, stream.flags().begun());
+        let heads = error_head(context, None, record.status, &page);
+        let contents = if record.body_bytes > 0 { vec![Content::Shared(page.body)] } else { Vec::new() };
         stream.dead = true;
-        stream.answer_with(error_head(context, None, record.status), contents, record);
+        stream.answer_with(heads, contents, record);
         self.served = self.served.saturating_add(1);
         self.put(stream);
     }
 
     /// Tells the log that a request has had no response in time: what it is answered with, and its record. To HEAD no text
     /// is sent.
-    fn timed_out(&self, context: &Context<'_>, awaited: Awaited, begun: Option<u64>) -> (String, Record) {
+    fn timed_out(&self, context: &Context<'_>, awaited: Awaited, begun: Option<u64>) -> (ErrorPage, Record) {
         let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
@@ -158,8 +160,9 @@ impl Connection {
         log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
         let status = Status::GATEWAY_TIMEOUT;
         let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
+        let page = context.group.site.hosts.of(head.host).pages().or_text(status, text);
         let record = Record {
-            body_bytes: if head.method == Method::Head { 0 } else { text.len() as u64 },
+            body_bytes: if head.method == Method::Head { 0 } else { page.body.len() as u64 },
             request: Kept::Head(Box::new(head)),
             number,
             peer,
@@ -172,7 +175,7 @@ impl Connection {
             refused: false,
             trace: None,
         };
-        (text, record)
+        (page, record)
     }
 
     /// The engine's own answer, the last one of the connection.
@@ -183,11 +186,11 @@ impl Connection {
         begun: Option<u64>,
     ) -> Turn {
         let site = &context.group.site;
-        let (text, record) = self.timed_out(context, awaited, begun);
-        put_error(context, None, record.status, &text);
+        let (page, record) = self.timed_out(context, awaited, begun);
+        put_error(context, None, record.status, &page);
         if record.body_bytes == 0 {
             let out = &mut context.scratch.out;
-            out.truncate(out.len() - text.len());
+            out.truncate(out.len() - page.body.len());
         }
         context.scratch.records.push(record);
         self.served = self.served.saturating_add(1);

@@ -16,7 +16,8 @@ impl Connection {
     pub(super) fn is_writer_full(&self, group: &Group) -> bool {
         let Some(writer) = &self.writer else { return false };
         let (held, spilling) = (writer.held(), &group.site.spilling);
-        self.direct || held > spilling.memory() || (group.is_looped() && held > 0 && spilling.is_over())
+        let on_loop = || self.stream.as_ref().is_some_and(|stream| group.is_on_loop(stream.pool()));
+        self.direct || held > spilling.memory() || (held > 0 && spilling.is_over() && on_loop())
     }
 
     /// Whether its handlers wait until the kernel has taken everything.

@@ -33,6 +33,7 @@ use super::request_timeout::Awaited;
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
 use crate::group::slots::Flags;
+use crate::pages::PLAIN;
 use crate::site::Site;
 
 /// One exchange.
@@ -136,6 +137,11 @@ impl Stream {
         self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
     }
 
+    /// The number of the pool whose handler has its request.
+    pub(super) fn pool(&self) -> usize {
+        self.summary.pool
+    }
+
     pub(super) fn shared_flags(&self) -> Arc<Flags> {
         Arc::clone(&self.flags)
     }
@@ -196,6 +202,8 @@ const MAX_PATH: usize = 256;
 pub struct RequestSummary {
     /// The method.
     pub method: Method,
+    /// The number of its virtual host.
+    pub host: u16,
     /// As sent, without the query; cut at a length.
     pub path: Vec<u8>,
     /// When it was complete, in monotonic nanoseconds.
@@ -208,7 +216,7 @@ pub struct RequestSummary {
 
 impl Default for RequestSummary {
     fn default() -> Self {
-        Self { method: Method::Get, path: Vec::new(), since: 0, pool: 0, held: 0 }
+        Self { method: Method::Get, host: 0, path: Vec::new(), since: 0, pool: 0, held: 0 }
     }
 }
 
@@ -224,6 +232,7 @@ impl RequestSummary {
     fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
         let path = head.path();
         self.method.clone_from(&head.method);
+        self.host = head.host;
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
         (self.since, self.pool, self.held) = (since, pool, 0);
@@ -278,6 +287,10 @@ impl Connection {
         stream.facts = Some(facts);
         stream.times.complete = self.received;
         self.identify(context, &mut stream);
+        if !find_host(context, &mut stream) {
+            let reason = "this server has no such host";
+            return self.refuse(context, stream, Status::MISDIRECTED_REQUEST, reason);
+        }
         if let Err(refusal) = self.admit(context, &stream) {
             return self.answer_not_now(context, stream, refusal);
         }
@@ -399,6 +412,16 @@ pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
     facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
 }
 
+/// Finds the virtual host; whether there is one, or the engine answers for all of them.
+fn find_host(context: &Context<'_>, stream: &mut Stream) -> bool {
+    let site = &context.group.site;
+    let asterisk = is_asterisk(stream.facts);
+    let head = &mut stream.request.head;
+    let found = site.hosts.find(head.authority());
+    head.host = found.unwrap_or_default();
+    found.is_some() || asterisk || is_of_engine(site, head)
+}
+
 // ---- Admission ----
 //
 // Requests that are not let in: of a client that makes too many, or while connections hold more than they may.
@@ -442,9 +465,8 @@ impl Connection {
             && status == Status::TOO_MANY_REQUESTS
             && !context.group.is_draining();
         let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
-        let answer = ResponseHead::new(status)
-            .with("Content-Type", "text/plain; charset=utf-8")
-            .with("Retry-After", seconds.to_string());
+        let answer =
+            ResponseHead::new(status).with("Content-Type", PLAIN).with("Retry-After", seconds.to_string());
         self.answer_now(context, sender, stream, &answer, text.len() as u64, Body::One(text.into()))
     }
 }
@@ -496,9 +518,10 @@ impl Kept {
 }
 
 impl Record {
-    /// The path of what the engine has answered and not refused.
-    pub(crate) fn engine_path(&self) -> Option<&[u8]> {
-        (self.pool.is_none() && !self.refused).then(|| self.request.head().path())
+    /// The path of what the engine has answered and not refused, and the number of its host.
+    pub(crate) fn engine_path(&self) -> Option<(&[u8], u16)> {
+        let head = self.request.head();
+        (self.pool.is_none() && !self.refused).then(|| (head.path(), head.host))
     }
 
     /// What becomes known of it.
@@ -539,8 +562,9 @@ impl Site {
     pub(crate) fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
         let wanted = self.figures.is_on() || self.log.writes_access();
-        let path = record.engine_path().filter(|_| wanted);
-        let engine_route = path.and_then(|path| self.figures.route_of_engine(path, &self.routes));
+        let asked = record.engine_path().filter(|_| wanted);
+        let engine_route =
+            asked.and_then(|(path, host)| self.figures.route_of_engine(path, host, &self.hosts));
         let outcome = record.outcome(engine_route.map(|route| &*route.name));
         self.figures.record(&outcome, engine_route, self.times());
         if !record.refused {

@@ -192,9 +192,13 @@ impl Connection {
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream) -> bool {
         let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
-        let read_ahead = said.unwrap_or_else(|| !context.group.is_looped() || fits_memory(context, stream));
-        (stream.tunnel || !read_ahead)
-            && application_of(context, stream).is_some_and(|handler| handler.takes_live_bodies())
+        if said == Some(true) && !stream.tunnel {
+            return false;
+        }
+        application_of(context, stream).is_some_and(|handler| {
+            let waits_cheaply = || handler.runs_on_event_loop() && !fits_memory(context, stream);
+            handler.takes_live_bodies() && (stream.tunnel || said.map_or_else(waits_cheaply, |on| !on))
+        })
     }
 
     /// Hands a request over of which only the head is there.

@@ -35,6 +35,7 @@ use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
 
 use crate::listener::Listening;
+use crate::pages::PLAIN;
 use crate::pool_map::PoolMap;
 use crate::site::Site;
 use groups::Groups;
@@ -161,7 +162,8 @@ impl<R: Resident> Group<R> {
     /// Moves what is due to the ready list.
     fn ring(&self) {
         let now = clock::monotonic();
-        self.site.routes.sweep(Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() });
+        let time = Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() };
+        self.site.hosts.all().iter().for_each(|host| host.routes().sweep(time));
         self.groups.slowness.sweep(now);
         let mut due = Vec::new();
         self.timers.expire(now, &mut due);
@@ -242,6 +244,11 @@ impl<R: Resident> Group<R> {
     /// Whether its handlers run on the thread of an event loop.
     pub(crate) fn is_looped(&self) -> bool {
         self.scheduler.is_looped()
+    }
+
+    /// Whether the event loop runs what the pool with this number gets.
+    pub(crate) fn is_on_loop(&self, pool: usize) -> bool {
+        pool == 0 && self.scheduler.is_looped()
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -420,10 +427,10 @@ impl<R: Resident> Serve for Group<R> {
     fn refuse(&self, job: Job) {
         let text = "503 Service Unavailable: every thread is busy, and as many requests wait as may\n";
         let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)
-            .with("Content-Type", "text/plain; charset=utf-8")
+            .with("Content-Type", PLAIN)
             .with("Retry-After", "1");
         // The peer may have gone meanwhile: nothing is left to do then.
-        let _ = job.exchange.respond(head, text);
+        let _ = job.exchange.respond_error(head, text);
     }
 
     fn attached(&self, act: &mut dyn FnMut()) {

@@ -188,5 +188,5 @@ pub(super) fn route(head: &RequestHead) -> u64 {
 }
 
 fn shape(head: &RequestHead) -> Shape<'_> {
-    Shape { method: head.method.as_str(), path: head.path() }
+    Shape { method: head.method.as_str(), path: head.path(), host: head.host }
 }

@@ -5,6 +5,8 @@ use maitred_http::Method;
 use maitred_log::{End, RequestId};
 use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
 
+use crate::pages::ErrorPages;
+use crate::routes::Routes;
 use crate::site::*;
 
 fn head(method: &Method, path: &str) -> RequestHead {
@@ -15,7 +17,7 @@ fn head(method: &Method, path: &str) -> RequestHead {
 
 struct Site {
     figures: Figures,
-    routes: Routes,
+    hosts: Hosts,
 }
 
 impl Site {
@@ -23,12 +25,13 @@ impl Site {
         let folder = std::env::temp_dir();
         let files = || StaticFiles::open(&folder, StaticSettings::default()).expect("the folder is there");
         let routes = Routes::new().with_static("/static", files()).with_static("/static/deep", files());
+        let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).ok().expect("one host");
         let names = Names {
             own: [&Some("/-/health".to_owned()), &None],
             listeners: vec!["[::1]:1".to_owned(), "[::1]:2".to_owned()],
             pools: vec!["default".to_owned(), "reports".to_owned()],
         };
-        Self { figures: Figures::new(&routes, names), routes }
+        Self { figures: Figures::new(&hosts, names), hosts }
     }
 
     fn record(&self, pool: Option<u16>, path: &str, status: u16) {
@@ -50,7 +53,7 @@ impl Site {
             end: End::Complete,
         };
         let of_engine = pool.is_none() && !refused;
-        let route = of_engine.then(|| self.figures.route_of_engine(head.path(), &self.routes)).flatten();
+        let route = of_engine.then(|| self.figures.route_of_engine(head.path(), 0, &self.hosts)).flatten();
         self.figures.record(&outcome, route, true);
     }
 

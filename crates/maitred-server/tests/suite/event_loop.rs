@@ -8,14 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use crate::harness::{
-    PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
+    PATIENCE, Running, ask, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
     wait_until,
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Events, Interest, Poller, Waker};
 use maitred_runtime::{
-    EventLoop, Exchange, Flow, Handler, Last, Observe, SendError, ThreadBody, ThreadHost, Turned, Turns,
+    EventLoop, Exchange, Flow, Handler, Last, NativeThreads, Observe, SendError, ThreadBody, ThreadHost,
+    Turned, Turns,
 };
 use maitred_server::inspect::Role;
 use maitred_server::{PoolLimits, Routes};
@@ -91,8 +92,9 @@ fn run(mut turns: Box<dyn Turns>, tasks: &Tasks) {
 }
 
 impl ThreadHost for Loop {
-    fn spawn(&self, _: String, _: ThreadBody) -> io::Result<()> {
-        panic!("an event loop is the only application thread");
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
+        assert!(name.starts_with("maitred-threads-"), "{name}: the default pool has only the event loop's");
+        NativeThreads.spawn(name, body)
     }
 
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
@@ -169,7 +171,56 @@ fn the_thread_of_a_loop_is_known_with_its_first_request() {
 }
 
 fn handler(act: impl Fn(Exchange) + Send + Sync + 'static) -> Arc<dyn Handler> {
-    Arc::new(act)
+    Arc::new(OnLoop(act))
+}
+
+struct OnLoop<F>(F);
+
+impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for OnLoop<F> {
+    fn runs_on_event_loop(&self) -> bool {
+        true
+    }
+
+    fn handle(&self, exchange: Exchange) {
+        (self.0)(exchange);
+    }
+}
+
+/// The application of the root runs on the loop; what is mounted at /threads does not.
+#[test]
+fn handlers_of_both_kinds_run_beside_each_other() {
+    let tasks = Arc::new(Tasks { list: Mutex::default(), waker: Waker::new().unwrap() });
+    let ((told, _hear), (ended, _end)) = (mpsc::channel(), mpsc::channel());
+    let name = || thread::current().name().unwrap_or_default().to_owned();
+    let (hold, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let on_threads = move |exchange: Exchange| {
+        if exchange.request().head.path() == b"/threads/held" {
+            let _ = held.lock().unwrap().recv_timeout(PATIENCE);
+        }
+        text(exchange, name());
+    };
+    let routes = Routes::new()
+        .with_mounted("/threads", "beside", Arc::new(on_threads))
+        .with_application(handler(move |exchange| text(exchange, format!("loop{}", name()))));
+    let mut settings = settings(routes);
+    settings.threads = Arc::new(Loop { tasks, told, ended });
+    settings.pool.limits = PoolLimits { min_threads: 1, max_threads: 2, ..PoolLimits::default() };
+    let running = start(settings);
+    assert_eq!(running.server.pool_names(), ["default", "threads"]);
+    let mut waits = ask(running.address, "/threads/held");
+    running.wait_for_figure("threads", "threads", 1);
+    for _ in 0..3 {
+        assert!(exchange(running.address, &get_last("/")).ends_with("\r\nloop"));
+    }
+    let beside = exchange(running.address, &get_last("/threads/x"));
+    assert!(beside.ends_with("\r\nmaitred-threads-2"), "{beside}");
+    drop(hold);
+    let (_, first) = read_response(&mut waits);
+    assert_eq!(first, b"maitred-threads-1");
+    let limits = PoolLimits { min_threads: 1, max_threads: 3, ..PoolLimits::default() };
+    assert!(running.server.set_limits("threads", &limits));
+    assert_eq!(running.server.pool_limits()[1].max_threads, 3);
 }
 
 #[test]

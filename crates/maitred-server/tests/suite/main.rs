@@ -13,6 +13,7 @@ mod filters_waiting;
 mod front;
 mod groups;
 mod harness;
+mod hosts;
 mod interim;
 mod limits;
 mod live_bodies;

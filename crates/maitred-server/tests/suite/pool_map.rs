@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use maitred_http::{Method, RequestHead};
-use maitred_server::{PoolMap, PoolRule};
+use maitred_server::{HostCondition, PoolMap, PoolRule};
 use proptest::prelude::*;
 
 /// A rule as it is written; empty texts are no conditions.
@@ -27,6 +27,7 @@ impl Written {
     fn rule(&self) -> PoolRule {
         let some = |text: &'static str| Some(text).filter(|text| !text.is_empty());
         PoolRule {
+            host: None,
             pool: if self.pool == 0 { "default".to_owned() } else { NAMES[self.pool - 1].to_owned() },
             method: some(self.method).map(Method::from_token),
             path: Some(&self.path).filter(|path| !path.is_empty()).map(|path| path.parse().unwrap()),
@@ -138,6 +139,22 @@ fn the_more_specific_rule_decides_wherever_it_stands() {
         assert_eq!(asked.pool(&[first.clone(), second.clone()]), 1, "{first:?} {second:?}");
         assert_eq!(asked.pool(&[second.clone(), first.clone()]), 1, "{second:?} {first:?}");
     }
+}
+
+#[test]
+fn a_rule_of_a_host_comes_before_all_that_have_none() {
+    let host = |number: u16| Some(HostCondition { number, name: "shop".into() });
+    let rules = [
+        PoolRule { host: host(1), ..Written::path(1, "").rule() },
+        PoolRule { host: host(1), ..Written::path(2, "/a/*").rule() },
+        Written::path(3, "/a/b").rule(),
+    ];
+    let map = PoolMap::new(&NAMES, &rules).unwrap();
+    let pool = |host, path: &str| {
+        let head = RequestHead { host, ..RequestHead::default() };
+        map.find(&head, path.as_bytes(), None)
+    };
+    assert_eq!([pool(1, "/a/b"), pool(1, "/x"), pool(0, "/a/b"), pool(2, "/x")], [2, 1, 3, 0]);
 }
 
 #[test]

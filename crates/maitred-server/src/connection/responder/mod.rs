@@ -363,6 +363,10 @@ impl Respond for Responder {
         }
     }
 
+    fn error_page(&self, request: &Request, head: &ResponseHead) -> Option<(ResponseHead, Content)> {
+        self.group.site.hosts.of(request.head.host).pages().replace(head)
+    }
+
     fn warn_once(&self, request: &Request, text: &str) {
         self.group.site.log.warn_once(shape(request), On(self.origin.peer, request), text);
     }
@@ -480,7 +484,7 @@ impl Respond for Responder {
         if is_over {
             self.group.scheduler.note_written();
         }
-        if self.group.is_looped() {
+        if self.group.is_on_loop(self.origin.pool.into()) {
             // What an event loop waits for, all its requests wait for: only where it makes bodies faster than the spooler writes.
             return !self.direct && is_over && spilling.is_far_over();
         }
@@ -552,7 +556,7 @@ fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
 }
 
 fn shape(request: &Request) -> Shape<'_> {
-    Shape { method: request.head.method.as_str(), path: request.head.path() }
+    Shape { method: request.head.method.as_str(), path: request.head.path(), host: request.head.host }
 }
 
 /// Which request an entry of the error log is about.

@@ -108,7 +108,7 @@ impl Responder {
     /// Calls `act`, which compresses so many bytes. An event loop keeps the interpreter: it has nothing else to do
     /// meanwhile, and would have to wait for a thread that has taken it.
     fn compress(&self, bytes: usize, act: &mut dyn FnMut()) {
-        if bytes >= compress::RELEASED_FROM && !self.group.scheduler.is_looped() {
+        if bytes >= compress::RELEASED_FROM && !self.group.is_on_loop(self.origin.pool.into()) {
             self.group.host.without_interpreter(act);
         } else {
             act();

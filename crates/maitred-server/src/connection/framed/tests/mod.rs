@@ -26,9 +26,9 @@ use super::Framed;
 use crate::connection::{Connection, Group, Protocol, Scratch};
 use crate::group::Job;
 use crate::group::slots::Token;
+use crate::routes::Routes;
 use crate::server::Server;
 use crate::settings::{Overflow, Settings};
-use crate::site::Routes;
 use toy::Toy;
 
 /// No thread is made: the test is all of them.

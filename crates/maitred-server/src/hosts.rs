@@ -1,0 +1,236 @@
+//! The virtual hosts of a server, and which of them a request is for.
+//!
+//! ```text
+//! authority ─► name ─► exact name ─► longest "*." name ─► default host, or 421
+//! ```
+//! Every server has the default host, whose number is 0. If it serves nothing and there are others, requests for unknown hosts
+//! are refused. A host has its routes and error pages here; rules of pools and filters name it as a condition, and the access
+//! log knows it by its number.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use maitred_files::CacheStatistics;
+use maitred_match::{HostPattern, MAX_HOST, host_name};
+use maitred_runtime::Handler;
+
+use crate::pages::ErrorPages;
+use crate::routes::Routes;
+
+/// A virtual host.
+pub struct HostSettings {
+    /// What it is called in logs and figures.
+    pub name: Arc<str>,
+    /// The names that requests ask for it by.
+    pub names: Vec<HostPattern>,
+    /// What answers which path.
+    pub routes: Routes,
+    /// What errors look like.
+    pub pages: ErrorPages,
+}
+
+/// Two hosts cannot have the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SameName {
+    /// The name.
+    pub name: HostPattern,
+    /// What the two hosts are called.
+    pub hosts: [Arc<str>; 2],
+}
+
+impl fmt::Display for SameName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, hosts: [one, other] } = self;
+        write!(f, "{name} is a name of two hosts, {one} and {other}")
+    }
+}
+
+/// A host as it is served.
+pub struct Host {
+    /// Empty for the default host.
+    name: Arc<str>,
+    /// As they are written.
+    names: Vec<HostPattern>,
+    routes: Routes,
+    pages: ErrorPages,
+}
+
+impl Host {
+    /// What it is called; empty for the default host.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names that requests ask for it by; none for the default host.
+    pub fn names(&self) -> &[HostPattern] {
+        &self.names
+    }
+
+    /// What answers which path.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// What errors look like.
+    pub fn pages(&self) -> &ErrorPages {
+        &self.pages
+    }
+}
+
+/// All hosts of a server.
+pub struct Hosts {
+    /// The default one first.
+    all: Vec<Host>,
+    exact: HashMap<Box<str>, u16>,
+    /// By what follows the `*.`.
+    below: HashMap<Box<str>, u16>,
+}
+
+impl Hosts {
+    /// The default host with these routes and pages, and the others.
+    ///
+    /// # Errors
+    /// Two of them have the same name.
+    pub(crate) fn new(
+        routes: Routes,
+        pages: ErrorPages,
+        others: Vec<HostSettings>,
+    ) -> Result<Self, SameName> {
+        let default = Host { name: "".into(), names: Vec::new(), routes, pages };
+        let mut hosts = Self { all: vec![default], exact: HashMap::new(), below: HashMap::new() };
+        for HostSettings { name, names, routes, pages } in others {
+            let number = u16::try_from(hosts.all.len()).unwrap_or(u16::MAX);
+            for pattern in &names {
+                let before = match pattern {
+                    HostPattern::Exact(name) => hosts.exact.insert(name.clone(), number),
+                    HostPattern::Below(name) => hosts.below.insert(name.clone(), number),
+                };
+                if let Some(other) = before.filter(|other| *other != number) {
+                    let hosts = [Arc::clone(&hosts.of(other).name), name];
+                    return Err(SameName { name: pattern.clone(), hosts });
+                }
+            }
+            hosts.all.push(Host { name, names, routes, pages });
+        }
+        Ok(hosts)
+    }
+
+    /// The number of the host that this authority (`host:port`) asks for; none if it is not here.
+    pub fn find(&self, authority: &[u8]) -> Option<u16> {
+        if self.all.len() == 1 {
+            return Some(0);
+        }
+        self.look_up(authority).or_else(|| (!self.is_list()).then_some(0))
+    }
+
+    fn look_up(&self, authority: &[u8]) -> Option<u16> {
+        let mut room = [0; MAX_HOST];
+        let name = host_name(authority, &mut room)?;
+        if let Some(number) = self.exact.get(name) {
+            return Some(*number);
+        }
+        let mut rest = name;
+        while let Some((_, parent)) = rest.split_once('.').filter(|_| !self.below.is_empty()) {
+            if let Some(number) = self.below.get(parent) {
+                return Some(*number);
+            }
+            rest = parent;
+        }
+        None
+    }
+
+    /// Whether only listed hosts are served: the default host has nothing.
+    pub fn is_list(&self) -> bool {
+        self.all.len() > 1 && self.all[0].routes.is_empty()
+    }
+
+    /// The host with this number.
+    pub fn of(&self, number: u16) -> &Host {
+        self.all.get(usize::from(number)).unwrap_or(&self.all[0])
+    }
+
+    /// All of them, the default one first.
+    pub fn all(&self) -> &[Host] {
+        &self.all
+    }
+
+    /// Sums of what the caches of the static mounts have done and hold.
+    pub(crate) fn cache_statistics(&self) -> CacheStatistics {
+        let mut sum = CacheStatistics::default();
+        let folders = self.all.iter().flat_map(|host| host.routes.folders());
+        folders.for_each(|(_, files)| sum.add(&files.statistics()));
+        sum
+    }
+
+    /// Whether any of them has an application.
+    pub fn has_application(&self) -> bool {
+        self.all.iter().any(|host| host.routes.has_application())
+    }
+
+    /// The applications of all hosts.
+    pub(crate) fn applications(&self) -> impl Iterator<Item = &Arc<dyn Handler>> {
+        self.all.iter().flat_map(|host| host.routes.applications()).map(|application| &application.handler)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(names: &[&str]) -> HostSettings {
+        HostSettings {
+            name: names[0].into(),
+            names: names.iter().map(|name| name.parse().expect("a name")).collect(),
+            routes: Routes::new(),
+            pages: ErrorPages::default(),
+        }
+    }
+
+    fn hosts(default: Routes) -> Hosts {
+        let others = vec![
+            host(&["shop.example", "www.shop.example"]),
+            host(&["*.shop.example"]),
+            host(&["*.b.shop.example", "[2001:db8::7]"]),
+        ];
+        Hosts::new(default, ErrorPages::default(), others).ok().expect("no name twice")
+    }
+
+    #[test]
+    fn the_exact_name_comes_first_then_the_longest_wildcard() {
+        let hosts = hosts(Routes::new());
+        for (authority, number) in [
+            ("shop.example", Some(1)),
+            ("WWW.Shop.Example.:8443", Some(1)),
+            ("a.shop.example", Some(2)),
+            ("x.a.shop.example", Some(2)),
+            ("b.shop.example", Some(2)),
+            ("x.b.shop.example", Some(3)),
+            ("[2001:db8::7]:80", Some(3)),
+            ("example", None),
+            ("ashop.example", None),
+            (".shop.example", Some(2)),
+            ("", None),
+        ] {
+            assert_eq!(hosts.find(authority.as_bytes()), number, "{authority}");
+        }
+    }
+
+    #[test]
+    fn unknown_hosts_are_the_default_host_s_if_it_serves_something() {
+        let application: Arc<dyn Handler> = Arc::new(|_: maitred_runtime::Exchange| {});
+        let hosts = hosts(Routes::new().with_application(application));
+        assert_eq!(hosts.find(b"elsewhere.example"), Some(0));
+        assert_eq!(hosts.find(b""), Some(0));
+        assert_eq!(hosts.find(b"shop.example"), Some(1));
+        let only = Hosts::new(Routes::new(), ErrorPages::default(), Vec::new()).ok().expect("none twice");
+        assert_eq!(only.find(b"elsewhere.example"), Some(0), "404, as there is no list");
+    }
+
+    #[test]
+    fn two_hosts_cannot_have_one_name() {
+        let others = vec![host(&["a.example", "b.example"]), host(&["c.example", "b.example"])];
+        let error = Hosts::new(Routes::new(), ErrorPages::default(), others).err().expect("b twice");
+        assert_eq!(error.to_string(), "b.example is a name of two hosts, a.example and c.example");
+    }
+}

@@ -1,0 +1,213 @@
+//! Which handler answers which path of a host.
+//!
+//! Promises: of all mounts that are a prefix of the path, the longest one has it; what no mount has is the application's.
+//! Leaves out: which host a request is for (`hosts.rs`).
+
+use std::sync::Arc;
+
+use maitred_files::{Now, StaticFiles};
+use maitred_http::target;
+use maitred_runtime::Handler;
+
+/// The handlers of a host: mounts first, by longest prefix, then the application.
+#[derive(Default)]
+pub struct Routes {
+    mounts: Vec<Mount>,
+    application: Option<Application>,
+}
+
+/// An application of a host.
+pub struct Application {
+    /// What answers.
+    pub handler: Arc<dyn Handler>,
+    /// What it is, for people; empty if nobody has said it.
+    pub name: Arc<str>,
+    /// Where it is mounted: without a slash at the end, and so empty for the root.
+    pub prefix: String,
+}
+
+struct Mount {
+    /// Without a slash at the end: empty for the root.
+    prefix: String,
+    content: Mounted,
+}
+
+/// What is mounted at a prefix.
+enum Mounted {
+    Files(StaticFiles),
+    Application(Application),
+}
+
+impl Mount {
+    fn files(&self) -> Option<&StaticFiles> {
+        match &self.content {
+            Mounted::Files(files) => Some(files),
+            Mounted::Application(_) => None,
+        }
+    }
+
+    /// What follows the prefix: nothing, or a path.
+    fn below<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        path.strip_prefix(self.prefix.as_bytes()).filter(|rest| matches!(rest, [] | [b'/', ..]))
+    }
+}
+
+/// Where a path leads.
+pub enum Route<'a> {
+    /// A file below a static mount; the path starts with a slash.
+    Static(&'a StaticFiles, &'a [u8]),
+    /// An application.
+    Application(&'a Application),
+    /// The folder of a mount, without its slash: the slash is missing.
+    Slash,
+    /// The path has no normal form, and only files could answer.
+    Bad,
+    /// Nothing answers this path.
+    Nothing,
+}
+
+impl Routes {
+    /// No route: every request gets 404.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves everything below `prefix` (`/static`, or `/` for all) from `files`.
+    #[must_use]
+    pub fn with_static(mut self, prefix: &str, files: StaticFiles) -> Self {
+        self.mount(prefix, Mounted::Files(files));
+        self
+    }
+
+    /// Sends everything below `prefix` (`/api`) to `handler`. The paths of its requests stay whole. `name` says what it is, for
+    /// people.
+    #[must_use]
+    pub fn with_mounted(mut self, prefix: &str, name: &str, handler: Arc<dyn Handler>) -> Self {
+        let plain = prefix.trim_end_matches('/').to_owned();
+        let application = Application { handler, name: name.into(), prefix: plain };
+        self.mount(prefix, Mounted::Application(application));
+        self
+    }
+
+    fn mount(&mut self, prefix: &str, content: Mounted) {
+        self.mounts.push(Mount { prefix: prefix.trim_end_matches('/').to_owned(), content });
+        self.mounts.sort_by_key(|mount| std::cmp::Reverse(mount.prefix.len()));
+    }
+
+    /// Sends everything else to `handler`.
+    #[must_use]
+    pub fn with_application(mut self, handler: Arc<dyn Handler>) -> Self {
+        self.application = Some(Application { handler, name: "".into(), prefix: String::new() });
+        self
+    }
+
+    /// Whether any path leads to a mount.
+    pub fn has_mounts(&self) -> bool {
+        !self.mounts.is_empty()
+    }
+
+    /// Whether every request finds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.mounts.is_empty() && self.application.is_none()
+    }
+
+    /// The patterns of the mounts, `/static/*`, in the order of their numbers.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = String> {
+        self.mounts.iter().map(|mount| format!("{}/*", mount.prefix))
+    }
+
+    /// The number of the mount that answers a normalised path, its folder without a slash included.
+    pub(crate) fn mount_of(&self, path: &[u8]) -> Option<usize> {
+        self.mounts.iter().position(|mount| mount.below(path).is_some())
+    }
+
+    /// Whether there is an application.
+    pub fn has_application(&self) -> bool {
+        self.applications().next().is_some()
+    }
+
+    /// The applications: the mounted ones by the longest prefix, then that of the root.
+    pub fn applications(&self) -> impl Iterator<Item = &Application> {
+        let mounted = self.mounts.iter().filter_map(|mount| match &mount.content {
+            Mounted::Application(application) => Some(application),
+            Mounted::Files(_) => None,
+        });
+        mounted.chain(&self.application)
+    }
+
+    /// The static mounts, the longest prefix first, which has no slash at its end.
+    pub fn folders(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
+        self.mounts.iter().filter_map(|mount| Some((&*mount.prefix, mount.files()?)))
+    }
+
+    /// Closes what static mounts have not used for a while.
+    pub(crate) fn sweep(&self, now: Now) {
+        self.folders().for_each(|(_, files)| files.sweep(now));
+    }
+
+    /// A file became shorter while it was sent: the next request must not be told its old length.
+    pub(crate) fn forget_open_files(&self) {
+        self.folders().for_each(|(_, files)| files.forget_open_files());
+    }
+
+    /// Finds the route of a path as it was sent; `normal` is room for its normal form. Only what could lead to a mount,
+    /// and is not in normal form already, is normalised.
+    pub(crate) fn find_sent<'a>(&'a self, path: &'a [u8], normal: &'a mut Vec<u8>) -> Route<'a> {
+        if !self.has_mounts() {
+            self.application()
+        } else if is_plain(path) {
+            self.find(path)
+        } else if target::normalise(path, normal).is_ok() {
+            self.find(normal)
+        } else {
+            target::percent_decode(path, normal);
+            self.unnormal(normal)
+        }
+    }
+
+    /// Finds the route of a normalised path.
+    pub fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
+        for mount in &self.mounts {
+            match (mount.below(path), &mount.content) {
+                (Some([]), Mounted::Files(_)) => return Route::Slash,
+                (Some(rest), Mounted::Files(files)) => return Route::Static(files, rest),
+                (Some(_), Mounted::Application(application)) => return Route::Application(application),
+                (None, _) => {}
+            }
+        }
+        self.application()
+    }
+
+    /// The route of a path without normal form, which is given decoded as applications read it: an application may
+    /// understand it, files cannot.
+    pub fn unnormal(&self, decoded: &[u8]) -> Route<'_> {
+        for mount in &self.mounts {
+            if let Mounted::Application(application) = &mount.content
+                && mount.below(decoded).is_some()
+            {
+                return Route::Application(application);
+            }
+        }
+        self.application.as_ref().map_or(Route::Bad, Route::Application)
+    }
+
+    /// The route of a request that no mount can answer.
+    fn application(&self) -> Route<'_> {
+        self.application.as_ref().map_or(Route::Nothing, Route::Application)
+    }
+}
+
+/// Whether a path is its own normal form for sure.
+pub(crate) fn is_plain(path: &[u8]) -> bool {
+    let mut after_slash = false;
+    let fits = |byte: &u8| {
+        let fits = match byte {
+            b'%' | b'\\' | 0 => false,
+            b'/' | b'.' => !after_slash,
+            _ => true,
+        };
+        after_slash = *byte == b'/';
+        fits
+    };
+    path.first() == Some(&b'/') && path.iter().all(fits)
+}
