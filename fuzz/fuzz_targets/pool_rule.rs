@@ -35,6 +35,7 @@ fuzz_target!(|input: &[u8]| {
     let on_client = client_rule.as_ref().is_none_or(|parsed| check_client(parsed, peer.to_canonical()));
 
     let rule = PoolRule {
+        host: None,
         pool: "one".to_owned(),
         method: None,
         path: path_rule,

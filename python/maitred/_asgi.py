@@ -46,6 +46,10 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._life: asyncio.Task[None] | None = None
         self._finish: asyncio.Future[float] | None = None
+        #: Of the applications that have started, in this order.
+        self._lifespans: list[Lifespan] = []
+        #: Startups of further applications.
+        self._startups: set[asyncio.Task[None]] = set()
 
     def run(self) -> None:
         """Returns when everything has ended."""
@@ -67,6 +71,32 @@ class Runner:
             self._engine.stop_polling()
             asyncio.set_event_loop(None)
             loop.close()
+
+    def add(self, application: Callable[..., Any], engine: Engine) -> None:
+        """Runs the startup of a further application, whose engine is told of its end. Called on any thread, once the first
+        application is ready; returns at once."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._add_soon, application, engine)
+
+    def _add_soon(self, application: Callable[..., Any], engine: Engine) -> None:
+        assert self._loop is not None
+        startup = self._loop.create_task(self._start_further(application, engine), name="lifespan startup")
+        self._startups.add(startup)
+        startup.add_done_callback(self._startups.discard)
+
+    async def _start_further(self, application: Callable[..., Any], engine: Engine) -> None:
+        assert self._loop is not None
+        lifespan = Lifespan(application, engine)
+        try:
+            failure = await lifespan.start_up()
+        except asyncio.CancelledError:
+            engine.failed("the application was ended while it started", "see above", "")
+            raise
+        if failure is not None:
+            engine.failed(failure.what, failure.remedy, failure.traceback)
+        else:
+            self._lifespans.append(lifespan)
+            engine.ready(lifespan.state if lifespan.is_supported else None, _name(self._loop))
 
     def finish(self, limit: float) -> None:
         """Ends everything within ``limit`` seconds. Called on any thread; returns at once."""
@@ -107,14 +137,15 @@ class Runner:
             self._engine.failed(failure.what, failure.remedy, failure.traceback)
         else:
             self._engine.ready(lifespan.state if lifespan.is_supported else None, _name(loop))
+            self._lifespans.append(lifespan)
             limit = await self._finish
-            await self._end(loop, lifespan, loop.time() + limit)
+            await self._end(loop, loop.time() + limit)
         await self._cancel(self._others(), "cancelled at the end")
         await self._close_generators()
         await loop.shutdown_asyncgens()
         await loop.shutdown_default_executor()
 
-    async def _end(self, loop: asyncio.AbstractEventLoop, lifespan: Lifespan, deadline: float) -> None:
+    async def _end(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         self._engine.stop_polling()
         requests = {task for task in self._others() if isinstance(task.get_coro(), self._engine.request_type)}
         left = deadline - loop.time() - KEPT_FOR_SHUTDOWN
@@ -123,7 +154,8 @@ class Runner:
         await self._cancel(requests, "requests cancelled at the end")
         requests.clear()
         await self._close_generators()
-        await lifespan.shut_down(deadline - loop.time())
+        for lifespan in reversed(self._lifespans):
+            await lifespan.shut_down(deadline - loop.time())
 
     async def _close_generators(self) -> None:
         """Lets asynchronous generators end that were left in the middle. Once nobody refers to such a one, the loop

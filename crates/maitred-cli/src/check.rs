@@ -5,9 +5,10 @@ use std::fmt::Write;
 
 use maitred_server::DEFAULT_POOL;
 
-use crate::config::NamedPool;
+use crate::config::{Config, HostConfig, NamedPool};
 use crate::filters;
-use crate::options::{self, Definition, Kind};
+use crate::hosts;
+use crate::options::{self, Definition, Kind, quoted};
 use crate::origins::Source;
 use crate::pools;
 use crate::sources::Loaded;
@@ -38,6 +39,9 @@ pub(crate) fn report(loaded: &Loaded) -> String {
     for pool in &loaded.config.pools {
         lines.extend(table(loaded, &pool.name, Some(pool)));
     }
+    for host in &loaded.config.hosts {
+        lines.extend(host_table(loaded, host));
+    }
     for (position, filter) in loaded.config.filters.iter().enumerate() {
         let source = loaded.origins.of_filter(position).clone();
         lines.extend([(String::new(), None), ("[[filter]]".to_owned(), Some(source))]);
@@ -60,6 +64,32 @@ fn line(definition: &Definition, value: Option<String>) -> String {
         Some(value) => format!("{:<16} = {value}", definition.name),
         None => format!("# {:<14} is not set", definition.name),
     }
+}
+
+/// The table of a host. What it has of the default host is behind a number sign: written out, it would be its own.
+fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
+    let (origins, name) = (&loaded.origins, host.name.as_str());
+    let of = |key: &str| Some(origins.of_host(name, Some(key)).clone());
+    let head = format!("[host.{}]", quoted(name));
+    let mut lines = vec![(String::new(), None), (head, Some(origins.of_host(name, None).clone()))];
+    if host.given.contains(&"names") {
+        let names: Vec<String> = host.names[1..].iter().map(|name| quoted(&name.to_string())).collect();
+        lines.push((format!("{:<16} = [{}]", "names", names.join(", ")), of("names")));
+    }
+    if let Some(pool) = &host.pool {
+        lines.push((format!("{:<16} = {}", "pool", quoted(pool)), of("pool")));
+    }
+    let merged = Config { site: host.effective(&loaded.config.site), ..loaded.config.clone() };
+    for definition in hosts::keys() {
+        let value = definition.show(&merged);
+        if host.given.contains(&definition.name) {
+            lines.push((line(definition, value), of(definition.name)));
+        } else if let Some(value) = value.filter(|_| !hosts::is_content(definition)) {
+            let source = origins.of(definition.name).clone();
+            lines.push((format!("# {:<14} = {value}", definition.name), Some(source)));
+        }
+    }
+    lines
 }
 
 /// The table of a pool: the values of a named one, and the rules.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
-use maitred_server::{CompressionSettings, Overflow, Period, PoolRule, Strategy};
+use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
 use crate::host::Interface;
+use crate::hosts::{ErrorPageFile, MountedApplication};
 use crate::limits::LimitConfig;
 use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
@@ -19,8 +20,10 @@ use crate::value::{ControlSocket, LogLevel, Mount, Spans};
 /// same names, see docs/operations/configuration.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// `module:attr`, a path to a program, or a folder.
-    pub application: Option<String>,
+    /// The default host: what requests get that no other host is for.
+    pub site: SiteConfig,
+    /// Virtual hosts, in the order in which they were named first.
+    pub hosts: Vec<HostConfig>,
     /// At least one.
     pub listen: Vec<ListenAddress>,
     /// The proxies that are believed.
@@ -37,26 +40,14 @@ pub struct Config {
     pub filters: Vec<FilterConfig>,
     /// From 1 to `max_threads` of the default pool; as many as fit the processors without it.
     pub poll_groups: Option<usize>,
-    /// Folders of static files, without the one given as application.
-    pub mounts: Vec<Mount>,
     /// Folders whose files the application may submit.
     pub sendfile: Vec<Mount>,
-    /// Whether folders without an index file are listed.
-    pub listing: bool,
-    /// The calling convention of the application.
-    pub interface: Interface,
     /// The event loop of an ASGI application.
     pub event_loop: String,
-    /// Whether the attribute makes the application instead of being it.
-    pub factory: bool,
-    /// Where modules are looked for, instead of the current directory.
-    pub app_dir: Option<PathBuf>,
     /// Becomes the current directory.
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
     pub env_file: Option<PathBuf>,
-    /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
-    pub root_path: String,
     /// Where the engine itself says that it serves.
     pub health_path: Option<String>,
     /// Where the engine itself shows its figures.
@@ -77,8 +68,6 @@ pub struct Config {
     pub body_timeout: Duration,
     /// Idle between two requests; more than zero.
     pub keep_alive: Duration,
-    /// The largest request body in bytes.
-    pub max_body: u64,
     /// Bytes of a request body that are kept in memory in any case.
     pub body_memory: u64,
     /// Bytes of memory for all longer bodies.
@@ -101,10 +90,6 @@ pub struct Config {
     pub response_budget: u64,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
-    /// Where the access log goes.
-    pub access_log: LogPlace,
-    /// What is in its lines.
-    pub access_log_format: Format,
     /// How much of an address is kept there.
     pub access_log_mask: Option<Mask>,
     /// Whether its lines are written before anything else is done.
@@ -129,6 +114,70 @@ pub struct Config {
     pub admin: Option<ListenAddress>,
     /// What has to be shown there.
     pub admin_token_file: Option<PathBuf>,
+}
+
+/// What a host serves. The meaning of the fields is that of the options with the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteConfig {
+    /// `module:attr`, a path to a program, or a folder.
+    pub application: Option<String>,
+    /// The calling convention of the application.
+    pub interface: Interface,
+    /// Whether the attribute makes the application instead of being it.
+    pub factory: bool,
+    /// Where modules are looked for, instead of the current directory.
+    pub app_dir: Option<PathBuf>,
+    /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
+    pub root_path: String,
+    /// Further applications.
+    pub mounted: Vec<MountedApplication>,
+    /// Folders of static files, without the one given as application.
+    pub mounts: Vec<Mount>,
+    /// Whether folders without an index file are listed.
+    pub listing: bool,
+    /// What errors look like.
+    pub error_pages: Vec<ErrorPageFile>,
+    /// The largest request body in bytes.
+    pub max_body: u64,
+    /// Where the access log goes.
+    pub access_log: LogPlace,
+    /// What is in its lines.
+    pub access_log_format: Format,
+}
+
+impl SiteConfig {
+    /// What the option table fills.
+    pub(crate) fn empty() -> Self {
+        Self {
+            application: None,
+            interface: Interface::Auto,
+            factory: false,
+            app_dir: None,
+            root_path: String::new(),
+            mounted: Vec::new(),
+            mounts: Vec::new(),
+            listing: false,
+            error_pages: Vec::new(),
+            max_body: 0,
+            access_log: LogPlace::Off,
+            access_log_format: Format::default(),
+        }
+    }
+}
+
+/// A virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Its first name, as it is written in the head of its table.
+    pub name: String,
+    /// That and the others.
+    pub names: Vec<HostPattern>,
+    /// The pool whose threads run its requests, unless a rule says otherwise.
+    pub pool: Option<String>,
+    /// What it serves; what is not among `given` is the default host's, as `hosts` says.
+    pub site: SiteConfig,
+    /// The keys that its tables have.
+    pub given: Vec<&'static str>,
 }
 
 /// The threads of a pool. The meaning of the fields is that of the options with the same names.
@@ -217,7 +266,8 @@ impl Config {
     /// What the option table fills.
     pub(crate) fn empty() -> Self {
         Self {
-            application: None,
+            site: SiteConfig::empty(),
+            hosts: Vec::new(),
             listen: Vec::new(),
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
@@ -226,16 +276,10 @@ impl Config {
             rules: Vec::new(),
             filters: Vec::new(),
             poll_groups: None,
-            mounts: Vec::new(),
             sendfile: Vec::new(),
-            listing: false,
-            interface: Interface::default(),
             event_loop: String::new(),
-            factory: false,
-            app_dir: None,
             chdir: None,
             env_file: None,
-            root_path: String::new(),
             health_path: None,
             metrics_path: None,
             spans: Spans::Kernel,
@@ -246,7 +290,6 @@ impl Config {
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,
             keep_alive: Duration::ZERO,
-            max_body: 0,
             body_memory: 0,
             body_budget: 0,
             spool_threads: 0,
@@ -258,8 +301,6 @@ impl Config {
             response_file: 0,
             response_budget: 0,
             drain_timeout: Duration::ZERO,
-            access_log: LogPlace::default(),
-            access_log_format: Format::default(),
             access_log_mask: None,
             access_log_sync: false,
             error_log: LogPlace::default(),

@@ -198,7 +198,7 @@ fn alone(key: &'static str, missing: &str) -> Wrong {
 /// A file cannot be read, or is not one of users.
 pub(crate) fn rules(config: &Config, origins: &Origins) -> Result<Vec<FilterRule>, Problem> {
     let mut files: Vec<(PathBuf, Arc<Users>)> = Vec::new();
-    let mut rules = Vec::with_capacity(config.filters.len());
+    let mut rules: Vec<FilterRule> = config.host_filters().collect();
     for (position, filter) in config.filters.iter().enumerate() {
         let mut rule = filter.rule.clone();
         rule.authentication = match &filter.basic_auth {

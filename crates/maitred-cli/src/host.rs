@@ -19,8 +19,9 @@ pub trait Host: Sync {
     /// need not take it.
     fn use_error_log(&self, _log: ErrorLog) {}
 
-    /// Loads the application. Called once, on the thread that called [`main`](crate::main), after
-    /// the configuration has been checked and before an address is listened on.
+    /// Loads an application. Called for each one, on the thread that called [`main`](crate::main), after
+    /// the configuration has been checked and before an address is listened on. Of the applications that run on an event loop all
+    /// have the same `threads`, which also make the threads of the others.
     ///
     /// # Errors
     /// One clear line with its remedy; the command prints it and ends with exit code 2.

@@ -12,6 +12,7 @@ mod env_file;
 mod filters;
 mod holder;
 mod host;
+mod hosts;
 mod lifetime;
 mod limits;
 mod listen;
@@ -36,10 +37,11 @@ mod value;
 use std::ffi::OsString;
 use std::io::Write;
 
-pub use config::{BasicAuthConfig, Config, FilterConfig, NamedPool, PoolConfig};
+pub use config::{BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig};
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
 };
+pub use hosts::{ErrorPageFile, MountedApplication};
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
 pub use maitred_server::printable;

@@ -130,10 +130,40 @@ pub(crate) fn end_application(
     None
 }
 
-/// What is served and on what, for the first start-up line.
-pub(crate) fn what(config: &Config, application: &Application) -> String {
-    let place = application.runs_on.clone().unwrap_or_else(|| all_threads(config));
-    format!("{} on {place}", application.description)
+/// What is served and on what, for the first start-up line; none without applications.
+pub(crate) fn what(config: &Config, applications: &[Application]) -> Option<String> {
+    let what = match applications {
+        [] => return None,
+        [only] => only.description.clone(),
+        several => format!("{} applications", several.len()),
+    };
+    let looped = applications.iter().find_map(|application| application.runs_on.clone());
+    let has_threads = applications.iter().any(|application| application.runs_on.is_none());
+    let place = match looped {
+        Some(looped) if has_threads => format!("{looped} and {}", all_threads(config)),
+        Some(looped) => looped,
+        None => all_threads(config),
+    };
+    Some(format!("{what} on {place}"))
+}
+
+/// Which host serves which application where, for further start-up lines; none where there is one application only.
+pub(crate) fn served(config: &Config, checked: &Checked, applications: &[Application]) -> Vec<String> {
+    if config.hosts.is_empty() && applications.len() < 2 {
+        return Vec::new();
+    }
+    let mut applications = applications.iter();
+    let mut lines = Vec::new();
+    for ((host, _), site) in config.sites().zip(&checked.sites) {
+        let host = host.map_or("", |host| host.name.as_str());
+        for (program, application) in site.programs.iter().zip(applications.by_ref()) {
+            lines.push(format!("{host}{}  {}", program.prefix, application.description));
+        }
+        for mount in site.mounts.iter().filter(|_| !host.is_empty()) {
+            lines.push(format!("{host}{}  files of {}", mount.prefix, mount.folder.display()));
+        }
+    }
+    lines
 }
 
 /// `1 to 10 threads, 0 to 2 threads for reports`.
@@ -155,17 +185,24 @@ pub(crate) fn start_up_lines(
     config: &Config,
     checked: &Checked,
     application: Option<&str>,
+    served: &[String],
     addresses: &[Address],
 ) -> Vec<String> {
-    let what = match (application, &checked.target) {
+    let target = checked.sites.first().and_then(|site| site.target.as_ref());
+    let what = match (application, target) {
         (Some(what), _) => what.to_owned(),
         (None, Some(Target::Folder(folder))) => format!("the folder {}", folder.display()),
         _ => "static files".to_owned(),
     };
     let mut lines = vec![format!("maitred {} serving {what}", env!("CARGO_PKG_VERSION"))];
     lines.extend(
-        config.mounts.iter().map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
+        config
+            .site
+            .mounts
+            .iter()
+            .map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
     );
+    lines.extend_from_slice(served);
     for (address, listen) in addresses.iter().zip(&config.listen) {
         let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
         let direct = if listen.has_writer() { "" } else { ", without a writer" };
@@ -184,6 +221,7 @@ mod tests {
     use super::*;
     use crate::config::NamedPool;
     use crate::host::StopSignal::{Interrupt, Terminate};
+    use crate::validation::CheckedSite;
 
     #[test]
     fn the_threads_of_every_pool_are_told() {
@@ -299,23 +337,22 @@ mod tests {
             [":8000", ":81,read-ahead=off"].map(|text| text.parse().expect("a listener")).to_vec();
         let mut checked = Checked {
             addresses: addresses.to_vec(),
-            target: None,
-            mounts: Vec::new(),
+            sites: vec![CheckedSite::default()],
             environment: Vec::new(),
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &addresses),
+            start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &[], &addresses),
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
                 "http://127.0.0.1:8000  HTTP/1.1",
                 "http://[::1]:81  HTTP/1.1, without read-ahead",
             ]
         );
-        checked.target = Some(Target::Folder("public/".into()));
-        config.mounts = vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into() }];
+        checked.sites[0].target = Some(Target::Folder("public/".into()));
+        config.site.mounts = vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into() }];
         assert_eq!(
-            start_up_lines(&config, &checked, None, &[]),
+            start_up_lines(&config, &checked, None, &[], &[]),
             [&format!("maitred {version} serving the folder public/"), "/a  files of b"]
         );
     }

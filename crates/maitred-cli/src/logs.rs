@@ -18,9 +18,9 @@ const LOCAL_SYSLOG: &str = "/dev/log";
 
 /// Opens the logs.
 pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Problem> {
-    let access = (config.access_log != LogPlace::Off).then(|| AccessLogSettings {
-        target: target(config, &config.access_log),
-        format: config.access_log_format.clone(),
+    let access = (config.site.access_log != LogPlace::Off).then(|| AccessLogSettings {
+        target: target(config, &config.site.access_log),
+        format: config.site.access_log_format.clone(),
         mask: config.access_log_mask,
         synchronous: config.access_log_sync,
     });
@@ -31,17 +31,45 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
     let log = match access {
         Some(access) => log
             .with_access(access)
-            .map_err(|error| not_opened("access-log", &config.access_log, &error, origins))?,
+            .map_err(|error| not_opened("access-log", &config.site.access_log, &error, origins))?,
         None => log,
     };
+    let log = open_of_hosts(config, origins, log)?;
     log.set_trace(config.dispatch_trace);
     Ok(Arc::new(log))
+}
+
+/// Opens the access logs of hosts that have one of their own.
+fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Problem> {
+    let own = (1..).zip(config.sites().skip(1)).filter_map(|(number, (host, site))| {
+        let host = host.filter(|host| host.has_log())?;
+        Some((number, host, site))
+    });
+    own.into_iter().try_fold(log, |log, (number, host, site)| {
+        let place = &site.access_log;
+        let settings = (*place != LogPlace::Off).then(|| AccessLogSettings {
+            target: target(config, place),
+            format: site.access_log_format.clone(),
+            mask: config.access_log_mask,
+            synchronous: config.access_log_sync,
+        });
+        log.with_access_of_host(number, settings).map_err(|error| {
+            let written = origins.describe_host(&host.name, Some("access-log"));
+            let (what, remedy) = why_not_opened(place, &error);
+            Problem::new(written, what, remedy)
+        })
+    })
 }
 
 /// ENXIO: a named pipe that no process has opened for reading.
 const NO_READER: i32 = 6;
 
 fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &Origins) -> Problem {
+    let (what, remedy) = why_not_opened(place, error);
+    Problem::new(origins.describe(option), what, remedy)
+}
+
+fn why_not_opened(place: &LogPlace, error: &std::io::Error) -> (String, &'static str) {
     // Standard error and standard output are open already: it is the file, the syslog, or a thread.
     let what = format!("the log cannot be opened ({place}): {error}");
     let remedy = match place {
@@ -49,7 +77,7 @@ fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &
         _ if error.raw_os_error() == Some(NO_READER) => "start the reader of this pipe before the server",
         _ => "name a file that this user may append to",
     };
-    Problem::new(origins.describe(option), what, remedy)
+    (what, remedy)
 }
 
 pub(crate) fn level(level: LogLevel) -> Level {
@@ -89,12 +117,28 @@ fn is_rotated(config: &Config, path: &Path) -> bool {
 
 /// Checks what no single option can know.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    for (name, place) in [("access-log", &config.access_log), ("error-log", &config.error_log)] {
+    for (name, place) in [("access-log", &config.site.access_log), ("error-log", &config.error_log)] {
         if let LogPlace::File(path) = place {
             check_file(path).map_err(|(what, remedy)| Problem::new(origins.describe(name), what, remedy))?;
         }
     }
-    let direct = match &config.access_log {
+    for host in config.hosts.iter().filter(|host| host.has_log()) {
+        let wrong = |(what, remedy): (String, String)| {
+            Problem::new(origins.describe_host(&host.name, Some("access-log")), what, remedy)
+        };
+        let LogPlace::File(path) = &host.site.access_log else { continue };
+        check_file(path).map_err(wrong)?;
+        let others = config.hosts.iter().take_while(|other| other.name != host.name);
+        let mut taken = others.filter(|other| other.has_log()).map(|other| &other.site.access_log);
+        if host.site.access_log == config.site.access_log || taken.any(|other| *other == host.site.access_log)
+        {
+            let what = format!("{} is the access log of another host, too", path.display());
+            let remedy =
+                "leave it out for the common log, where $host tells them apart, or name another file";
+            return Err(wrong((what, remedy.to_owned())));
+        }
+    }
+    let direct = match &config.site.access_log {
         LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
         LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
         _ => None,

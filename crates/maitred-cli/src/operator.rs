@@ -6,6 +6,7 @@ use maitred_control::{Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::config::Config;
+use crate::hosts;
 use crate::log_values::LogPlace;
 use crate::options::{self, Definition, renamed};
 use crate::origins::Source;
@@ -52,7 +53,7 @@ impl Operator {
             "off" => false,
             _ => return Err(Refusal::wrong(format!("{ACCESS_LOG}: '{text}' is none of {ON_OFF}"))),
         };
-        if self.reload().running.access_log == LogPlace::Off {
+        if self.reload().running.site.access_log == LogPlace::Off {
             return Err(Refusal::conflict("there is no access log; only a restart with one adds it"));
         }
         let word = |on| if on { "on" } else { "off" };
@@ -92,7 +93,7 @@ impl Owner for Operator {
                 .map(|config| option.show(config).unwrap_or_default().trim_matches('"').to_owned());
             settings.push(Setting { name: option.name.to_owned(), value, configured, takes: option.takes() });
         }
-        if reload.running.access_log != LogPlace::Off {
+        if reload.running.site.access_log != LogPlace::Off {
             let value = if self.log.writes_access() { "on" } else { "off" };
             let (name, configured) = (ACCESS_LOG.to_owned(), "on".to_owned());
             settings.push(Setting { name, value: value.to_owned(), configured, takes: ON_OFF.to_owned() });
@@ -160,6 +161,8 @@ impl Owner for Operator {
             };
             wanted.rules.extend(rules.into_iter().map(|(rule, _)| rule));
         }
+        hosts::resolve(&mut wanted, &reload.origins)
+            .map_err(|problem| Refusal::wrong(problem.to_string()))?;
         let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;
         reload.origins.rules.resize(wanted.rules.len(), source);
         Ok(Done { lines, value: None })
@@ -180,7 +183,11 @@ impl Owner for Operator {
         let mut wanted = reload.running.clone();
         // Of equal ones the later one is asked first.
         let Some(position) = wanted.rules.iter().rposition(|known| known == rule) else {
-            return Err(Refusal::conflict("the rules have changed meanwhile; 'map' shows them"));
+            return Err(Refusal::conflict(if wanted.all_rules().contains(rule) {
+                format!("rule {text} is the pool of a host or a mounted application: change it in the file")
+            } else {
+                "the rules have changed meanwhile; 'map' shows them".to_owned()
+            }));
         };
         wanted.rules.remove(position);
         let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;

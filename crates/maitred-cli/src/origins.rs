@@ -51,6 +51,15 @@ impl Source {
         }
     }
 
+    /// How an error names a virtual host, or one of its keys.
+    pub(crate) fn place_in_host(&self, host: &str, key: Option<&str>) -> String {
+        let place = match self {
+            Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: host.{host}"),
+            _ => format!("host.{host}"),
+        };
+        key.map_or(place.clone(), |key| format!("{place}.{key}"))
+    }
+
     /// How an error names a named pool, or one of its keys.
     pub(crate) fn place_in_pool(&self, pool: &str, key: Option<&str>) -> String {
         let (pool, separator) = match self {
@@ -69,7 +78,8 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins {
     options: BTreeMap<&'static str, Source>,
-    pools: BTreeMap<String, PoolOrigin>,
+    pools: BTreeMap<String, TableOrigin>,
+    hosts: BTreeMap<String, TableOrigin>,
     /// Those of the rules of the configuration, in the same order.
     pub(crate) rules: Vec<Source>,
     /// Those of its filters, likewise.
@@ -77,8 +87,8 @@ pub(crate) struct Origins {
 }
 
 #[derive(Clone, Debug)]
-struct PoolOrigin {
-    /// Where the pool was named first.
+struct TableOrigin {
+    /// Where the pool or the host was named first.
     named: Source,
     keys: BTreeMap<&'static str, Source>,
 }
@@ -103,7 +113,7 @@ impl Origins {
     pub(crate) fn name_pool(&mut self, pool: &str, source: Source) {
         self.pools
             .entry(pool.to_owned())
-            .or_insert_with(|| PoolOrigin { named: source, keys: BTreeMap::new() });
+            .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
     }
 
     /// Notes where the value of a key of a pool that has been named is from.
@@ -143,6 +153,33 @@ impl Origins {
             Some(pool) => self.of_pool(Some(pool), key).place_in_pool(pool, Some(key)),
             None => self.describe(key),
         }
+    }
+
+    /// Notes where a host is named; only the first place counts.
+    pub(crate) fn name_host(&mut self, host: &str, source: Source) {
+        self.hosts
+            .entry(host.to_owned())
+            .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
+    }
+
+    /// Notes where the value of a key of a host that has been named is from.
+    pub(crate) fn set_host(&mut self, host: &str, key: &'static str, source: Source) {
+        if let Some(origin) = self.hosts.get_mut(host) {
+            origin.keys.insert(key, source);
+        }
+    }
+
+    /// The source of a key of a host; without a key, where the host was named first.
+    pub(crate) fn of_host(&self, host: &str, key: Option<&str>) -> &Source {
+        self.hosts.get(host).map_or(&Source::Default, |origin| match key {
+            Some(key) => origin.keys.get(key).unwrap_or(&Source::Default),
+            None => &origin.named,
+        })
+    }
+
+    /// How an error names the place of a host, or of one of its keys.
+    pub(crate) fn describe_host(&self, host: &str, key: Option<&str>) -> String {
+        self.of_host(host, key).place_in_host(host, key)
     }
 
     /// The source of the rule at this position of the configuration.

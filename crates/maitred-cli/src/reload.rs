@@ -123,8 +123,16 @@ impl Reload {
     /// The same for filters, whose files are read.
     fn plan_filters(&self, loaded: &Loaded, plan: &mut Plan, next: &mut Config) -> Result<(), Problem> {
         let wanted = &loaded.config.filters;
-        if *wanted == self.running.filters {
+        let of_hosts = |config: &Config| config.host_filters().collect::<Vec<_>>();
+        if *wanted == self.running.filters && of_hosts(&loaded.config) == of_hosts(&self.running) {
             return Ok(());
+        }
+        if !same_hosts(&loaded.config, &self.running) {
+            plan.restart.push("filter".to_owned());
+            return Ok(());
+        }
+        for (host, wanted) in next.hosts.iter_mut().zip(&loaded.config.hosts) {
+            host.take_limits(wanted);
         }
         plan.filters = Some(filters::rules(&loaded.config, &loaded.origins)?);
         plan.lines.push(format!("filters: {} in the place of {}", wanted.len(), self.running.filters.len()));
@@ -170,13 +178,19 @@ impl Reload {
         }
         let new = wanted.pools.iter().filter(|pool| find(&self.running, &pool.name).is_none());
         plan.restart.extend(new.map(|pool| format!("pool {} (new)", pool.name)));
-        if wanted.rules != self.running.rules {
-            // Rules for other pools than there are would leave requests to the default pool.
-            let same_pools = wanted.pools.len() == self.running.pools.len()
+        plan.change_hosts(&self.running, wanted);
+        if wanted.all_rules() != self.running.all_rules() {
+            // Rules for other pools than there are would leave requests to the default pool, and hosts that are not there have
+            // the numbers of others.
+            let same_pools = same_hosts(wanted, &self.running)
+                && wanted.pools.len() == self.running.pools.len()
                 && wanted.pools.iter().all(|pool| find(&self.running, &pool.name).is_some());
             if same_pools {
                 plan.change_rules(&self.running, wanted);
                 next.rules.clone_from(&wanted.rules);
+                for (host, wanted) in next.hosts.iter_mut().zip(&wanted.hosts) {
+                    host.take_pool(wanted);
+                }
             } else {
                 plan.restart.push("match".to_owned());
             }
@@ -235,6 +249,19 @@ impl Plan {
         next
     }
 
+    /// Names the hosts that only a restart changes.
+    fn change_hosts(&mut self, present: &Config, wanted: &Config) {
+        for host in &wanted.hosts {
+            match present.hosts.iter().find(|own| own.name == host.name) {
+                None => self.restart.push(format!("host {} (new)", host.name)),
+                Some(own) if !own.differs_only_live(host) => self.restart.push(format!("host {}", host.name)),
+                Some(_) => {}
+            }
+        }
+        let gone = present.hosts.iter().filter(|own| wanted.hosts.iter().all(|host| host.name != own.name));
+        self.restart.extend(gone.map(|host| format!("host {} (removed)", host.name)));
+    }
+
     fn change_rules(&mut self, present: &Config, wanted: &Config) {
         let lines = self.lines.len();
         for name in std::iter::once(DEFAULT_POOL).chain(present.pools.iter().map(|pool| &*pool.name)) {
@@ -246,8 +273,13 @@ impl Plan {
         if self.lines.len() == lines {
             self.lines.push("the rules of the pools have another order".to_owned());
         }
-        self.rules = Some(wanted.rules.clone());
+        self.rules = Some(wanted.all_rules());
     }
+}
+
+/// Whether the hosts have the same numbers.
+fn same_hosts(one: &Config, other: &Config) -> bool {
+    one.hosts.iter().map(|host| &host.name).eq(other.hosts.iter().map(|host| &host.name))
 }
 
 fn find<'a>(config: &'a Config, name: &str) -> Option<&'a NamedPool> {

@@ -25,7 +25,7 @@ use crate::reload::Reload;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
-use crate::validation::{self, Checked, Target};
+use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
 use crate::{EXIT_FAILURE, holder};
 
@@ -36,7 +36,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
 pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
     let checked = validation::check(&loaded.config, &loaded.origins)?;
-    if checked.target.is_none() && checked.mounts.is_empty() {
+    if checked.is_empty() {
         return Err(nothing_to_serve());
     }
     let log = logs::open(&loaded.config, &loaded.origins)?;
@@ -86,30 +86,34 @@ fn serve(
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
-    let application = match &checked.target {
-        Some(Target::Program(name)) => Some(load(name, config, checked, host)?),
-        _ => None,
-    };
+    let programs = checked.programs();
+    let applications =
+        programs.map(|program| load(program, config, checked, host)).collect::<Result<Vec<_>, _>>();
+    let applications = applications.inspect_err(|_| end_now(host))?;
+    let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
     let reload = Reload {
         inputs,
         configured: config.clone(),
         running: config.clone(),
         origins: loaded.origins.clone(),
-        single: application.is_some() && config.most_threads() == 1,
-        looped: application.as_ref().is_some_and(|application| application.runs_on.is_some()),
+        single: !applications.is_empty() && config.most_threads() == 1,
+        looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded(loaded, reload, checked, application, log, host, serving);
+    let ended = serve_loaded(loaded, reload, checked, applications, log, host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
-        Err(_) => {
-            host.end_application(lifetime::MIN_TIME_TO_END);
-            host.wait_application_ended(lifetime::MIN_TIME_TO_END);
-        }
+        Err(_) => end_now(host),
     }
     ended.map(|ended| match ended {
         Ended::Waited(code) | Ended::AtOnce(code) => code,
     })
+}
+
+/// Ends the applications that have been loaded, before the server has served.
+fn end_now(host: &dyn Host) {
+    host.end_application(lifetime::MIN_TIME_TO_END);
+    host.wait_application_ended(lifetime::MIN_TIME_TO_END);
 }
 
 /// How the server came to its end, with the exit code.
@@ -123,7 +127,7 @@ fn serve_loaded(
     loaded: &Loaded,
     reload: Reload,
     checked: &Checked,
-    application: Option<Application>,
+    applications: Vec<Application>,
     log: &Arc<Log>,
     host: &dyn Host,
     serving: &AtomicBool,
@@ -132,8 +136,9 @@ fn serve_loaded(
     if reload.looped {
         pools::refuse_with_event_loop(config, origins)?;
     }
-    let what = application.as_ref().map(|application| lifetime::what(config, application));
-    let settings = settings::make(config, origins, checked, application, log)?;
+    let what = lifetime::what(config, &applications);
+    let served = lifetime::served(config, checked, &applications);
+    let settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
         Ok(signals) => signals,
@@ -153,7 +158,7 @@ fn serve_loaded(
         }
     };
     if config.log_level >= LogLevel::Info {
-        for line in lifetime::start_up_lines(config, checked, what.as_deref(), &server.addresses()) {
+        for line in lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses()) {
             log.plain(&line);
         }
     }
@@ -214,15 +219,21 @@ fn nothing_to_serve() -> Problem {
     )
 }
 
-fn load(name: &str, config: &Config, checked: &Checked, host: &dyn Host) -> Result<Application, Problem> {
+fn load(
+    program: &Program,
+    config: &Config,
+    checked: &Checked,
+    host: &dyn Host,
+) -> Result<Application, Problem> {
+    let name = &program.name;
     let spec = ApplicationSpec {
-        target: name.to_owned(),
-        interface: config.interface,
+        target: name.clone(),
+        interface: program.interface,
         max_threads: config.most_threads(),
-        factory: config.factory,
-        app_dir: config.app_dir.clone(),
+        factory: program.factory,
+        app_dir: program.app_dir.clone(),
         environment: checked.environment.clone(),
-        root_path: config.root_path.clone(),
+        root_path: program.root_path.clone(),
         event_loop: config.event_loop.clone(),
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
     };

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use maitred_files::{Now, StaticFiles, StaticSettings};
+use maitred_runtime::ThreadHost;
 use maitred_server::{
-    Insight, ListenerSettings, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
+    HostSettings, Insight, ListenerSettings, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
 };
 
-use crate::config::Config;
+use crate::config::{Config, SiteConfig};
 use crate::host::Application;
+use crate::hosts;
 use crate::origins::Origins;
 use crate::problem::Problem;
-use crate::validation::Checked;
+use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
 use crate::{filters, pools, proxies};
 
@@ -23,26 +25,9 @@ pub(crate) fn make(
     config: &Config,
     origins: &Origins,
     checked: &Checked,
-    application: Option<Application>,
+    applications: Vec<Application>,
     log: &Arc<Log>,
 ) -> Result<Settings, Problem> {
-    let mut routes = Routes::new();
-    let compression = config.compress.then(|| Arc::new(config.compression.clone()));
-    for mount in &checked.mounts {
-        let (listing, compression) = (config.listing, compression.clone());
-        let settings = StaticSettings { listing, compression, ..StaticSettings::default() };
-        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
-            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
-            Problem::new(origins.describe("static"), what, "allow it or leave it out")
-        })?;
-        if !listing && checked.is_of_application(mount) && files.file_at(b"/", Now::default()).is_none() {
-            log.info(format_args!(
-                "the folder {} has no index.html, so / is answered with 404; --listing shows what is in it",
-                mount.folder.display()
-            ));
-        }
-        routes = routes.with_static(&mount.prefix, files);
-    }
     let mut submissions = Submissions::default();
     for mount in &config.sendfile {
         let settings = StaticSettings { precompressed: false, ..StaticSettings::default() };
@@ -52,12 +37,33 @@ pub(crate) fn make(
         })?;
         submissions = submissions.with_root(&mount.prefix, files);
     }
-    let mut settings = match application {
-        Some(Application { handler, threads, .. }) => {
-            Settings { threads, ..Settings::new(routes.with_application(handler), Arc::clone(log)) }
-        }
-        None => Settings::new(routes, Arc::clone(log)),
-    };
+    let threads = threads_of(&applications);
+    let mut applications = applications.into_iter();
+    let mut sites = Vec::with_capacity(checked.sites.len());
+    for ((host, site), checked) in config.sites().zip(&checked.sites) {
+        let place = |key: &str| match host {
+            Some(host) => origins.describe_host(&host.name, Some(key)),
+            None => origins.describe(key),
+        };
+        let own = applications.by_ref().take(checked.programs.len()).collect();
+        let routes = routes(config, &site, checked, own, log, &place)?;
+        let pages = hosts::read(&site.error_pages)
+            .map_err(|(what, remedy)| Problem::new(place("error-page"), what, remedy))?;
+        sites.push((host, routes, pages));
+    }
+    let mut sites = sites.into_iter();
+    let (_, routes, pages) = sites.next().unwrap_or_default();
+    let mut settings = Settings::new(routes, Arc::clone(log));
+    settings.pages = pages;
+    settings.hosts = sites
+        .filter_map(|(host, routes, pages)| {
+            let host = host?;
+            Some(HostSettings { name: host.name.as_str().into(), names: host.names.clone(), routes, pages })
+        })
+        .collect();
+    if let Some(threads) = threads {
+        settings.threads = threads;
+    }
     let listeners = checked.addresses.iter().zip(&config.listen);
     settings.listeners = listeners
         .map(|(address, listen)| ListenerSettings {
@@ -75,7 +81,7 @@ pub(crate) fn make(
     settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
     settings.filters = filters::rules(config, origins)?;
-    settings.max_body = config.max_body;
+    settings.max_body = config.site.max_body;
     settings.body_memory = config.body_memory;
     settings.body_budget = config.body_budget;
     settings.spool_threads = config.spool_threads;
@@ -90,6 +96,48 @@ pub(crate) fn make(
         send: config.body_timeout,
     };
     Ok(settings)
+}
+
+/// What answers which path of a host. `applications` are those of its programs, in the same order.
+fn routes(
+    config: &Config,
+    site: &SiteConfig,
+    checked: &CheckedSite,
+    applications: Vec<Application>,
+    log: &Log,
+    place: &dyn Fn(&str) -> String,
+) -> Result<Routes, Problem> {
+    let mut routes = Routes::new();
+    let compression = config.compress.then(|| Arc::new(config.compression.clone()));
+    for mount in &checked.mounts {
+        let (listing, compression) = (site.listing, compression.clone());
+        let settings = StaticSettings { listing, compression, ..StaticSettings::default() };
+        let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
+            let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
+            Problem::new(place("static"), what, "allow it or leave it out")
+        })?;
+        if !listing && checked.is_of_application(mount) && files.file_at(b"/", Now::default()).is_none() {
+            log.info(format_args!(
+                "the folder {} has no index.html, so / is answered with 404; --listing shows what is in it",
+                mount.folder.display()
+            ));
+        }
+        routes = routes.with_static(&mount.prefix, files);
+    }
+    for (program, application) in checked.programs.iter().zip(applications) {
+        let Application { handler, description, .. } = application;
+        routes = match &*program.prefix {
+            "/" => routes.with_root(&description, handler),
+            prefix => routes.with_mounted(prefix, &description, handler),
+        };
+    }
+    Ok(routes)
+}
+
+/// Who makes the threads of all applications: if one of them has an event loop, whoever has made that.
+fn threads_of(applications: &[Application]) -> Option<Arc<dyn ThreadHost>> {
+    let looped = applications.iter().find(|application| application.threads.event_loop().is_some());
+    looped.or(applications.first()).map(|application| Arc::clone(&application.threads))
 }
 
 /// What waits for slow readers.

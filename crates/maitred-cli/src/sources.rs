@@ -1,17 +1,19 @@
 //! Where values come from, and how they are merged: default < file < drop-in files < environment
-//! < command line. A later value replaces an earlier one, key by key also in named pools; lists are replaced whole, and
+//! < command line. A later value replaces an earlier one, key by key also in named pools and hosts; lists are replaced whole, and
 //! filters are collected.
 
 pub(crate) mod command_line;
 pub(crate) mod environment;
 pub(crate) mod file;
 mod filter_table;
+mod host_table;
 mod pool_table;
 
 use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::filters;
+use crate::hosts;
 use crate::options::renamed::Names;
 use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
@@ -78,6 +80,9 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         part.note_renamed(&mut renamed);
         part.merge(&mut loaded.config, &mut loaded.origins)?;
     }
+    for part in files.hosts {
+        part.merge(&mut loaded.config, &mut loaded.origins)?;
+    }
     (loaded.config.filters, loaded.origins.filters) = files.filters.into_iter().unzip();
     for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
@@ -92,6 +97,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         }
         loaded.origins.set(definition.name, source);
     }
+    hosts::resolve(&mut loaded.config, &loaded.origins)?;
     loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));

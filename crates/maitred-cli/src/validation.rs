@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use maitred_server::listening::Address;
 
-use crate::config::Config;
+use crate::config::{Config, SiteConfig};
 use crate::host::Interface;
+use crate::hosts::{self, MountedApplication, read as error_pages};
 use crate::listen::ListenAddress;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
@@ -17,14 +18,50 @@ use crate::{env_file, filters, logs, pools};
 pub(crate) struct Checked {
     /// One for each of `listen`, in the same order.
     pub(crate) addresses: Vec<Address>,
-    pub(crate) target: Option<Target>,
-    /// All mounts, with the folder given as application.
-    pub(crate) mounts: Vec<Mount>,
+    /// What the hosts serve, the default one first.
+    pub(crate) sites: Vec<CheckedSite>,
     /// The variables of the `env-file`, in its order.
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Checked {
+    /// All applications to be loaded.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.sites.iter().flat_map(|site| &site.programs)
+    }
+
+    /// Whether no host serves anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sites.iter().all(|site| site.programs.is_empty() && site.mounts.is_empty())
+    }
+}
+
+/// What a host serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CheckedSite {
+    pub(crate) target: Option<Target>,
+    /// All mounts of files, with the folder given as application.
+    pub(crate) mounts: Vec<Mount>,
+    /// What is loaded: the application, and those that are mounted.
+    pub(crate) programs: Vec<Program>,
+}
+
+/// An application to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The prefix at which it is mounted; `/` for the root.
+    pub(crate) prefix: String,
+    /// As it was written.
+    pub(crate) name: String,
+    /// How an error names the place where it was written.
+    pub(crate) place: String,
+    pub(crate) interface: Interface,
+    pub(crate) factory: bool,
+    pub(crate) app_dir: Option<PathBuf>,
+    pub(crate) root_path: String,
+}
+
+impl CheckedSite {
     /// Whether this is the folder given as application.
     pub(crate) fn is_of_application(&self, mount: &Mount) -> bool {
         mount.prefix == "/" && self.target.as_ref() == Some(&Target::Folder(mount.folder.clone()))
@@ -54,34 +91,27 @@ pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Pr
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let at = |name: &str| origins.describe(name);
     pools::check(config, origins)?;
-    if config.interface == Interface::Asgi {
-        pools::refuse_with_event_loop(config, origins)?;
-    }
-    let target = match &config.application {
-        Some(text) => Some(
-            target(text, config.app_dir.as_deref())
-                .map_err(|(what, remedy)| Problem::new(at("application"), what, remedy))?,
-        ),
-        None => None,
-    };
-    if let Some(folder) = &config.app_dir {
-        check_folder(folder).map_err(|(what, remedy)| Problem::new(at("app-dir"), what, remedy))?;
-    }
+    hosts::check(config, origins)?;
     let environment = match &config.env_file {
         Some(path) => env_file::read(path, &at("env-file"))?,
         None => Vec::new(),
     };
-    let mut mounts = config.mounts.clone();
-    check_mounts(&mounts).map_err(|(what, remedy)| Problem::new(at("static"), what, remedy))?;
-    if let Some(Target::Folder(folder)) = &target {
-        if mounts.iter().any(|mount| mount.prefix == "/") {
-            return Err(Problem::new(
-                at("static"),
-                format!("'/' is already served from the folder {}", folder.display()),
-                "choose another URL or leave the folder out",
-            ));
-        }
-        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
+    let mut sites = Vec::with_capacity(1 + config.hosts.len());
+    for (host, site) in config.sites() {
+        let name = host.map(|host| host.name.as_str());
+        let place = |key: &str| match name {
+            Some(name) => origins.describe_host(name, Some(key)),
+            None => origins.describe(key),
+        };
+        sites.push(check_site(&site, &place)?);
+    }
+    let mut interfaces: Vec<Interface> =
+        sites.iter().flat_map(|site| &site.programs).map(|program| program.interface).collect();
+    if interfaces.is_empty() {
+        interfaces.push(config.site.interface);
+    }
+    if interfaces.iter().all(|interface| *interface == Interface::Asgi) {
+        pools::refuse_with_event_loop(config, origins)?;
     }
     check_mounts(&config.sendfile).map_err(|(what, remedy)| Problem::new(at("sendfile"), what, remedy))?;
     logs::check(config, origins)?;
@@ -92,7 +122,77 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
-    Ok(Checked { addresses, target, mounts, environment })
+    Ok(Checked { addresses, sites, environment })
+}
+
+/// Checks what one host serves; `place` names where one of its keys is written.
+fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<CheckedSite, Problem> {
+    let wrong = |key: &str, (what, remedy): Wrong| Problem::new(place(key), what, remedy);
+    let own = match &site.application {
+        Some(text) => {
+            Some(target(text, site.app_dir.as_deref()).map_err(|error| wrong("application", error))?)
+        }
+        None => None,
+    };
+    if let Some(folder) = &site.app_dir {
+        check_folder(folder).map_err(|error| wrong("app-dir", error))?;
+    }
+    let mut mounts = site.mounts.clone();
+    check_mounts(&mounts).map_err(|error| wrong("static", error))?;
+    if let Some(Target::Folder(folder)) = &own {
+        if mounts.iter().any(|mount| mount.prefix == "/") {
+            let what = format!("'/' is already served from the folder {}", folder.display());
+            return Err(wrong("static", (what, "choose another URL or leave the folder out".to_owned())));
+        }
+        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
+    }
+    let mut programs = Vec::new();
+    if let Some(Target::Program(name)) = &own {
+        programs.push(Program {
+            prefix: "/".to_owned(),
+            name: name.clone(),
+            place: place("application"),
+            interface: site.interface,
+            factory: site.factory,
+            app_dir: site.app_dir.clone(),
+            root_path: site.root_path.clone(),
+        });
+    }
+    for mounted in &site.mounted {
+        let program =
+            mounted_program(site, mounted, place("mount")).map_err(|error| wrong("mount", error))?;
+        let same = |prefix: &str| prefix == mounted.prefix;
+        if programs.iter().any(|other| same(&other.prefix)) || mounts.iter().any(|mount| same(&mount.prefix))
+        {
+            let what = format!("{} is mounted twice", mounted.prefix);
+            return Err(wrong("mount", (what, "leave one of them out".to_owned())));
+        }
+        programs.push(program);
+    }
+    error_pages(&site.error_pages).map_err(|error| wrong("error-page", error))?;
+    Ok(CheckedSite { target: own, mounts, programs })
+}
+
+fn mounted_program(site: &SiteConfig, mounted: &MountedApplication, place: String) -> Result<Program, Wrong> {
+    let app_dir = mounted.app_dir.clone().or_else(|| site.app_dir.clone());
+    if let Some(folder) = &mounted.app_dir {
+        check_folder(folder)?;
+    }
+    match target(&mounted.application, app_dir.as_deref())? {
+        Target::Folder(folder) => {
+            let what = format!("{} is a folder", folder.display());
+            Err((what, format!("write static = \"{}={}\"", mounted.prefix, folder.display())))
+        }
+        Target::Program(name) => Ok(Program {
+            prefix: mounted.prefix.clone(),
+            name,
+            place,
+            interface: mounted.interface,
+            factory: mounted.factory,
+            app_dir,
+            root_path: mounted.prefix.clone(),
+        }),
+    }
 }
 
 /// What is wrong, and the remedy.

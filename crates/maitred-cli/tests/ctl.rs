@@ -230,7 +230,7 @@ fn every_setting_refuses_what_it_does_not_take_and_nothing_has_changed() {
     refused(&["set", "listen", ":80"], "cannot be set at run time");
     refused(&["log-level", "wran"], "did you mean 'warn'?");
     refused(&["map", "add", "report,path=/x"], "did you mean 'reports'?");
-    refused(&["map", "add", "reports"], "a rule has conditions: method, path, header, client");
+    refused(&["map", "add", "reports"], "a rule has conditions: host, method, path, header, client");
     refused(&["map", "add", "reports,max-threads=3"], "is no condition");
     refused(&["map", "remove", "2"], "write 1 to 1");
     refused(&["deliveries", "end", "0.0.0"], "there is no delivery 0.0.0");

@@ -1,17 +1,18 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use maitred_cli::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, LogLevel, Signals, Voice, printable,
 };
+use maitred_runtime::Handler;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::asgi::{self, AsgiSettings, LoopThread, StartError, StillThread};
+use crate::asgi::{self, AsgiSettings, LoopThread, RunningLoop, StartError, StillThread};
 use crate::child;
 use crate::deprecated;
 use crate::interrupt::Interrupter;
@@ -32,9 +33,13 @@ pub(crate) struct PythonHost {
     // Known only once the command has read its configuration.
     error_log: Arc<OnceLock<ErrorLog>>,
     watch: Mutex<Option<Watch>>,
-    interrupter: OnceLock<Arc<Interrupter>>,
-    /// The event loop of an ASGI application.
+    /// Those of WSGI applications.
+    interrupters: Mutex<Vec<Arc<Interrupter>>>,
+    /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,
+    running: OnceLock<RunningLoop>,
+    /// What an interpreter has once is there.
+    prepared: OnceLock<()>,
     still: Mutex<Option<StillThread>>,
 }
 
@@ -61,8 +66,10 @@ impl PythonHost {
             leveled,
             error_log,
             watch: Mutex::default(),
-            interrupter: OnceLock::new(),
+            interrupters: Mutex::default(),
             event_loop: OnceLock::new(),
+            running: OnceLock::new(),
+            prepared: OnceLock::new(),
             still: Mutex::default(),
         })
     }
@@ -82,22 +89,25 @@ impl PythonHost {
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
         let (application, description, interface): (Py<PyAny>, String, String) = loaded.extract()?;
         shorten_switch_interval(py)?;
-        if let Err(error) = asked::start(py, spec.stuck_after.is_some()) {
-            let text = report::summary(py, &error);
-            report::write(py, &self.log, &format!("stacks cannot be asked for: {text}"));
-        }
         if let Err(error) = child::this_is_the_server() {
             report::write(py, &self.log, &format!("forked children cannot be told from the server: {error}"));
         }
-        self.start_releaser(py);
+        if self.prepared.set(()).is_ok() {
+            if let Err(error) = asked::start(py, spec.stuck_after.is_some()) {
+                let text = report::summary(py, &error);
+                report::write(py, &self.log, &format!("stacks cannot be asked for: {text}"));
+            }
+            self.start_releaser(py);
+        }
         if interface == "asgi" {
             return self.start_asgi(py, application, description, spec);
         }
         let handler =
             WsgiHandler::new(py, application, spec.max_threads, self.log.clone(), self.lines.clone())?;
-        // Called once; a second application would be ignored.
-        let _ = self.interrupter.set(Arc::clone(handler.interrupter()));
-        if let Some(limit) = spec.stuck_after {
+        lock(&self.interrupters).push(Arc::clone(handler.interrupter()));
+        if let Some(limit) = spec.stuck_after
+            && lock(&self.watch).is_none()
+        {
             self.start_watch(py, limit);
         }
         let threads = Arc::new(NamedThreads(self.threads.clone()));
@@ -112,22 +122,31 @@ impl PythonHost {
         description: String,
         spec: &ApplicationSpec,
     ) -> Result<Application, StartError> {
+        let application = (application, spec.root_path.as_str());
+        if let (Some(running), Some(thread)) = (self.running.get(), self.event_loop.get()) {
+            let handler = asgi::add(py, application, running, Arc::clone(&self.leveled), thread)?;
+            return Ok(self.on_loop(handler, description, running));
+        }
+        let (application, root_path) = application;
         let settings = AsgiSettings {
             application,
-            root_path: &spec.root_path,
+            root_path,
             event_loop: &spec.event_loop,
             watch: spec.stuck_after.is_some(),
+            threads: NamedThreads(self.threads.clone()),
             log: Arc::clone(&self.leveled),
             thread: &self.event_loop,
         };
         let started = asgi::start(py, settings)?;
-        *self.still.lock().unwrap_or_else(PoisonError::into_inner) = started.still;
-        Ok(Application {
-            handler: started.handler,
-            threads: started.threads,
-            description,
-            runs_on: Some(format!("one event loop ({})", started.event_loop)),
-        })
+        *lock(&self.still) = started.still;
+        let running = self.running.get_or_init(|| started.running);
+        Ok(self.on_loop(started.handler, description, running))
+    }
+
+    fn on_loop(&self, handler: Arc<dyn Handler>, description: String, running: &RunningLoop) -> Application {
+        let threads = Arc::clone(&running.threads);
+        let runs_on = Some(format!("one event loop ({})", running.kind));
+        Application { handler, threads, description, runs_on }
     }
 
     /// Waits for the thread of the event loop, if there is one; whether it has ended.
@@ -145,7 +164,7 @@ impl PythonHost {
     /// Serving goes on without it.
     fn start_watch(&self, py: Python<'_>, limit: Duration) {
         match Watch::start(py, limit, self.log.clone()) {
-            Ok(watch) => *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch),
+            Ok(watch) => *lock(&self.watch) = Some(watch),
             Err(error) => {
                 let text = report::summary(py, &error);
                 report::write(py, &self.log, &format!("stuck requests cannot be watched: {text}"));
@@ -156,14 +175,13 @@ impl PythonHost {
     /// Ends what uses the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
         asked::stop(py);
-        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let watch = lock(&self.watch).take();
         if let Some(watch) = watch {
             watch.stop(py);
         }
-        if let Some(interrupter) = self.interrupter.get() {
-            interrupter.stop(py);
-        }
-        let still = self.still.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let interrupters = std::mem::take(&mut *lock(&self.interrupters));
+        interrupters.iter().for_each(|interrupter| interrupter.stop(py));
+        let still = lock(&self.still).take();
         if let Some(still) = still {
             still.stop(py);
         }
@@ -188,6 +206,11 @@ impl PythonHost {
             ),
         }
     }
+}
+
+/// A panic elsewhere cannot leave these values half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Host for PythonHost {

@@ -96,8 +96,14 @@ impl Routes {
 
     /// Sends everything else to `handler`.
     #[must_use]
-    pub fn with_application(mut self, handler: Arc<dyn Handler>) -> Self {
-        self.application = Some(Application { handler, name: "".into(), prefix: String::new() });
+    pub fn with_application(self, handler: Arc<dyn Handler>) -> Self {
+        self.with_root("", handler)
+    }
+
+    /// The same with what the handler is, for people.
+    #[must_use]
+    pub fn with_root(mut self, name: &str, handler: Arc<dyn Handler>) -> Self {
+        self.application = Some(Application { handler, name: name.into(), prefix: String::new() });
         self
     }
 

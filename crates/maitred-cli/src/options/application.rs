@@ -6,7 +6,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "interface",
         placeholder: "auto|wsgi|asgi",
-        kind: Kind::Interface(|config| &mut config.interface),
+        kind: Kind::Interface(|config| &mut config.site.interface),
         default: &["auto"],
         reach: Reach::Everywhere,
         summary: "The calling convention of the application; auto looks at it.",
@@ -27,7 +27,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "factory",
         placeholder: "",
-        kind: Kind::Switch(|config| &mut config.factory),
+        kind: Kind::Switch(|config| &mut config.site.factory),
         default: &["false"],
         reach: Reach::Everywhere,
         summary: "The attribute is called without arguments, once, and returns the application. Without a name \
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "app-dir",
         placeholder: "DIR",
-        kind: Kind::Path(|config| &mut config.app_dir),
+        kind: Kind::Path(|config| &mut config.site.app_dir),
         default: &[],
         reach: Reach::Everywhere,
         summary: "The folder in which the application's module is looked for, instead of the current one; it is \
@@ -72,7 +72,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "root-path",
         placeholder: "/URL",
-        kind: Kind::UrlPath(|config| &mut config.root_path),
+        kind: Kind::UrlPath(|config| &mut config.site.root_path),
         default: &["/"],
         reach: Reach::Everywhere,
         summary: "The URL below which the application stands: SCRIPT_NAME for WSGI, and PATH_INFO is the path \

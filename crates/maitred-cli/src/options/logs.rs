@@ -9,7 +9,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "access-log",
         placeholder: "off|-|stderr|syslog|PATH",
-        kind: Kind::AccessLog(|config| &mut config.access_log),
+        kind: Kind::AccessLog(|config| &mut config.site.access_log),
         default: &["off"],
         reach: Reach::Everywhere,
         summary: "A line for each request: nowhere, to standard output (-), to standard error, to the local syslog or \
@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "access-log-format",
         placeholder: "NAME|TEXT",
-        kind: Kind::LogFormat(|config| &mut config.access_log_format),
+        kind: Kind::LogFormat(|config| &mut config.site.access_log_format),
         default: &["default"],
         reach: Reach::Everywhere,
         summary: "What is in a line: default, common, combined, times, json, or text with fields ($status $request).",

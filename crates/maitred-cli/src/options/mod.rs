@@ -27,6 +27,7 @@ use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;
 use crate::host::Interface;
+use crate::hosts::{self, ErrorPageFile, MountedApplication};
 use crate::limits as limit_values;
 use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
@@ -74,6 +75,9 @@ pub(crate) enum Kind {
     Addresses(Field<Vec<ListenAddress>>),
     AddressOrNone(Field<Option<ListenAddress>>),
     Mounts(Field<Vec<Mount>>),
+    /// Applications at prefixes.
+    Mounted(Field<Vec<MountedApplication>>),
+    ErrorPages(Field<Vec<ErrorPageFile>>),
     Count(usize, usize, Field<usize>),
     /// A default that depends on another option is none here.
     CountOrNone(usize, usize, Field<Option<usize>>),
@@ -251,11 +255,14 @@ impl Definition {
 
     pub(crate) fn is_repeatable(&self) -> bool {
         use Kind::{
-            Addresses, Codings, ForwardedFields, Mounts, Networks, Paths, Pools, Proxies, Routes, Types,
+            Addresses, Codings, ErrorPages, ForwardedFields, Mounted, Mounts, Networks, Paths, Pools,
+            Proxies, Routes, Types,
         };
         let kind = &self.kind;
-        matches!(kind, Addresses(_) | Mounts(_) | Networks(_) | Routes(_) | Pools)
-            || matches!(kind, Codings(_) | Types(_) | Paths(_) | Proxies(_) | ForwardedFields(_))
+        matches!(
+            kind,
+            Addresses(_) | Mounts(_) | Mounted(_) | ErrorPages(_) | Networks(_) | Routes(_) | Pools
+        ) || matches!(kind, Codings(_) | Types(_) | Paths(_) | Proxies(_) | ForwardedFields(_))
     }
 
     /// Whether it can be switched off on the command line, `--no-name`.
@@ -291,6 +298,8 @@ impl Definition {
             Kind::Addresses(field) => *field(config) = each(texts, listen::listen)?,
             Kind::AddressOrNone(field) => *field(config) = Some(listen::tcp(text)?),
             Kind::Mounts(field) => *field(config) = each(texts, value::mount)?,
+            Kind::Mounted(field) => *field(config) = each(texts, hosts::mounted)?,
+            Kind::ErrorPages(field) => *field(config) = each(texts, hosts::error_page)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
             Kind::Percent(field) => *field(config) = value::percent(text)?,
@@ -337,6 +346,8 @@ impl Definition {
             Kind::Addresses(field) => list(field(config)),
             Kind::AddressOrNone(field) => quoted(&field(config).as_ref()?.to_string()),
             Kind::Mounts(field) => list(field(config)),
+            Kind::Mounted(field) => list(field(config)),
+            Kind::ErrorPages(field) => list(field(config)),
             Kind::Count(_, _, field) => field(config).to_string(),
             Kind::CountOrNone(_, _, field) => (*field(config))?.to_string(),
             Kind::Percent(field) => field(config).to_string(),
@@ -388,6 +399,7 @@ impl Definition {
     pub(crate) fn takes(&self) -> String {
         match &self.kind {
             Kind::Application(_) | Kind::File => "text".to_owned(),
+            Kind::Mounted(_) | Kind::ErrorPages(_) => "text, or a list of texts".to_owned(),
             Kind::Addresses(_) | Kind::Mounts(_) | Kind::Codings(_) | Kind::Types(_) | Kind::Paths(_) => {
                 "text, or a list of texts".to_owned()
             }

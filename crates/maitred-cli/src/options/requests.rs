@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "max-body",
         placeholder: "BYTES",
-        kind: Kind::Bytes(|config| &mut config.max_body),
+        kind: Kind::Bytes(|config| &mut config.site.max_body),
         default: &["1g"],
         reach: Reach::Everywhere,
         summary: "The largest request body; a larger one gets 413. Whole number, or with k, m or g \

@@ -6,7 +6,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "application",
         placeholder: "APPLICATION",
-        kind: Kind::Application(|config| &mut config.application),
+        kind: Kind::Application(|config| &mut config.site.application),
         default: &[],
         reach: Reach::Everywhere,
         summary: "What to serve: module:attr, path/to/app.py (finds `app` or `application`) or a \
@@ -36,13 +36,37 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "static",
         placeholder: "/URL=FOLDER",
-        kind: Kind::Mounts(|config| &mut config.mounts),
+        kind: Kind::Mounts(|config| &mut config.site.mounts),
         default: &[],
         reach: Reach::Everywhere,
         summary: "Serve the files of FOLDER below /URL, without the application. The longest matching \
                   URL wins.",
         cost: "none for requests elsewhere",
         worst: "everything in the folder that is not a dot-file is public",
+    },
+    Definition {
+        name: "mount",
+        placeholder: "/URL=APPLICATION",
+        kind: Kind::Mounted(|config| &mut config.site.mounted),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Another application, for everything below /URL: SCRIPT_NAME of WSGI and root_path of ASGI are /URL. The \
+                  longest URL wins, among static folders too. WSGI and ASGI may stand beside each other: ASGI applications \
+                  share one event loop, and WSGI applications run on the threads of the pool `threads` then. Behind \
+                  it may stand `,interface=wsgi|asgi`, `,factory=on`, `,app-dir=DIR` and `,pool=NAME`, the pool of its requests.",
+        cost: "the memory of the application",
+        worst: "all applications are in one process: one that crashes it or keeps the interpreter stops the others",
+    },
+    Definition {
+        name: "error-page",
+        placeholder: "STATUS=FILE",
+        kind: Kind::ErrorPages(|config| &mut config.site.error_pages),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Send this file in the place of the server's own text when it answers with this status, or with 4xx or 5xx \
+                  one that has no file. What an application answers itself is sent as it is.",
+        cost: "the files in memory, read at the start",
+        worst: "a large page is sent to everyone who asks for nothing that is there",
     },
     Definition {
         name: "sendfile",
@@ -59,7 +83,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "listing",
         placeholder: "",
-        kind: Kind::Switch(|config| &mut config.listing),
+        kind: Kind::Switch(|config| &mut config.site.listing),
         default: &["false"],
         reach: Reach::Everywhere,
         summary: "List the files of static folders that have no index.html.",

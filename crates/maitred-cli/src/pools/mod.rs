@@ -70,7 +70,7 @@ impl Config {
 pub(crate) fn apply(config: &Config, settings: &mut Settings) {
     settings.pool = config.pool.settings(DEFAULT_POOL);
     settings.pools = config.pools.iter().map(|pool| pool.threads.settings(&pool.name)).collect();
-    settings.rules = config.rules.clone();
+    settings.rules = config.all_rules();
     settings.poll_groups = config.poll_groups.unwrap_or(0);
 }
 

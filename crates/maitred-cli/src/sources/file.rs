@@ -9,12 +9,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::FilterConfig;
+use crate::hosts::HostPart;
 use crate::options::renamed::{Found, Names, Used};
 use crate::options::{self, Definition, Kind};
 use crate::pools::PoolPart;
 use crate::problem::{Problem, nearest};
 
 use super::filter_table::{self, FILTER};
+use super::host_table::{self, HOST};
 use super::{Assignment, pool_table, suggest};
 use crate::origins::Source;
 
@@ -32,6 +34,8 @@ pub(crate) struct Files {
     pub(crate) renamed: Used,
     /// What they say of named pools, in order.
     pub(crate) pools: Vec<PoolPart>,
+    /// What they say of virtual hosts, in order.
+    pub(crate) hosts: Vec<HostPart>,
     /// Their filters, in order.
     pub(crate) filters: Vec<(FilterConfig, Source)>,
 }
@@ -107,6 +111,12 @@ impl Files {
                 self.filters.extend(filter_table::filters(&reading, value)?);
                 continue;
             }
+            if key.get_ref() == HOST {
+                let tables = host_table::tables(&reading, value)?;
+                self.hosts.extend(tables.hosts);
+                self.filters.extend(tables.filters);
+                continue;
+            }
             let (definition, renamed) = find(&reading, at, key.get_ref())?;
             self.renamed.add(reading.at(at), renamed);
             if matches!(definition.kind, Kind::Pools) {
@@ -163,8 +173,9 @@ pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b 
 fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
     reading.earlier.find(key, known).ok_or_else(|| {
-        let remedy = match nearest(key, [FILTER]) {
-            Some(_) => "did you mean '[[filter]]'?".to_owned(),
+        let remedy = match nearest(key, [FILTER, HOST]) {
+            Some(FILTER) => "did you mean '[[filter]]'?".to_owned(),
+            Some(_) => "did you mean '[host.\"NAME\"]'?".to_owned(),
             None => suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
         };
         Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
@@ -175,7 +186,7 @@ fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
 pub(super) type Wrong = (usize, String, String);
 
 /// The value as it would be written on the command line.
-fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
+pub(super) fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
     match value.get_ref() {
         DeValue::Array(values) if definition.is_repeatable() => {
             values.iter().map(|value| text(definition, value)).collect()

@@ -83,11 +83,12 @@ fn every_switch_has_both_forms_and_the_last_one_counts() {
 #[test]
 fn nothing_given_is_the_default() {
     let loaded = Case::new(&[]).loaded(&["app:app"]);
-    let expected = Config { application: Some("app:app".to_owned()), ..Config::default() };
+    let mut expected = Config::default();
+    expected.site.application = Some("app:app".to_owned());
     assert_eq!(loaded.config, expected);
     assert_eq!(listeners(&loaded), ["127.0.0.1:8000"]);
     assert_eq!((loaded.config.pool.min_threads, loaded.config.pool.max_threads), (1, 10));
-    assert_eq!(loaded.config.max_body, 1 << 30);
+    assert_eq!(loaded.config.site.max_body, 1 << 30);
     assert_eq!(origin(&loaded, "listen"), "default");
     assert_eq!(origin(&loaded, "application"), "command line");
     assert!(loaded.files.is_empty());
@@ -155,7 +156,7 @@ fn another_file_brings_its_own_drop_ins() {
 #[test]
 fn a_drop_in_folder_needs_no_main_file() {
     let case = Case::new(&[("maitred.toml.d/x.toml", "application = \"app:app\"")]);
-    assert_eq!(case.loaded(&[]).config.application.as_deref(), Some("app:app"));
+    assert_eq!(case.loaded(&[]).config.site.application.as_deref(), Some("app:app"));
 }
 
 #[test]
@@ -235,14 +236,14 @@ fn the_command_line_in_its_forms() {
         "--max-threads=4",
     ]);
     assert_eq!(loaded.command, Command::Check);
-    assert!(loaded.config.listing);
-    assert_eq!(loaded.config.access_log, crate::LogPlace::Stdout);
+    assert!(loaded.config.site.listing);
+    assert_eq!(loaded.config.site.access_log, crate::LogPlace::Stdout);
     assert_eq!(loaded.config.pool.max_threads, 4);
-    assert_eq!(case.loaded(&["--", "-x"]).config.application.as_deref(), Some("-x"));
+    assert_eq!(case.loaded(&["--", "-x"]).config.site.application.as_deref(), Some("-x"));
     assert_eq!(case.loaded(&["a:b", "--version"]).command, Command::Version);
     assert_eq!(case.loaded(&["-h"]).command, Command::Help);
     let case = Case::new(&[("maitred.toml", "listing = true")]);
-    assert!(!case.loaded(&["--listing=off"]).config.listing);
+    assert!(!case.loaded(&["--listing=off"]).config.site.listing);
 }
 
 #[test]
@@ -331,12 +332,12 @@ fn what_the_checks_let_through() {
     let program = case.folder.path().join("app.py").display().to_string();
     let loaded = case.loaded(&[&site.display().to_string(), "--listen=:0", "--listen=:0", "--listen=[::]:0"]);
     let checked = check(&loaded.config, &loaded.origins).expect("valid");
-    assert_eq!(checked.target, Some(crate::validation::Target::Folder(site.clone())));
-    assert_eq!(checked.mounts, [crate::Mount { prefix: "/".to_owned(), folder: site }]);
+    assert_eq!(checked.sites[0].target, Some(crate::validation::Target::Folder(site.clone())));
+    assert_eq!(checked.sites[0].mounts, [crate::Mount { prefix: "/".to_owned(), folder: site }]);
     assert_eq!(checked.addresses.len(), 3);
     for name in ["module", "module:app", &program, &format!("{program}:app")] {
         let loaded = case.loaded(&[name]);
         let checked = check(&loaded.config, &loaded.origins).expect(name);
-        assert_eq!(checked.target, Some(crate::validation::Target::Program(name.to_owned())));
+        assert_eq!(checked.sites[0].target, Some(crate::validation::Target::Program(name.to_owned())));
     }
 }

@@ -1,4 +1,4 @@
-//! What all requests of one application share, and the beginning of each.
+//! What all requests of the event loop share, what those of one application do, and the beginning of each.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,16 +29,31 @@ const MAX_CAUSES: usize = 100;
 /// its loop, which ends with the process.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct Adapter {
-    pub(super) application: Py<PyAny>,
     pub(super) log: ErrorSink,
     pub(super) classes: Classes,
     pub(super) done: Object<Done>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) polling: Polling,
     pub(super) waiting: Waiting,
-    scope: ScopeBuilder,
     disconnected: Py<PyType>,
     tasks: OnceLock<Tasks>,
+}
+
+/// An application of the loop, and what its scopes have in common.
+pub(super) struct Served {
+    pub(super) application: Py<PyAny>,
+    scope: ScopeBuilder,
+}
+
+impl Served {
+    pub(super) fn new(py: Python<'_>, application: Py<PyAny>, root_path: &str) -> PyResult<Self> {
+        Ok(Self { application, scope: ScopeBuilder::new(py, root_path)? })
+    }
+
+    /// Has every scope bring a copy of `state`.
+    pub(super) fn use_state(&self, state: Py<PyDict>) {
+        self.scope.use_state(state);
+    }
 }
 
 pub(super) struct Classes {
@@ -59,12 +74,7 @@ struct Tasks {
 }
 
 impl Adapter {
-    pub(super) fn new(
-        py: Python<'_>,
-        application: Py<PyAny>,
-        root_path: &str,
-        log: ErrorSink,
-    ) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, log: ErrorSink) -> PyResult<Self> {
         let disconnected = PyErr::new_type(
             py,
             c"maitred.ClientDisconnected",
@@ -79,14 +89,12 @@ impl Adapter {
             receive: Class::new(py)?,
         };
         Ok(Self {
-            application,
             log,
             classes,
             done: Class::new(py)?.make(py, Done)?,
             inbox: Arc::new(Inbox::new()?),
             polling: Polling::default(),
             waiting: Waiting::default(),
-            scope: ScopeBuilder::new(py, root_path)?,
             disconnected,
             tasks: OnceLock::new(),
         })
@@ -111,11 +119,6 @@ impl Adapter {
         // Called once; a second loop would be ignored.
         let _ = self.tasks.set(tasks);
         Ok(())
-    }
-
-    /// Has every scope bring a copy of `state`.
-    pub(super) fn use_state(&self, state: Py<PyDict>) {
-        self.scope.use_state(state);
     }
 
     fn tasks(&self) -> PyResult<&Tasks> {
@@ -162,10 +165,15 @@ impl Adapter {
     }
 
     /// Begins a request: while none waits, its task runs until it has to wait, where tasks can start eagerly.
-    pub(super) fn begin(py: Python<'_>, adapter: &Py<Self>, exchange: Exchange) -> PyResult<()> {
+    pub(super) fn begin(
+        py: Python<'_>,
+        adapter: &Py<Self>,
+        served: &Arc<Served>,
+        exchange: Exchange,
+    ) -> PyResult<()> {
         let this = adapter.get();
         let tasks = this.tasks()?;
-        let scope = this.scope.build(py, exchange.request())?;
+        let scope = served.scope.build(py, exchange.request())?;
         if scope.is_websocket {
             refuse_websocket(exchange);
             return Ok(());
@@ -173,7 +181,7 @@ impl Adapter {
         let http = Http::new(adapter.clone_ref(py), &scope, exchange);
         let http = this.classes.http.make(py, http)?;
         let receive = this.classes.receive.make(py, Receive(http.clone_ref(py)))?;
-        let coroutine = Coroutine::new(http, scope.dict.unbind(), receive);
+        let coroutine = Coroutine::new(http, Arc::clone(served), scope.dict.unbind(), receive);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
         let begins = this.waiting.is_none();

@@ -12,7 +12,7 @@
 use std::ffi::{CStr, c_void};
 use std::mem;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::asyncio::CancelledError;
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
+use super::adapter::Served;
 use super::current;
 use super::http::{Ended, Http};
 use super::receive::Receive;
@@ -33,6 +34,7 @@ use crate::report::{self, type_name};
 /// The coroutine of one request.
 pub(super) struct Coroutine {
     http: Object<Http>,
+    served: Arc<Served>,
     state: Mutex<State>,
 }
 
@@ -50,9 +52,15 @@ enum Life {
 }
 
 impl Coroutine {
-    pub(super) fn new(http: Object<Http>, scope: Py<PyDict>, receive: Object<Receive>) -> Self {
+    pub(super) fn new(
+        http: Object<Http>,
+        served: Arc<Served>,
+        scope: Py<PyDict>,
+        receive: Object<Receive>,
+    ) -> Self {
         Self {
             http,
+            served,
             state: Mutex::new(State { life: Life::Fresh { scope: Held::new(scope), receive }, task: None }),
         }
     }
@@ -83,7 +91,7 @@ impl Coroutine {
 
     /// Calls the application and takes what it returns as a coroutine.
     fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
-        let application = self.http.adapter().application.as_ptr();
+        let application = self.served.application.as_ptr();
         let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.http.as_ptr()];
         // SAFETY: all are valid objects of this interpreter. The place in front of the arguments is the
         // callee's to use, as the flag says. The result is a new reference, or null with an exception set.

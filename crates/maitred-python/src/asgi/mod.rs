@@ -40,9 +40,8 @@ use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost, Thre
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
-use crate::stuck;
-use crate::threads::without_interpreter;
-use adapter::Adapter;
+use crate::stuck::NamedThreads;
+use adapter::{Adapter, Served};
 use event_loop::PythonLoop;
 use runner::NotStarted;
 use still::StillWatch;
@@ -59,6 +58,8 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) event_loop: &'a str,
     /// Whether a loop that stands still is told of.
     pub(crate) watch: bool,
+    /// For applications that do not run on the loop.
+    pub(crate) threads: NamedThreads,
     pub(crate) log: LeveledSink,
     /// Where the loop's thread goes, also if the application cannot be served.
     pub(crate) thread: &'a OnceLock<LoopThread>,
@@ -67,11 +68,17 @@ pub(crate) struct AsgiSettings<'a> {
 /// An application whose lifespan has begun.
 pub(crate) struct AsgiApplication {
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) threads: Arc<dyn ThreadHost>,
-    /// The kind of its loop, for people.
-    pub(crate) event_loop: String,
+    pub(crate) running: RunningLoop,
     /// To be stopped before the interpreter ends.
     pub(crate) still: Option<StillThread>,
+}
+
+/// The loop that all ASGI applications share.
+pub(crate) struct RunningLoop {
+    adapter: Py<Adapter>,
+    pub(crate) threads: Arc<dyn ThreadHost>,
+    /// What it is, for people.
+    pub(crate) kind: String,
 }
 
 /// Why an application cannot be served.
@@ -82,6 +89,15 @@ pub(crate) enum StartError {
     Failed(LoadError),
 }
 
+impl From<NotStarted> for StartError {
+    fn from(error: NotStarted) -> Self {
+        match error {
+            NotStarted::Raised(error) => Self::Raised(error),
+            NotStarted::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
 impl From<PyErr> for StartError {
     fn from(error: PyErr) -> Self {
         Self::Raised(error)
@@ -90,16 +106,12 @@ impl From<PyErr> for StartError {
 
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
-    let AsgiSettings { application, root_path, event_loop, watch, log, thread } = settings;
+    let AsgiSettings { application, root_path, event_loop, watch, threads, log, thread } = settings;
     let leveled = Arc::clone(&log);
     let errors: ErrorSink = Arc::new(move |entry: &str| leveled(LogLevel::Error, entry));
-    let adapter = Adapter::new(py, application, root_path, errors)?;
-    let adapter = Py::new(py, adapter)?;
-    let started = runner::start(py, &adapter, event_loop, Arc::clone(&log), thread);
-    let (kind, whereabouts) = started.map_err(|error| match error {
-        NotStarted::Raised(error) => StartError::Raised(error),
-        NotStarted::Failed(error) => StartError::Failed(error),
-    })?;
+    let adapter = Py::new(py, Adapter::new(py, errors)?)?;
+    let served = Arc::new(Served::new(py, application, root_path)?);
+    let (kind, whereabouts) = runner::start(py, &adapter, &served, event_loop, Arc::clone(&log), thread)?;
     let (mut still, mut still_thread) = (StillWatch::off(), None);
     if watch {
         match StillWatch::start(py, &adapter, whereabouts, Arc::clone(&log)) {
@@ -112,17 +124,32 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
         }
     }
     let python_loop = PythonLoop { adapter: adapter.clone_ref(py), still };
-    Ok(AsgiApplication {
-        handler: Arc::new(AsgiHandler { adapter }),
-        threads: Arc::new(LoopHost { event_loop: Arc::new(python_loop) }),
-        event_loop: kind,
-        still: still_thread,
-    })
+    let running = RunningLoop {
+        adapter: adapter.clone_ref(py),
+        threads: Arc::new(LoopHost { event_loop: Arc::new(python_loop), threads }),
+        kind,
+    };
+    let handler = Arc::new(AsgiHandler { adapter, served });
+    Ok(AsgiApplication { handler, running, still: still_thread })
+}
+
+/// Runs the startup of a further application to its end, on the loop that there is.
+pub(crate) fn add(
+    py: Python<'_>,
+    (application, root_path): (Py<PyAny>, &str),
+    running: &RunningLoop,
+    log: LeveledSink,
+    thread: &LoopThread,
+) -> Result<Arc<dyn Handler>, StartError> {
+    let served = Arc::new(Served::new(py, application, root_path)?);
+    runner::add(py, &running.adapter, &served, log, thread)?;
+    Ok(Arc::new(AsgiHandler { adapter: running.adapter.clone_ref(py), served }))
 }
 
 /// Answers requests by tasks of an event loop, on whose thread it is called.
 struct AsgiHandler {
     adapter: Py<Adapter>,
+    served: Arc<Served>,
 }
 
 impl Handler for AsgiHandler {
@@ -136,7 +163,7 @@ impl Handler for AsgiHandler {
 
     fn handle(&self, exchange: Exchange) {
         Python::attach(|py| {
-            if let Err(error) = Adapter::begin(py, &self.adapter, exchange) {
+            if let Err(error) = Adapter::begin(py, &self.adapter, &self.served, exchange) {
                 // The exchange was dropped on the way, so the peer has its 500.
                 report::write(py, &self.adapter.get().log, &report::traceback(py, &error));
             }
@@ -144,14 +171,15 @@ impl Handler for AsgiHandler {
     }
 }
 
-/// The loop's thread is the only one.
+/// The loop's thread, and those of applications that do not run on it.
 struct LoopHost {
     event_loop: Arc<PythonLoop>,
+    threads: NamedThreads,
 }
 
 impl ThreadHost for LoopHost {
-    fn spawn(&self, _: String, _: ThreadBody) -> io::Result<()> {
-        Err(io::Error::other("an application in an event loop has no threads"))
+    fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
+        self.threads.spawn(name, body)
     }
 
     fn is_exclusive(&self) -> bool {
@@ -159,11 +187,15 @@ impl ThreadHost for LoopHost {
     }
 
     fn without_interpreter(&self, act: &mut dyn FnMut()) {
-        without_interpreter(act);
+        self.threads.without_interpreter(act);
+    }
+
+    fn with_interpreter(&self, act: &mut dyn FnMut()) {
+        self.threads.with_interpreter(act);
     }
 
     fn stacks(&self, only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
-        stuck::asked::stacks(only, serving)
+        self.threads.stacks(only, serving)
     }
 
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {

@@ -6,14 +6,14 @@
 //! ```
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use maitred_cli::{LoadError, LogLevel};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use super::adapter::Adapter;
+use super::adapter::{Adapter, Served};
 use super::current;
 use crate::report::{self, LeveledSink};
 use crate::stuck;
@@ -69,15 +69,14 @@ impl From<PyErr> for NotStarted {
 pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
+    served: &Arc<Served>,
     choice: &str,
     log: LeveledSink,
     keep: &OnceLock<LoopThread>,
 ) -> Result<(String, Whereabouts), NotStarted> {
-    let (started, wait) = mpsc::channel();
-    let this = adapter.get();
-    let engine = Engine { adapter: adapter.clone_ref(py), log, started: Mutex::new(Some(started)) };
+    let (engine, wait) = Engine::new(py, adapter, served, log);
     let module = py.import("maitred._asgi")?;
-    let application = this.application.clone_ref(py);
+    let application = served.application.clone_ref(py);
     let runner = module.getattr("Runner")?.call1((application, choice, engine))?;
     let options = PyDict::new(py);
     options.set_item("target", LoopTarget { runner: runner.clone().unbind() })?;
@@ -90,9 +89,7 @@ pub(super) fn start(
     match wait_started(py, wait) {
         Ok(Started::Ready(kind, thread)) => Ok((kind, thread)),
         Ok(Started::Failed { error, text }) => {
-            if !text.is_empty() {
-                report::write(py, &this.log, text.trim_end());
-            }
+            write_text(py, adapter, &text);
             running.join(py, TIME_TO_END);
             Err(NotStarted::Failed(error))
         }
@@ -101,6 +98,32 @@ pub(super) fn start(
             running.join(py, TIME_TO_END);
             Err(error.into())
         }
+    }
+}
+
+/// Runs the startup of a further application on the loop that runs already.
+pub(super) fn add(
+    py: Python<'_>,
+    adapter: &Py<Adapter>,
+    served: &Arc<Served>,
+    log: LeveledSink,
+    running: &LoopThread,
+) -> Result<String, NotStarted> {
+    let (engine, wait) = Engine::new(py, adapter, served, log);
+    let application = served.application.clone_ref(py);
+    running.runner.call_method1(py, "add", (application, engine))?;
+    match wait_started(py, wait)? {
+        Started::Ready(kind, _) => Ok(kind),
+        Started::Failed { error, text } => {
+            write_text(py, adapter, &text);
+            Err(NotStarted::Failed(error))
+        }
+    }
+}
+
+fn write_text(py: Python<'_>, adapter: &Py<Adapter>, text: &str) {
+    if !text.is_empty() {
+        report::write(py, &adapter.get().log, text.trim_end());
     }
 }
 
@@ -155,11 +178,24 @@ impl LoopTarget {
 #[pyclass(frozen, module = "maitred._engine")]
 struct Engine {
     adapter: Py<Adapter>,
+    served: Arc<Served>,
     log: LeveledSink,
     started: Mutex<Option<Sender<Started>>>,
 }
 
 impl Engine {
+    /// One, and where it tells what has become of the startup.
+    fn new(
+        py: Python<'_>,
+        adapter: &Py<Adapter>,
+        served: &Arc<Served>,
+        log: LeveledSink,
+    ) -> (Self, Receiver<Started>) {
+        let (started, wait) = mpsc::channel();
+        let (adapter, served) = (adapter.clone_ref(py), Arc::clone(served));
+        (Self { adapter, served, log, started: Mutex::new(Some(started)) }, wait)
+    }
+
     fn tell(&self, started: Started) {
         // Only the first answer counts, and perhaps nobody waits for it any more.
         let sender = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -184,7 +220,7 @@ impl Engine {
 
     fn ready(&self, state: Option<Py<PyDict>>, kind: String) {
         if let Some(state) = state {
-            self.adapter.get().use_state(state);
+            self.served.use_state(state);
         }
         stuck::name_requests_by(current::with_name);
         self.tell(Started::Ready(kind, current::whereabouts()));

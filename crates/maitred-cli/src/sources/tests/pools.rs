@@ -233,12 +233,18 @@ fn errors_in_rules_name_the_line_of_the_rule() {
             "match = [\n{ pth = \"/a\" },\n]",
             ":3: pool.a.match: unknown key 'pth' in a rule; did you mean 'path'?",
         ),
-        ("match = [{ x = 1 }]", ":2: pool.a.match: unknown key 'x' in a rule; a rule has method, path, "),
+        (
+            "match = [{ x = 1 }]",
+            ":2: pool.a.match: unknown key 'x' in a rule; a rule has host, method, path, ",
+        ),
         (
             "match = [{ path = 1 }]",
             ":2: pool.a.match: path: the value is of the type integer; expected: text",
         ),
-        ("match = [{}]", ":2: pool.a.match: a rule has no condition; it has method, path, header, client"),
+        (
+            "match = [{}]",
+            ":2: pool.a.match: a rule has no condition; it has host, method, path, header, client",
+        ),
         (
             "match = [\n{ client = \"10.1.0.0/8\" }]",
             ":3: pool.a.match: client: the client '10.1.0.0/8' has bits behind its prefix; did you mean \
@@ -288,7 +294,7 @@ fn errors_in_pools_on_the_command_line_name_pool_key_and_remedy() {
     );
     let error = Case::new(&[]).error(&["--pool", "a,colour=1"]);
     assert!(error.starts_with("--pool: a: unknown key 'colour'; a pool has min-threads, "), "{error}");
-    assert!(error.ends_with(", strategy, method, path, header, client"), "{error}");
+    assert!(error.ends_with(", strategy, host, method, path, header, client"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! One place's words on a host, put over those of the places before it, key by key.
+
+use std::mem;
+
+use maitred_server::HostPattern;
+
+use crate::config::{Config, HostConfig};
+use crate::options::Definition;
+use crate::origins::{Origins, Source};
+use crate::problem::Problem;
+use crate::value::BadValue;
+
+/// What one place says of one host. Its filters are with those of all.
+pub(crate) struct HostPart {
+    pub(crate) name: String,
+    /// Where it is named.
+    pub(crate) source: Source,
+    /// Its further names; `None` where nothing is said of them.
+    pub(crate) names: Option<(Vec<HostPattern>, Source)>,
+    pub(crate) pool: Option<(String, Source)>,
+    pub(crate) values: Vec<HostValue>,
+}
+
+/// A value as it was written.
+pub(crate) struct HostValue {
+    pub(crate) definition: &'static Definition,
+    pub(crate) texts: Vec<String>,
+    pub(crate) source: Source,
+}
+
+impl HostPart {
+    /// Merges this part into `config`.
+    ///
+    /// # Errors
+    /// A value is not one of its key, or the name is none.
+    pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
+        let Self { name, source, names, pool, values } = self;
+        let first: HostPattern = name.parse().map_err(|bad: maitred_match::BadPattern| {
+            Problem::new(source.place_in_host(&name, None), bad.what, bad.remedy)
+        })?;
+        let name = first.to_string();
+        origins.name_host(&name, source);
+        let position = config.hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
+            let site = Config::default().site;
+            let names = vec![first.clone()];
+            config.hosts.push(HostConfig { name: name.clone(), names, pool: None, site, given: Vec::new() });
+            config.hosts.len() - 1
+        });
+        if let Some((names, source)) = names {
+            let host = &mut config.hosts[position];
+            host.names = std::iter::once(first).chain(names).collect();
+            host.give("names");
+            origins.set_host(&name, "names", source);
+        }
+        if let Some((pool, source)) = pool {
+            let host = &mut config.hosts[position];
+            host.pool = Some(pool);
+            host.give("pool");
+            origins.set_host(&name, "pool", source);
+        }
+        for HostValue { definition, texts, source } in values {
+            // The definition knows the place of the default host only.
+            let mut own = mem::replace(&mut config.hosts[position].site, config.site.clone());
+            mem::swap(&mut config.site, &mut own);
+            let set = definition.set(config, &texts);
+            mem::swap(&mut config.site, &mut own);
+            config.hosts[position].site = own;
+            set.map_err(|BadValue { what, remedy }| {
+                Problem::new(source.place_in_host(&name, Some(definition.name)), what, remedy)
+            })?;
+            config.hosts[position].give(definition.name);
+            origins.set_host(&name, definition.name, source);
+        }
+        Ok(())
+    }
+}
+
+impl HostConfig {
+    fn give(&mut self, key: &'static str) {
+        if !self.given.contains(&key) {
+            self.given.push(key);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Virtual hosts: from the tables `[host."NAME"]` to the server's settings.
+//!
+//! The keys of a host are the options of the default host, with the same definitions: a value is parsed into the default host's
+//! place while the other one stands there. What a host serves is its own; how (error pages, log, limits) is as the default host
+//! has it unless its table says otherwise.
+
+mod error_page;
+mod merge;
+mod mounted;
+
+use std::sync::Arc;
+
+use maitred_filters::{Condition, FilterRule};
+use maitred_server::{DEFAULT_POOL, HostCondition, PathPattern, PoolRule};
+
+use crate::config::{Config, HostConfig, SiteConfig};
+use crate::options::{self, Definition};
+use crate::origins::Origins;
+use crate::problem::{Problem, nearest};
+
+pub use error_page::ErrorPageFile;
+pub(crate) use error_page::{error_page, read};
+pub(crate) use merge::{HostPart, HostValue};
+pub use mounted::MountedApplication;
+pub(crate) use mounted::mounted;
+
+/// The options that say what a host serves: another host has none of the default one's.
+const CONTENT: [&str; 7] = ["application", "interface", "factory", "app-dir", "root-path", "mount", "static"];
+
+/// Those that say how: another host has the default one's unless it has its own.
+const MANNER: [&str; 5] = ["listing", "error-page", "max-body", "access-log", "access-log-format"];
+
+/// The keys of a host besides those of the options.
+pub(crate) const OTHERS: [&str; 3] = ["names", "pool", "filter"];
+
+/// The most hosts there can be: their numbers have 16 bits, and 0 is the default host.
+const MAX_HOSTS: usize = u16::MAX as usize - 1;
+
+/// The options that are also the keys of a host.
+pub(crate) fn keys() -> impl Iterator<Item = &'static Definition> {
+    CONTENT.into_iter().chain(MANNER).filter_map(options::find)
+}
+
+/// Whether this option says what a host serves, so that no host has it from the default one.
+pub(crate) fn is_content(definition: &Definition) -> bool {
+    CONTENT.contains(&definition.name)
+}
+
+/// The remedy for an unknown key of a host.
+pub(crate) fn suggest_key(key: &str) -> String {
+    let known: Vec<&str> = OTHERS.into_iter().chain(keys().map(|known| known.name)).collect();
+    match nearest(key, known.iter().copied()) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None if options::find(key).is_some_and(Definition::is_in_file) => {
+            "it is the same for all hosts: write it above the first table".to_owned()
+        }
+        None => format!("a host has {}", known.join(", ")),
+    }
+}
+
+impl HostConfig {
+    /// What it serves and how, with what the default host has where it has nothing of its own.
+    pub(crate) fn effective(&self, default: &SiteConfig) -> SiteConfig {
+        let mut site = self.site.clone();
+        let own = |key: &str| self.given.contains(&key);
+        if !own("listing") {
+            site.listing = default.listing;
+        }
+        if !own("error-page") {
+            site.error_pages.clone_from(&default.error_pages);
+        }
+        if !own("max-body") {
+            site.max_body = default.max_body;
+        }
+        if !own("access-log") {
+            site.access_log.clone_from(&default.access_log);
+        }
+        if !own("access-log-format") {
+            site.access_log_format.clone_from(&default.access_log_format);
+        }
+        site
+    }
+
+    /// Takes over what a running server can of another one's limits.
+    pub(crate) fn take_limits(&mut self, other: &Self) {
+        self.site.max_body = other.site.max_body;
+        self.take_key("max-body", other);
+    }
+
+    /// The same of the pool that runs its requests.
+    pub(crate) fn take_pool(&mut self, other: &Self) {
+        self.pool.clone_from(&other.pool);
+        self.take_key("pool", other);
+    }
+
+    fn take_key(&mut self, key: &'static str, other: &Self) {
+        self.given.retain(|own| *own != key);
+        if other.given.contains(&key) {
+            self.given.push(key);
+        }
+    }
+
+    /// Whether a running server can become the other one.
+    pub(crate) fn differs_only_live(&self, other: &Self) -> bool {
+        let mut own = self.clone();
+        own.take_limits(other);
+        own.take_pool(other);
+        let sorted = |mut keys: Vec<&'static str>| {
+            keys.sort_unstable();
+            keys
+        };
+        let given = sorted(std::mem::take(&mut own.given)) == sorted(other.given.clone());
+        given && own == Self { given: Vec::new(), ..other.clone() }
+    }
+
+    /// Whether its requests have an access log of their own, or none.
+    pub(crate) fn has_log(&self) -> bool {
+        self.given.contains(&"access-log")
+    }
+}
+
+impl Config {
+    /// What all hosts serve, with the hosts: the default one first, which has none.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (Option<&HostConfig>, SiteConfig)> {
+        let others = self.hosts.iter().map(|host| (Some(host), host.effective(&self.site)));
+        std::iter::once((None, self.site.clone())).chain(others)
+    }
+
+    /// The rules of pools with those that hosts and mounted applications stand for. They come first: of two equal ones the later
+    /// one decides.
+    pub(crate) fn all_rules(&self) -> Vec<PoolRule> {
+        let mut rules = Vec::new();
+        for (number, (host, site)) in (0..).zip(self.sites()) {
+            let condition = host.map(|host| condition(number, &host.name));
+            let condition = condition.or_else(|| (!self.hosts.is_empty()).then(|| condition_of_default()));
+            if let Some(pool) = host.and_then(|host| host.pool.clone()) {
+                rules.push(PoolRule { pool, host: condition.clone(), ..PoolRule::default() });
+            }
+            for mounted in &site.mounted {
+                let (Some(pool), Ok(path)) = (mounted.pool.clone(), format!("{}/*", mounted.prefix).parse())
+                else {
+                    continue;
+                };
+                let path: Option<PathPattern> = Some(path);
+                rules.push(PoolRule { pool, host: condition.clone(), path, ..PoolRule::default() });
+            }
+        }
+        rules.extend(self.rules.iter().cloned());
+        rules
+    }
+
+    /// The filters that hosts stand for, before those that are written.
+    pub(crate) fn host_filters(&self) -> impl Iterator<Item = FilterRule> {
+        let limited = (1..).zip(&self.hosts).filter(|(_, host)| host.given.contains(&"max-body"));
+        limited.map(|(number, host)| FilterRule {
+            when: Condition { host: Some(condition(number, &host.name)), ..Condition::default() },
+            max_body: Some(host.site.max_body),
+            ..FilterRule::default()
+        })
+    }
+}
+
+fn condition(number: u16, name: &str) -> HostCondition {
+    HostCondition { number, name: name.into() }
+}
+
+fn condition_of_default() -> HostCondition {
+    condition(0, "default")
+}
+
+/// Gives the hosts that rules and filters name their numbers.
+///
+/// # Errors
+/// There is no such host.
+pub(crate) fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Problem> {
+    let names: Vec<Arc<str>> = config.hosts.iter().map(|host| host.name.as_str().into()).collect();
+    let number = |wanted: &HostCondition, place: String| {
+        let found = names.iter().position(|name| **name == *wanted.name);
+        found.and_then(|position| u16::try_from(position + 1).ok()).ok_or_else(|| {
+            let remedy = match nearest(&wanted.name, names.iter().map(|name| &**name)) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => format!("write a table [host.\"{}\"] for it", wanted.name),
+            };
+            Problem::new(place, format!("there is no host '{}'", wanted.name), remedy)
+        })
+    };
+    for (position, rule) in config.rules.iter_mut().enumerate() {
+        if let Some(host) = &mut rule.host {
+            host.number = number(host, origins.of_rule(position).place_in_pool(&rule.pool, None))?;
+        }
+    }
+    for (position, filter) in config.filters.iter_mut().enumerate() {
+        if let Some(host) = &mut filter.rule.when.host {
+            host.number = number(host, origins.of_filter(position).place_in_filter(Some("host")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks what no single key can know.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    if config.hosts.len() > MAX_HOSTS {
+        let what = format!("there are {} hosts, and there can be {MAX_HOSTS}", config.hosts.len());
+        return Err(Problem::new("host", what, "leave some out"));
+    }
+    for (position, host) in config.hosts.iter().enumerate() {
+        let wrong = |key: Option<&str>, what: String, remedy: String| {
+            Err(Problem::new(origins.describe_host(&host.name, key), what, remedy))
+        };
+        for other in &config.hosts[..position] {
+            if let Some(name) = host.names.iter().find(|name| other.names.contains(name)) {
+                let key = host.given.contains(&"names").then_some("names");
+                let what = format!("'{name}' is a name of the host '{}' already", other.name);
+                return wrong(key, what, "leave one of them out".to_owned());
+            }
+        }
+        let site = &host.site;
+        if site.application.is_none() && site.mounted.is_empty() && site.mounts.is_empty() {
+            let what = format!("the host '{}' serves nothing", host.name);
+            return wrong(None, what, "give it an application, a mount or static".to_owned());
+        }
+        if host.given.contains(&"access-log-format") && !host.has_log() {
+            let what =
+                "it says how the lines of an access log look, and the host has none of its own".to_owned();
+            return wrong(Some("access-log-format"), what, "give it access-log, too".to_owned());
+        }
+        check_pool(config, host.pool.as_deref())
+            .map_or(Ok(()), |(what, remedy)| wrong(Some("pool"), what, remedy))?;
+    }
+    for (host, site) in config.sites() {
+        for mounted in &site.mounted {
+            if let Some((what, remedy)) = check_pool(config, mounted.pool.as_deref()) {
+                let place = match host {
+                    Some(host) => origins.describe_host(&host.name, Some("mount")),
+                    None => origins.describe("mount"),
+                };
+                return Err(Problem::new(place, what, remedy));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the name of a pool, and the remedy.
+fn check_pool(config: &Config, name: Option<&str>) -> Option<(String, String)> {
+    let name = name.filter(|name| *name != DEFAULT_POOL)?;
+    let mut known = config.pools.iter().map(|pool| pool.name.as_str());
+    if known.clone().any(|known| known == name) {
+        return None;
+    }
+    let remedy = match nearest(name, &mut known) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("write a table [pool.{name}] for it"),
+    };
+    Some((format!("there is no pool '{name}'"), remedy))
+}
