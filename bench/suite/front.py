@@ -15,7 +15,8 @@ from benchlib.series import Loop, Schedule, Series, Watch, in_closed_loop, on_sc
 
 TITLE = "A proxy in front: CPU of both processes, and latency"
 OURS = python_servers.OURS
-TCP, UNIX, NEVER = f"{OURS}, haproxy by TCP", f"{OURS}, haproxy, PROXY v2", f"{OURS}, PROXY v2, reuse never"
+#: The last two by `http-reuse` of haproxy.
+TCP, UNIX, NEVER = f"{OURS}, haproxy by TCP", f"{OURS}, PROXY v2, safe", f"{OURS}, PROXY v2, never"
 PEER = "gunicorn, nginx"
 HELLO = b"Hello, world!"
 #: What the application answers to this path if the proxy is believed.
@@ -24,7 +25,7 @@ CLIENT_PATH, CLIENT_ANSWER = "/client", f"{fronts.CLIENT} http"
 PREFIX, FILE, FILE_BYTES = "/static", "photo.jpg", 64 * 1024
 #: Of gunicorn.
 WORKERS, THREADS = 2, 4
-BUSY_S, WARM_UP = 1.2, 0.15
+BUSY_S, WARM_UP = 1.0, 0.15
 #: Its rate is this share of what the slowest answers.
 SHARE, SCHEDULE_S, SCHEDULE_WARM_UP = 0.5, 1.5, 0.2
 #: Rounds by form: connections that are always busy, and the schedule.
@@ -155,9 +156,9 @@ def _method(environment: peers.Environment, report: Report) -> None:
         f"and nginx's workers: {fronts.threads(False)} on both cores, {fronts.threads(True)} on one.",
         "",
         "haproxy uses a connection to the server for another client only if its PROXY header would be the same, and the header names the "
-        "client's address and port. With `http-reuse safe` it keeps no more idle connections than it has lately needed at once, "
-        "whosever they are: with few requests at a time, most of them then make a connection. With `never` each client's connection "
-        "keeps one of its own. \"Connections per 100 requests\" are those that maitred has accepted; alone it accepts the load's own, "
+        "client's address and port. With `http-reuse safe` it also closes most connections that become idle, so that a request often makes "
+        "a new one: \"connections per 100 requests\" are those that maitred has accepted. With `never` each client's connection keeps "
+        "one of its own. maitred alone accepts those of the load, "
         f"{compare.CONNECTIONS} in each round.", "",
         "Requests have the twelve fields of a browser. CPU-seconds are user and system, of the proxy and of all processes of the "
         f"server behind it apart, per 100,000 right answers. \"Busy\": {compare.CONNECTIONS} keep-alive connections that always "
@@ -231,7 +232,7 @@ def _write(report: Report, results: Sequence[Result]) -> None:
                  [[result.name, *_summary(result, names)] for result in results])
     for result in results:
         _write_case(report, result)
-    report.chart(chart.bars(f"{TITLE} (pale: the proxy's)", "CPU-seconds per 100,000 requests, busy",
+    report.chart(chart.bars("CPU of the proxy (pale) and of the server behind it, busy", "CPU-seconds per 100,000 requests",
                             [(result.name, _bars(result)) for result in results]))
 
 
