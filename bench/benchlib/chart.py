@@ -20,6 +20,8 @@ class Bar:
     value: float
     low: float
     high: float
+    #: How much of the value, from zero on, is drawn paler.
+    part: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ def bars(title: str, unit: str, groups: Sequence[tuple[str, Sequence[Bar]]]) -> 
             parts += [
                 _text(LEFT - 8, y + 13, bar.label, anchor="end"),
                 f'<rect x="{LEFT}" y="{y}" width="{bar.value * scale:.1f}" height="18" fill="{colour}"/>',
+                f'<rect x="{LEFT}" y="{y}" width="{bar.part * scale:.1f}" height="18" fill="#fff" fill-opacity="0.6"/>'
+                if bar.part else "",
                 f'<path d="M{LEFT + bar.low * scale:.1f} {middle}H{LEFT + bar.high * scale:.1f}" stroke="#222" '
                 'stroke-width="2"/>',
                 _text(LEFT + bar.high * scale + 6, y + 13, _number(bar.value)),

@@ -39,9 +39,10 @@ class Wsgi:
     #: Held to the server's core.
     pinned: bool = True
 
-    def gunicorn(self, threads: int) -> Contender:
+    def gunicorn(self, threads: int, workers: int = 1) -> Contender:
+        """With so many threads in each worker."""
         return self._one("gunicorn gthread", threads, "gunicorn", _gunicorn, "--worker-class", "gthread", "--threads",
-                         str(threads))
+                         str(threads), "--workers", str(workers))
 
     def granian(self, threads: int) -> Contender:
         return self._one("granian", threads, "granian", _granian, "--interface", "wsgi", "--blocking-threads", str(threads))
@@ -119,9 +120,15 @@ def _words(contender: Contender) -> tuple[str, list[str]]:
     return str(contender.options["application"]), words
 
 
+def _address(contender: Contender, place: Place) -> str:
+    """Where it listens; both that can do so by a Unix socket write it like this."""
+    return f"unix:{place.socket}" if contender.unix else f"127.0.0.1:{place.port}"
+
+
 def _maitred(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
-    return [str(contender.program), application, "--app-dir", str(APPS), "--listen", f"127.0.0.1:{place.port}", *words]
+    listen = f"{_address(contender, place)}{contender.options.get('listen', '')}"
+    return [str(contender.program), application, "--app-dir", str(APPS), "--listen", listen, *words]
 
 
 def _granian(contender: Contender, place: Place) -> list[str]:
@@ -132,7 +139,7 @@ def _granian(contender: Contender, place: Place) -> list[str]:
 
 def _gunicorn(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
-    return [str(contender.program), application, "--bind", f"127.0.0.1:{place.port}", "--workers", "1", *words]
+    return [str(contender.program), application, "--bind", _address(contender, place), *words]
 
 
 def _peregrine(contender: Contender, place: Place) -> list[str]:

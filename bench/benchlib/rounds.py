@@ -70,9 +70,9 @@ def present(options: Options, candidates: Sequence[servers.Contender]) -> tuple[
     if unknown:
         raise Missing(f"no such contender: {', '.join(sorted(unknown))}; there are "
                       + ", ".join(each.name for each in candidates))
-    found = [each for each in chosen if each.found()]
-    lines = [f"skipped: {each.name} ({Path(each.program).name} is not installed or not built)"
-             for each in chosen if not each.found()]
+    found = [each for each in chosen if not each.absent()]
+    lines = [f"skipped: {each.name} ({absent} is not installed or not built)"
+             for each in chosen if (absent := each.absent())]
     for line in lines:
         say(line)
     if not found:
@@ -93,12 +93,14 @@ REST_LOOK_S, IDLE_SHARE, MOST_REST_S = 0.05, 0.2, 30.0
 
 
 class Meter:
-    """CPU time of a server's process tree between `start` and `stop`."""
+    """CPU time of a server's process tree between `start` and `stop`; of a proxy with what is behind it."""
 
     def __init__(self, server: servers.Server) -> None:
         self._server = server
-        self._from = (0, 0, 0, 0)
+        self._from: tuple[list[int], int, int, int] = ([], 0, 0, 0)
         self.cpu_ns = 0
+        #: The same apart: the server's, then that of each behind it.
+        self.parts_ns: list[int] = []
         #: Share of the server's core that went to anything but the server (other processes, interrupts, steal); of a
         #: server that is not held to it the share of both cores that went to nothing the bench started.
         self.others = 0.0
@@ -107,14 +109,16 @@ class Meter:
         self._from = self._read()
 
     def stop(self) -> None:
-        cpu, ours, busy, wall = (now - then for now, then in zip(self._read(), self._from, strict=True))
-        self.cpu_ns = cpu
+        (before, *then), (after, *now) = self._from, self._read()
+        self.parts_ns = [end - start for end, start in zip(after, before, strict=True)]
+        self.cpu_ns = sum(self.parts_ns)
+        ours, busy, wall = (end - start for end, start in zip(now, then, strict=True))
         self.others = max(0, busy - ours) / wall
 
-    def _read(self) -> tuple[int, int, int, int]:
-        cpu = machine.cpu_ns(self._server.pid)
+    def _read(self) -> tuple[list[int], int, int, int]:
+        cpu = [machine.cpu_ns(part.pid) for part in self._server.parts]
         if self._server.pinned:
-            return cpu, cpu, machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+            return cpu, sum(cpu), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
         both = len(set(machine.cores()))
         return cpu, machine.cpu_ns(os.getpid()), machine.cores_busy_ns(), both * time.monotonic_ns()
 
@@ -122,10 +126,12 @@ class Meter:
 def rest(server: servers.Server) -> None:
     """Wait until the server has ended what it was asked in its window: the next one is measured on the same core."""
     until = time.monotonic() + MOST_REST_S
+    meter = Meter(server)
     while time.monotonic() < until:
-        before = machine.cpu_ns(server.pid)
+        meter.start()
         time.sleep(REST_LOOK_S)
-        if machine.cpu_ns(server.pid) - before < IDLE_SHARE * REST_LOOK_S * 1e9:
+        meter.stop()
+        if meter.cpu_ns < IDLE_SHARE * REST_LOOK_S * 1e9:
             return
 
 

@@ -83,21 +83,25 @@ Table = dict[tuple[str, str], Series]
 
 
 class Watch:
-    """CPU time and context switches of a server between `start` and `stop`."""
+    """CPU time and context switches of a server between `start` and `stop`; of a proxy with what is behind it."""
 
     def __init__(self, server: servers.Server) -> None:
-        self._pid = server.pid
+        self._server = server
         self.meter = rounds.Meter(server)
         self.switches = machine.Switches()
         self._before: dict[int, machine.Switches] = {}
 
     def start(self) -> None:
-        self._before = machine.context_switches(self._pid)
+        self._before = self._switches()
         self.meter.start()
 
     def stop(self) -> None:
         self.meter.stop()
-        self.switches = machine.switched(self._before, machine.context_switches(self._pid))
+        self.switches = machine.switched(self._before, self._switches())
+
+    def _switches(self) -> dict[int, machine.Switches]:
+        return {thread: switches for part in self._server.parts
+                for thread, switches in machine.context_switches(part.pid).items()}
 
 
 def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, workloads: Sequence[Workload], pairs: int,

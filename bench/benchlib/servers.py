@@ -40,6 +40,13 @@ class Place:
     folder: Path
     port: int
     connections: int
+    #: Of a proxy: the running server that it passes requests on to.
+    behind: Server | None = None
+
+    @property
+    def socket(self) -> Path:
+        """Where a contender listens that has `unix`."""
+        return self.folder / "socket"
 
 
 @dataclass(frozen=True)
@@ -55,9 +62,19 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict)
     #: Held to the server's core; otherwise it may use the load's as well.
     pinned: bool = True
+    #: Listens on a Unix socket, `Place.socket`, instead of the port.
+    unix: bool = False
+    #: Of a proxy: the server that it passes requests on to; it is started first.
+    behind: Contender | None = None
 
     def found(self) -> str | None:
         return shutil.which(str(self.program), path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+
+    def absent(self) -> str | None:
+        """The first of its programs that is not there; a proxy has that of the server behind it, too."""
+        if not self.found():
+            return Path(self.program).name
+        return self.behind.absent() if self.behind else None
 
 
 @dataclass
@@ -71,10 +88,19 @@ class Server:
     output: Path
     #: Held to the server's core.
     pinned: bool = True
+    #: Where it listens instead of at the port.
+    socket: Path | None = None
+    #: Of a proxy: the server that it passes requests on to.
+    behind: Server | None = None
 
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def parts(self) -> list[Server]:
+        """All that answer a request: itself, then what is behind it."""
+        return [self, *(self.behind.parts if self.behind else [])]
 
 
 def _nginx(contender: Contender, place: Place) -> list[str]:
@@ -92,7 +118,7 @@ http {{
   sendfile on; tcp_nopush on; tcp_nodelay on; {cache} {contender.options.get("more", "")}
   access_log {contender.options.get("log", "off")};
   keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG}; root {place.root}; }}
+  server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG}; root {place.root}; {contender.options.get("server", "")} }}
 }}
 """)
     return [str(contender.found()), "-c", str(configuration), "-p", str(place.folder),
@@ -176,38 +202,43 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(contender: Contender, root: Path, folder: Path, connections: int = 512) -> Iterator[Server]:
-    """Start a server on its core, wait until it accepts, end it afterwards (and nothing else)."""
-    server = _start(contender, root, folder, connections)
-    try:
+    """Start a server on its core, wait until it accepts, end it afterwards (and nothing else).
+
+    What is behind a proxy is started before it and ended after it."""
+    with contextlib.ExitStack() as stack:
+        behind = stack.enter_context(running(contender.behind, root, folder, connections)) if contender.behind else None
+        server = _start(contender, root, folder, connections, behind)
+        stack.callback(_end, server.process)
         yield server
-    finally:
-        _end(server.process)
 
 
-def _start(contender: Contender, root: Path, folder: Path, connections: int) -> Server:
+def _start(contender: Contender, root: Path, folder: Path, connections: int, behind: Server | None) -> Server:
     said = b""
     # Another process may take the port between the probe and the start.
     for attempt in range(3):
         own = folder / f"{contender.name.replace(' ', '-').replace(',', '')}-{attempt}-{time.monotonic_ns()}"
         own.mkdir(parents=True)
-        place = Place(root, own, free_port(), connections)
+        place = Place(root, own, free_port(), connections, behind)
         cores = machine.cores()[:1] if contender.pinned else machine.cores()
         command = [*machine.pinned(*cores), *contender.command(contender, place)]
         with (own / "output").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                        env=os.environ | contender.environment)
-        if _accepts(place.port, process):
-            return Server(contender.name, place.port, process, own / "output", contender.pinned)
+        if _accepts(contender, place, process):
+            return Server(contender.name, place.port, process, own / "output", contender.pinned,
+                          place.socket if contender.unix else None, behind)
         _end(process)
         said = (own / "output").read_bytes()[-2000:]
     raise CannotStart(f"{contender.name} does not start: {said.decode(errors='replace').strip() or 'no output'}")
 
 
-def _accepts(port: int, process: subprocess.Popen[bytes]) -> bool:
+def _accepts(contender: Contender, place: Place, process: subprocess.Popen[bytes]) -> bool:
     limit = time.monotonic() + START_LIMIT_S
     while time.monotonic() < limit and process.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            with socket.socket(socket.AF_UNIX if contender.unix else socket.AF_INET) as probe:
+                probe.settimeout(1)
+                probe.connect(str(place.socket) if contender.unix else ("127.0.0.1", place.port))
         except OSError:
             time.sleep(0.01)
             continue
