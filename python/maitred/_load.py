@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, Callable, NamedTuple, NoReturn
 
+from maitred import _shared
+
 #: Looked for, in this order, when the command line names a module only.
 DEFAULT_NAMES = ("app", "application")
 
@@ -71,12 +73,17 @@ def load(
     folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)
     if app_dir is not None or (folder not in sys.path and "" not in sys.path):
         sys.path.insert(0, folder)
-    module = _import_file(place) if _is_path(place) else _import_module(place, folder)
-    application, attribute = _find(module, place, attribute, FACTORY_NAMES if factory else DEFAULT_NAMES)
-    name = f"{place}:{attribute}"
-    if factory:
-        application = _made(application, name)
-        name = f"{name}()"
+
+    def found() -> tuple[Callable[..., Any], str]:
+        module = _import_file(place) if _is_path(place) else _import_module(place, folder)
+        application, name = _find(module, place, attribute, FACTORY_NAMES if factory else DEFAULT_NAMES)
+        name = f"{place}:{name}"
+        return (_made(application, name), f"{name}()") if factory else (application, name)
+
+    try:
+        application, name = _shared.in_turn(target, found)
+    except _shared.Clash as clash:
+        raise LoadFailure(clash.what, clash.remedy) from None
     kind = _interface(application, name, interface, factory)
     if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)
@@ -148,6 +155,7 @@ def _is_path(place: str) -> bool:
 def _import_module(name: str, folder: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise LoadFailure(f"{name!r} is not a module name", "write module:attribute or path/to/file.py")
+    _shared.check_module(name, folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -169,7 +177,7 @@ def _import_file(path: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     # A file may be called like a module that is loaded already (signal.py); both must work.
-    name = stem if stem not in sys.modules else f"maitred_application_{stem}"
+    name = _shared.free_name(stem)
     spec = importlib.util.spec_from_file_location(name, full)
     if spec is None or spec.loader is None:
         raise LoadFailure(f"{path} is not a Python file", "name a file that ends with .py")

@@ -112,7 +112,7 @@ impl Stream {
             None => "the request body is larger than the limit (--max-body)",
             Some(passed) => {
                 passed.note_too_long();
-                "the request body is larger than the limit (max-body of a filter)"
+                "the request body is larger than the limit (max-body of a host or a filter)"
             }
         }
     }

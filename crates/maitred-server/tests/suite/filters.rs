@@ -314,7 +314,7 @@ fn a_body_has_the_limit_of_its_filter_declared_or_not() {
                     format!("POST {path} HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n{fields}\r\n");
                 let answer = exchange(running.address, head.as_bytes());
                 assert!(answer.starts_with("HTTP/1.1 413 "), "{path}: {answer}");
-                assert_eq!(answer.contains("max-body of a filter"), path != "/else", "{answer}");
+                assert_eq!(answer.contains("max-body of a host or a filter"), path != "/else", "{answer}");
             }
             let answer = exchange(running.address, &chunked(path, length + 1));
             assert!(answer.starts_with("HTTP/1.1 413 "), "{path}: {answer}");
