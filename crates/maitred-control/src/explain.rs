@@ -131,7 +131,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             let map = asking.server.pool_map();
             let names = asking.server.pool_names();
             let found = map.find_rule(&head, &path, Some(client.to_canonical()));
-            let pool = map.find(&head, &path, Some(client.to_canonical()));
+            let ruled = map.find(&head, &path, Some(client.to_canonical()));
+            let pool = asking.server.pool_for(application, ruled);
             say("leads_to", "application".into());
             say("pool", names.get(pool).copied().into());
             if wanted.name.is_some() {
@@ -141,6 +142,11 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
                 Some((number, rule)) => {
                     say("rule", shown_rule(number, rule));
                     why.push(format!("rule {number} is the first one it meets"));
+                    if pool != ruled {
+                        why.push(
+                            "the application runs on the event loop: no rule leads it elsewhere".to_owned(),
+                        );
+                    }
                 }
                 None if map.is_trivial() => why.push("there are no rules for pools".to_owned()),
                 None => why.push(format!("it meets none of the {} rules", map.rules().len())),

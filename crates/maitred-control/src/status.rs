@@ -10,7 +10,7 @@ use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::table::Given;
 use maitred_server::listening::ActiveOptions;
-use maitred_server::{Application, DEFAULT_POOL, Host, Overflow, PoolLimits, PoolRule};
+use maitred_server::{Application, Host, Overflow, PathPattern, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
 
@@ -132,8 +132,9 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let what = ["health of the server", "figures of the server"];
     let engine = asking.server.engine_paths().into_iter().zip(what);
-    let engine = engine
-        .filter_map(|((_, path), what)| Some(json!({ "path": path?, "leads_to": "engine", "what": what })));
+    let engine = engine.filter_map(|((_, path), what)| {
+        Some(json!({ "path": path?, "leads_to": "engine", "what": what, "pool": Value::Null }))
+    });
     let hosts = asking.server.hosts().all();
     let mounts = hosts.iter().flat_map(|host| {
         host.routes().folders().map(|(prefix, files)| {
@@ -142,12 +143,14 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
                 "path": format!("{prefix}/*"),
                 "leads_to": "static files",
                 "what": files.folder().display().to_string(),
+                "pool": Value::Null,
             })
         })
     });
     let mut all: Vec<Value> = engine.chain(mounts).filter(|_| wanted.name.is_none()).collect();
     let map = asking.server.pool_map();
-    for host in hosts {
+    let names = asking.server.pool_names();
+    for (number, host) in hosts.iter().enumerate() {
         for application in host.routes().applications() {
             let path = format!("{}/*", application.prefix);
             let row = |path: &str, pool: &str| {
@@ -159,18 +162,20 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
                     "pool": pool,
                 })
             };
+            // On the event loop no rule counts.
+            let is_ruled = asking.server.pool_for(application, usize::MAX) == usize::MAX;
             let is_here = |rule: &&PoolRule| {
-                let own = rule.host.as_ref().map(|wanted| &*wanted.name);
-                own.is_none_or(|own| own == host.name()) && wanted.has_name(&rule.pool)
+                let of_host = rule.host.as_ref().is_none_or(|wanted| usize::from(wanted.number) == number);
+                let of_mount = |path: &PathPattern| path.to_string().starts_with(&application.prefix);
+                is_ruled && of_host && rule.path.as_ref().is_none_or(of_mount) && wanted.has_name(&rule.pool)
             };
-            // What a rule without a path leads elsewhere is all of the application.
-            let rules = map.rules().filter(is_here).filter(|_| application.prefix.is_empty());
-            all.extend(rules.map(|rule| {
-                let path = rule.path.as_ref().map_or("/*".to_owned(), ToString::to_string);
-                row(&path, &rule.pool)
+            all.extend(map.rules().filter(is_here).map(|rule| {
+                let whole = || path.clone();
+                row(&rule.path.as_ref().map_or_else(whole, ToString::to_string), &rule.pool)
             }));
-            if wanted.has_name(DEFAULT_POOL) {
-                all.push(row(&path, DEFAULT_POOL));
+            let rest = names.get(asking.server.pool_for(application, 0)).copied().unwrap_or_default();
+            if wanted.has_name(rest) {
+                all.push(row(&path, rest));
             }
         }
     }

@@ -193,7 +193,7 @@ mod tests {
             host(&["*.shop.example"]),
             host(&["*.b.shop.example", "[2001:db8::7]"]),
         ];
-        Hosts::new(default, ErrorPages::default(), others).ok().expect("no name twice")
+        Hosts::new(default, ErrorPages::default(), others).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -223,7 +223,8 @@ mod tests {
         assert_eq!(hosts.find(b"elsewhere.example"), Some(0));
         assert_eq!(hosts.find(b""), Some(0));
         assert_eq!(hosts.find(b"shop.example"), Some(1));
-        let only = Hosts::new(Routes::new(), ErrorPages::default(), Vec::new()).ok().expect("none twice");
+        let only = Hosts::new(Routes::new(), ErrorPages::default(), Vec::new())
+            .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(only.find(b"elsewhere.example"), Some(0), "404, as there is no list");
     }
 

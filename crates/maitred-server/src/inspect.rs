@@ -23,6 +23,7 @@ use crate::server::Server;
 use maitred_spool::BodyMemoryFigures;
 
 use crate::hosts::Hosts;
+use crate::routes::Application;
 use crate::settings::PoolLimits;
 use crate::{Place, roles};
 
@@ -121,6 +122,12 @@ impl Server {
     /// Which pool runs which request.
     pub fn pool_map(&self) -> Arc<PoolMap> {
         self.first().pool_map()
+    }
+
+    /// The number of the pool that runs a request for this application, where the rules lead to `pool`: the event loop runs those
+    /// that are made for it, whatever the rules say, and no others.
+    pub fn pool_for(&self, application: &Application, pool: usize) -> usize {
+        self.first().pool_for(&*application.handler, pool)
     }
 
     /// The virtual hosts, and what answers which path of each.

@@ -34,7 +34,7 @@ struct Mount {
 
 /// What is mounted at a prefix.
 enum Mounted {
-    Files(StaticFiles),
+    Files(Box<StaticFiles>),
     Application(Application),
 }
 
@@ -75,7 +75,7 @@ impl Routes {
     /// Serves everything below `prefix` (`/static`, or `/` for all) from `files`.
     #[must_use]
     pub fn with_static(mut self, prefix: &str, files: StaticFiles) -> Self {
-        self.mount(prefix, Mounted::Files(files));
+        self.mount(prefix, Mounted::Files(Box::new(files)));
         self
     }
 

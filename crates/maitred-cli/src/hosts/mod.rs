@@ -132,7 +132,7 @@ impl Config {
         let mut rules = Vec::new();
         for (number, (host, site)) in (0..).zip(self.sites()) {
             let condition = host.map(|host| condition(number, &host.name));
-            let condition = condition.or_else(|| (!self.hosts.is_empty()).then(|| condition_of_default()));
+            let condition = condition.or_else(|| (!self.hosts.is_empty()).then(condition_of_default));
             if let Some(pool) = host.and_then(|host| host.pool.clone()) {
                 rules.push(PoolRule { pool, host: condition.clone(), ..PoolRule::default() });
             }

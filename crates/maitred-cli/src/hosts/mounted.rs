@@ -90,32 +90,32 @@ pub(crate) fn mounted(text: &str) -> Result<MountedApplication, BadValue> {
 
 impl MountedApplication {
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-        let done = match (name, value) {
-            ("interface", "auto") => Some(self.interface = Interface::Auto),
-            ("interface", "wsgi") => Some(self.interface = Interface::Wsgi),
-            ("interface", "asgi") => Some(self.interface = Interface::Asgi),
-            ("factory", value) => switch(value).ok().map(|on| self.factory = on),
-            ("app-dir", folder) if !folder.is_empty() => Some(self.app_dir = Some(PathBuf::from(folder))),
-            ("pool", name) if !name.is_empty() => Some(self.pool = Some(name.to_owned())),
-            _ => None,
-        };
-        if done.is_some() {
-            return Ok(());
+        match (name, value) {
+            ("interface", "auto") => self.interface = Interface::Auto,
+            ("interface", "wsgi") => self.interface = Interface::Wsgi,
+            ("interface", "asgi") => self.interface = Interface::Asgi,
+            ("factory", value) if switch(value).is_ok() => self.factory = switch(value).unwrap_or_default(),
+            ("app-dir", folder) if !folder.is_empty() => self.app_dir = Some(PathBuf::from(folder)),
+            ("pool", name) if !name.is_empty() => self.pool = Some(name.to_owned()),
+            _ => return Err(wrong(name, value)),
         }
-        match PARAMETERS.iter().find(|(known, _)| *known == name) {
-            Some((_, form)) => Err(BadValue::new(
-                format!("'{value}' is no value of '{name}'"),
-                format!("write {name}= and {form}"),
-            )),
-            None => {
-                let remedy = match nearest(name, PARAMETERS.iter().map(|(name, _)| *name)) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
-                };
-                Err(BadValue::new(format!("'{name}' is no parameter of a mounted application"), remedy))
-            }
-        }
+        Ok(())
     }
+}
+
+/// What is wrong with a parameter.
+fn wrong(name: &str, value: &str) -> BadValue {
+    if let Some((_, form)) = PARAMETERS.iter().find(|(known, _)| *known == name) {
+        return BadValue::new(
+            format!("'{value}' is no value of '{name}'"),
+            format!("write {name}= and {form}"),
+        );
+    }
+    let remedy = match nearest(name, PARAMETERS.iter().map(|(name, _)| *name)) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
+    };
+    BadValue::new(format!("'{name}' is no parameter of a mounted application"), remedy)
 }
 
 #[cfg(test)]

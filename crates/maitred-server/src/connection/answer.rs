@@ -311,11 +311,7 @@ impl Connection {
             }
             map.find(head, path, self.client_of(stream).peer.ip())
         });
-        let pool = match group.site.beside_loop {
-            _ if group.is_looped() && handler.runs_on_event_loop() => 0,
-            Some(threads) if pool == 0 => threads,
-            _ => pool,
-        };
+        let pool = group.pool_for(handler, pool);
         let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
         (Target { pool, pace: known.pace }, known.watched)
     }

@@ -246,6 +246,15 @@ impl<R: Resident> Group<R> {
         self.scheduler.is_looped()
     }
 
+    /// The pool that runs a request for this handler, where the rules lead to `pool`.
+    pub(crate) fn pool_for(&self, handler: &dyn Handler, pool: usize) -> usize {
+        match self.site.beside_loop {
+            _ if self.is_looped() && handler.runs_on_event_loop() => 0,
+            Some(threads) if pool == 0 => threads,
+            _ => pool,
+        }
+    }
+
     /// Whether the event loop runs what the pool with this number gets.
     pub(crate) fn is_on_loop(&self, pool: usize) -> bool {
         pool == 0 && self.scheduler.is_looped()

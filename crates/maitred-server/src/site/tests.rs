@@ -25,7 +25,8 @@ impl Site {
         let folder = std::env::temp_dir();
         let files = || StaticFiles::open(&folder, StaticSettings::default()).expect("the folder is there");
         let routes = Routes::new().with_static("/static", files()).with_static("/static/deep", files());
-        let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).ok().expect("one host");
+        let hosts =
+            Hosts::new(routes, ErrorPages::default(), Vec::new()).unwrap_or_else(|error| panic!("{error}"));
         let names = Names {
             own: [&Some("/-/health".to_owned()), &None],
             listeners: vec!["[::1]:1".to_owned(), "[::1]:2".to_owned()],
