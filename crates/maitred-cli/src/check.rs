@@ -72,7 +72,7 @@ fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
     let of = |key: &str| Some(origins.of_host(name, Some(key)).clone());
     let head = format!("[host.{}]", quoted(name));
     let mut lines = vec![(String::new(), None), (head, Some(origins.of_host(name, None).clone()))];
-    if host.given.contains(&"names") {
+    if host.given.contains("names") {
         let names: Vec<String> = host.names[1..].iter().map(|name| quoted(&name.to_string())).collect();
         lines.push((format!("{:<16} = [{}]", "names", names.join(", ")), of("names")));
     }
@@ -82,7 +82,7 @@ fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
     let merged = Config { site: host.effective(&loaded.config.site), ..loaded.config.clone() };
     for definition in hosts::keys() {
         let value = definition.show(&merged);
-        if host.given.contains(&definition.name) {
+        if host.given.contains(definition.name) {
             lines.push((line(definition, value), of(definition.name)));
         } else if let Some(value) = value.filter(|_| !hosts::is_content(definition)) {
             let source = origins.of(definition.name).clone();

@@ -1,6 +1,7 @@
 //! The merged configuration: nothing but data. What its options are says `options/`, what several of them mean together
 //! `validation.rs`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
+use crate::error_page::ErrorPageFile;
 use crate::host::Interface;
-use crate::hosts::{ErrorPageFile, MountedApplication};
 use crate::limits::LimitConfig;
 use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
+use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::value::{ControlSocket, LogLevel, Mount, Spans};
 
@@ -177,7 +179,7 @@ pub struct HostConfig {
     /// What it serves; what is not among `given` is the default host's, as `hosts` says.
     pub site: SiteConfig,
     /// The keys that its tables have.
-    pub given: Vec<&'static str>,
+    pub given: BTreeSet<&'static str>,
 }
 
 /// The threads of a pool. The meaning of the fields is that of the options with the same names.

@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod ctl;
 mod env_file;
+mod error_page;
 mod filters;
 mod holder;
 mod host;
@@ -18,6 +19,7 @@ mod limits;
 mod listen;
 mod log_values;
 mod logs;
+mod mounted;
 mod operator;
 mod options;
 mod origins;
@@ -38,13 +40,14 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub use config::{BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig};
+pub use error_page::ErrorPageFile;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
 };
-pub use hosts::{ErrorPageFile, MountedApplication};
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
 pub use maitred_server::printable;
+pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
 pub use value::{ControlSocket, LogLevel, Mount};

@@ -9,8 +9,8 @@ use maitred_server::{
 };
 
 use crate::config::{Config, SiteConfig};
+use crate::error_page;
 use crate::host::Application;
-use crate::hosts;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedSite};
@@ -47,7 +47,7 @@ pub(crate) fn make(
         };
         let own = applications.by_ref().take(checked.programs.len()).collect();
         let routes = routes(config, &site, checked, own, log, &place)?;
-        let pages = hosts::read(&site.error_pages)
+        let pages = error_page::read(&site.error_pages)
             .map_err(|(what, remedy)| Problem::new(place("error-page"), what, remedy))?;
         sites.push((host, routes, pages));
     }

@@ -6,12 +6,13 @@ use maitred_server::listening::Address;
 
 use crate::config::{Config, SiteConfig};
 use crate::host::Interface;
-use crate::hosts::{self, MountedApplication, read as error_pages};
+use crate::hosts;
 use crate::listen::ListenAddress;
+use crate::mounted::MountedApplication;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
 use crate::value::Mount;
-use crate::{env_file, filters, logs, pools};
+use crate::{env_file, error_page, filters, logs, pools};
 
 /// What the configuration means on this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +170,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
         }
         programs.push(program);
     }
-    error_pages(&site.error_pages).map_err(|error| wrong("error-page", error))?;
+    error_page::read(&site.error_pages).map_err(|error| wrong("error-page", error))?;
     Ok(CheckedSite { target: own, mounts, programs })
 }
 

@@ -1,5 +1,6 @@
 //! One place's words on a host, put over those of the places before it, key by key.
 
+use std::collections::BTreeSet;
 use std::mem;
 
 use maitred_server::HostPattern;
@@ -43,7 +44,13 @@ impl HostPart {
         let position = config.hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
             let site = Config::default().site;
             let names = vec![first.clone()];
-            config.hosts.push(HostConfig { name: name.clone(), names, pool: None, site, given: Vec::new() });
+            config.hosts.push(HostConfig {
+                name: name.clone(),
+                names,
+                pool: None,
+                site,
+                given: BTreeSet::new(),
+            });
             config.hosts.len() - 1
         });
         if let Some((names, source)) = names {
@@ -77,8 +84,6 @@ impl HostPart {
 
 impl HostConfig {
     fn give(&mut self, key: &'static str) {
-        if !self.given.contains(&key) {
-            self.given.push(key);
-        }
+        self.given.insert(key);
     }
 }

@@ -4,9 +4,7 @@
 //! place while the other one stands there. What a host serves is its own; how (error pages, log, limits) is as the default host
 //! has it unless its table says otherwise.
 
-mod error_page;
 mod merge;
-mod mounted;
 
 use std::sync::Arc;
 
@@ -18,11 +16,7 @@ use crate::options::{self, Definition};
 use crate::origins::Origins;
 use crate::problem::{Problem, nearest};
 
-pub use error_page::ErrorPageFile;
-pub(crate) use error_page::{error_page, read};
 pub(crate) use merge::{HostPart, HostValue};
-pub use mounted::MountedApplication;
-pub(crate) use mounted::mounted;
 
 /// The options that say what a host serves: another host has none of the default one's.
 const CONTENT: [&str; 7] = ["application", "interface", "factory", "app-dir", "root-path", "mount", "static"];
@@ -62,7 +56,7 @@ impl HostConfig {
     /// What it serves and how, with what the default host has where it has nothing of its own.
     pub(crate) fn effective(&self, default: &SiteConfig) -> SiteConfig {
         let mut site = self.site.clone();
-        let own = |key: &str| self.given.contains(&key);
+        let own = |key: &str| self.given.contains(key);
         if !own("listing") {
             site.listing = default.listing;
         }
@@ -94,9 +88,10 @@ impl HostConfig {
     }
 
     fn take_key(&mut self, key: &'static str, other: &Self) {
-        self.given.retain(|own| *own != key);
-        if other.given.contains(&key) {
-            self.given.push(key);
+        if other.given.contains(key) {
+            self.given.insert(key);
+        } else {
+            self.given.remove(key);
         }
     }
 
@@ -105,17 +100,12 @@ impl HostConfig {
         let mut own = self.clone();
         own.take_limits(other);
         own.take_pool(other);
-        let sorted = |mut keys: Vec<&'static str>| {
-            keys.sort_unstable();
-            keys
-        };
-        let given = sorted(std::mem::take(&mut own.given)) == sorted(other.given.clone());
-        given && own == Self { given: Vec::new(), ..other.clone() }
+        own == *other
     }
 
     /// Whether its requests have an access log of their own, or none.
     pub(crate) fn has_log(&self) -> bool {
-        self.given.contains(&"access-log")
+        self.given.contains("access-log")
     }
 }
 
@@ -151,7 +141,7 @@ impl Config {
 
     /// The filters that hosts stand for, before those that are written.
     pub(crate) fn host_filters(&self) -> impl Iterator<Item = FilterRule> {
-        let limited = (1..).zip(&self.hosts).filter(|(_, host)| host.given.contains(&"max-body"));
+        let limited = (1..).zip(&self.hosts).filter(|(_, host)| host.given.contains("max-body"));
         limited.map(|(number, host)| FilterRule {
             when: Condition { host: Some(condition(number, &host.name)), ..Condition::default() },
             max_body: Some(host.site.max_body),
@@ -209,7 +199,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         };
         for other in &config.hosts[..position] {
             if let Some(name) = host.names.iter().find(|name| other.names.contains(name)) {
-                let key = host.given.contains(&"names").then_some("names");
+                let key = host.given.contains("names").then_some("names");
                 let what = format!("'{name}' is a name of the host '{}' already", other.name);
                 return wrong(key, what, "leave one of them out".to_owned());
             }
@@ -219,7 +209,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             let what = format!("the host '{}' serves nothing", host.name);
             return wrong(None, what, "give it an application, a mount or static".to_owned());
         }
-        if host.given.contains(&"access-log-format") && !host.has_log() {
+        if host.given.contains("access-log-format") && !host.has_log() {
             let what =
                 "it says how the lines of an access log look, and the host has none of its own".to_owned();
             return wrong(Some("access-log-format"), what, "give it access-log, too".to_owned());

@@ -26,11 +26,12 @@ use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Overflow, Period, Strategy};
 
 use crate::config::Config;
+use crate::error_page::{ErrorPageFile, error_page};
 use crate::host::Interface;
-use crate::hosts::{self, ErrorPageFile, MountedApplication};
 use crate::limits as limit_values;
 use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
+use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
 use crate::value::{self, BadValue, ControlSocket, LogLevel, Mount, Spans};
 use renamed::Names;
@@ -298,8 +299,8 @@ impl Definition {
             Kind::Addresses(field) => *field(config) = each(texts, listen::listen)?,
             Kind::AddressOrNone(field) => *field(config) = Some(listen::tcp(text)?),
             Kind::Mounts(field) => *field(config) = each(texts, value::mount)?,
-            Kind::Mounted(field) => *field(config) = each(texts, hosts::mounted)?,
-            Kind::ErrorPages(field) => *field(config) = each(texts, hosts::error_page)?,
+            Kind::Mounted(field) => *field(config) = each(texts, mounted)?,
+            Kind::ErrorPages(field) => *field(config) = each(texts, error_page)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
             Kind::Percent(field) => *field(config) = value::percent(text)?,

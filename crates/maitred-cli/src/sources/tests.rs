@@ -1,5 +1,6 @@
 //! Reading and merging, from the arguments to the configuration.
 
+mod hosts;
 mod pools;
 mod renamed;
 
