@@ -403,7 +403,11 @@ impl EventLoop for Loop {
 /// is the driver's.
 fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let event_loop = std::sync::Arc::new(Loop::default());
-    let scheduler = Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &[]).expect("simulated");
+    let beside = PoolLimits { min_threads: 0, max_threads: 2, ..PoolLimits::default() };
+    let beside = PoolSettings { name: "threads".to_owned(), limits: beside, ..PoolSettings::default() };
+    let others = if kinds.iter().any(|kind| kind.is_of_other()) { vec![beside] } else { Vec::new() };
+    let scheduler =
+        Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &others).expect("simulated");
     play(scheduler, kinds, 1, source, |model| {
         let mut turns = event_loop.turns.lock().expect("not poisoned").take().expect("attached");
         let model = std::sync::Arc::clone(model);

@@ -32,6 +32,16 @@ fn files_are_served_while_the_event_loop_is_in_application_code() {
 }
 
 #[test]
+fn threads_beside_an_event_loop_get_what_is_theirs() {
+    for source in [Source::Poller, Source::Elsewhere] {
+        check_looped(&[Other, Page, Other], source, false);
+        check_looped(&[OtherAfterPages, Page, OtherAfterOthers, Other], source, false);
+    }
+    // The driver gives it to them while the loop does not come back.
+    check_looped(&[Other, File, Other], Source::Poller, true);
+}
+
+#[test]
 fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
     for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
         check_looped(&[File, File], source, true);

@@ -1,6 +1,8 @@
 //! Names of virtual hosts: the pattern of a host, and what the authority of a request (`host:port`) means.
 
 use std::fmt;
+use std::io::Write;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ impl FromStr for HostPattern {
         let lower = text.to_ascii_lowercase();
         if lower.starts_with('[') {
             let address = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-            let Some(address) = address.and_then(|address| address.parse::<std::net::Ipv6Addr>().ok()) else {
+            let Some(address) = address.and_then(|address| address.parse::<Ipv6Addr>().ok()) else {
                 return Err(bad(
                     "is no IPv6 address in brackets",
                     "write it without a port, such as [2001:db8::7]",
@@ -78,10 +80,15 @@ impl fmt::Display for HostPattern {
 /// The name in an authority (`host[:port]`, RFC 3986 section 3.2.2), in lower case, without the port and the final dot; none if
 /// it is empty or longer than a name can be. `room` is memory for it.
 pub fn host_name<'a>(authority: &[u8], room: &'a mut [u8; MAX_HOST]) -> Option<&'a str> {
-    let name = match authority.first()? {
-        b'[' => &authority[..=authority.iter().position(|byte| *byte == b']')?],
-        _ => authority.split(|byte| *byte == b':').next().unwrap_or_default(),
-    };
+    if let Some(rest) = authority.strip_prefix(b"[") {
+        let address = rest.split(|byte| *byte == b']').next().unwrap_or_default();
+        let address: Ipv6Addr = std::str::from_utf8(address).ok()?.parse().ok()?;
+        let mut left = &mut room[..];
+        write!(left, "[{address}]").ok()?;
+        let used = MAX_HOST - left.len();
+        return std::str::from_utf8(&room[..used]).ok();
+    }
+    let name = authority.split(|byte| *byte == b':').next().unwrap_or_default();
     let name = name.strip_suffix(b".").unwrap_or(name);
     let room = room.get_mut(..name.len()).filter(|room| !room.is_empty())?;
     room.copy_from_slice(name);
@@ -145,6 +152,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// Whatever a peer sends: no panic, and what is a name is found in any case, with a port and with a dot at its end.
+        #[test]
+        fn a_name_is_found_however_it_is_written(text in "[a-zA-Z0-9.\\-_:\\[\\]*%\\x00-\\xff]{0,300}", port: u16) {
+            let find = |authority: &str| host_name(authority.as_bytes(), &mut [0; MAX_HOST]).map(str::to_owned);
+            let _ = find(&text);
+            if let Ok(HostPattern::Exact(name)) = text.parse() {
+                for written in [text.clone(), text.to_uppercase(), format!("{name}."), format!("{name}:{port}")] {
+                    let found = find(&written);
+                    proptest::prop_assert_eq!(found.as_deref(), Some(&*name), "{}", written);
+                }
+            }
+        }
+    }
+
     #[test]
     fn an_authority_means_a_name_without_port_and_dot() {
         let name = |authority: &str| host_name(authority.as_bytes(), &mut [0; MAX_HOST]).map(str::to_owned);
@@ -154,6 +176,8 @@ mod tests {
             ("shop.example.:80", Some("shop.example")),
             ("[::1]:80", Some("[::1]")),
             ("[::1]", Some("[::1]")),
+            ("[2001:DB8:0:0::7]:80", Some("[2001:db8::7]")),
+            ("[::g]", None),
             ("", None),
             (":80", None),
             (".", None),
