@@ -81,8 +81,8 @@ impl fmt::Display for HostPattern {
 /// it is empty or longer than a name can be. `room` is memory for it.
 pub fn host_name<'a>(authority: &[u8], room: &'a mut [u8; MAX_HOST]) -> Option<&'a str> {
     if let Some(rest) = authority.strip_prefix(b"[") {
-        let address = rest.split(|byte| *byte == b']').next().unwrap_or_default();
-        let address: Ipv6Addr = std::str::from_utf8(address).ok()?.parse().ok()?;
+        let end = rest.iter().position(|byte| *byte == b']')?;
+        let address: Ipv6Addr = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
         let mut left = &mut room[..];
         write!(left, "[{address}]").ok()?;
         let used = MAX_HOST - left.len();
