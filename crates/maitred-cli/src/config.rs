@@ -92,6 +92,8 @@ pub struct Config {
     pub response_budget: u64,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
+    /// For streams of events after a stop signal.
+    pub events_timeout: Duration,
     /// How much of an address is kept there.
     pub access_log_mask: Option<Mask>,
     /// Whether its lines are written before anything else is done.
@@ -303,6 +305,7 @@ impl Config {
             response_file: 0,
             response_budget: 0,
             drain_timeout: Duration::ZERO,
+            events_timeout: Duration::ZERO,
             access_log_mask: None,
             access_log_sync: false,
             error_log: LogPlace::default(),

@@ -27,6 +27,10 @@ pub(crate) trait Drain {
     fn drain(&self);
     /// Waits until all requests are answered, at most for `limit`; whether they are.
     fn wait_drained(&self, limit: Duration) -> bool;
+    /// Ends streams of events, which have been asked to end.
+    fn end_events(&self);
+    /// Whether all that is left are handlers whose clients are gone.
+    fn has_only_abandoned(&self) -> bool;
 }
 
 /// What an application has for its own end even if its requests took all the time there was.
@@ -34,6 +38,9 @@ pub(crate) const MIN_TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// How much longer the wait for it lasts: it ends by itself what it can when its time is over.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What the handlers of ended streams of events, and of others whose clients are gone, have to notice it.
+const TIME_TO_NOTICE: Duration = Duration::from_millis(500);
 
 /// The end of an application.
 pub(crate) trait End {
@@ -58,10 +65,11 @@ pub(crate) enum Asked {
 
 /// Waits for the end, and calls `answer` for what other signals ask before it; returns the exit code and what is left of `limit`.
 /// What is still running then is the caller's to stop.
+/// Streams of events have the time `grace`.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
-    limit: Duration,
+    (limit, grace): (Duration, Duration),
     answer: &mut dyn FnMut(Asked),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
@@ -79,10 +87,17 @@ pub(crate) fn wait_for_end(
         "{first}: draining, at most {} s for running requests; a second signal ends at once",
         limit.as_secs_f64()
     ));
-    let deadline = Instant::now() + limit;
+    let began = Instant::now();
+    let deadline = began + limit;
+    let mut ends_events = true;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if server.wait_drained(left.min(LOOK_FOR_SIGNAL)) {
+        if ends_events && began.elapsed() >= grace {
+            ends_events = false;
+            server.end_events();
+        }
+        let is_late = || began.elapsed() >= grace + TIME_TO_NOTICE && server.has_only_abandoned();
+        if server.wait_drained(left.min(LOOK_FOR_SIGNAL)) || is_late() {
             say("drained: every accepted request was answered");
             return (EXIT_SUCCESS, deadline.saturating_duration_since(Instant::now()));
         }
@@ -248,6 +263,14 @@ mod tests {
             self.draining.set(true);
         }
 
+        fn has_only_abandoned(&self) -> bool {
+            false
+        }
+
+        fn end_events(&self) {
+            assert!(self.draining.get(), "ends them before it drains");
+        }
+
         fn wait_drained(&self, _: Duration) -> bool {
             assert!(self.draining.get(), "waits before it drains");
             let looks = self.looks.get();
@@ -281,7 +304,7 @@ mod tests {
             said.borrow_mut().push(line.to_owned());
         };
         let mut answer = |asked| said.borrow_mut().push(format!("{asked:?}").to_lowercase());
-        let (code, _) = wait_for_end(&server, &mut signals, limit, &mut answer, &mut say);
+        let (code, _) = wait_for_end(&server, &mut signals, (limit, Duration::ZERO), &mut answer, &mut say);
         (code, said.into_inner())
     }
 

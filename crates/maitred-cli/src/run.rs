@@ -174,8 +174,8 @@ fn serve_loaded(
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
-    let (code, left) =
-        lifetime::wait_for_end(&*server, &mut *signals, config.drain_timeout, &mut answer, &mut say);
+    let limits = (config.drain_timeout, config.events_timeout);
+    let (code, left) = lifetime::wait_for_end(&*server, &mut *signals, limits, &mut answer, &mut say);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);
@@ -207,6 +207,14 @@ impl Drain for Server {
 
     fn wait_drained(&self, limit: Duration) -> bool {
         Self::wait_drained(self, limit)
+    }
+
+    fn has_only_abandoned(&self) -> bool {
+        Self::has_only_abandoned(self)
+    }
+
+    fn end_events(&self) {
+        Self::end_events(self);
     }
 }
 

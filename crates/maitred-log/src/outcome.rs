@@ -43,6 +43,8 @@ pub enum End {
     TooSlow,
     /// An operator ended it.
     Operator,
+    /// The server ended it, because it stops.
+    Drain,
 }
 
 impl End {
@@ -54,6 +56,7 @@ impl End {
             Self::Cut => "cut",
             Self::TooSlow => "too-slow",
             Self::Operator => "operator",
+            Self::Drain => "drain",
         }
     }
 }

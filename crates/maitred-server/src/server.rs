@@ -302,6 +302,18 @@ impl Server {
         }
     }
 
+    /// Ends streams of events (`text/event-stream`), whose handlers [`drain`](Self::drain) has asked to end: they cannot send any
+    /// more.
+    pub fn end_events(&self) {
+        self.shared().end_events();
+        self.groups.iter().for_each(|group| group.tell_idle());
+    }
+
+    /// Whether all connections that are left only wait for handlers whose peers are gone. Said of a server that drains.
+    pub fn has_only_abandoned(&self) -> bool {
+        self.shared().has_only_abandoned()
+    }
+
     /// Waits until the last connection has ended, at most for `limit`; whether it has.
     pub fn wait_drained(&self, limit: Duration) -> bool {
         self.shared().wait_drained(limit)

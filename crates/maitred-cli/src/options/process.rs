@@ -15,6 +15,18 @@ pub(super) const OPTIONS: &[Definition] = &[
                 Kubernetes 30 s)",
     },
     Definition {
+        name: "events-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.events_timeout),
+        default: &["2"],
+        reach: Reach::Everywhere,
+        summary: "Time for streams of events (text/event-stream) to end after SIGTERM or SIGINT, at most \
+                  drain-timeout. Their applications are told at once: receive of ASGI brings http.disconnect. Then \
+                  the server ends them; their clients connect again by themselves. 0 ends them at once.",
+        cost: "the process stays this much longer while such a stream is open",
+        worst: "too short: an application cannot say farewell to its clients",
+    },
+    Definition {
         name: "config",
         placeholder: "FILE",
         kind: Kind::File,

@@ -328,6 +328,16 @@ impl Http {
         }
     }
 
+    /// Whether nothing of the response can be sent any more, because its peer is gone or the server has ended it.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match &self.state().phase {
+            Phase::Waiting { exchange, .. } => exchange.is_closed(),
+            Phase::Streaming { stream } => stream.is_closed(),
+            Phase::Over { peer_gone } => *peer_gone,
+            Phase::Busy => false,
+        }
+    }
+
     /// Whether the next message is a part of a file, or of what its peer sends meanwhile, and not the first one.
     pub(super) fn is_within_body(&self) -> bool {
         matches!(

@@ -14,7 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use super::adapter::{Adapter, Served};
+use super::coroutine::Coroutine;
 use super::current;
+use crate::native::value_of;
 use crate::report::{self, LeveledSink};
 use crate::stuck;
 
@@ -228,6 +230,16 @@ impl Engine {
 
     fn failed(&self, what: &str, remedy: &str, text: String) {
         self.tell(Started::Failed { error: LoadError::new(what, remedy), text });
+    }
+
+    fn is_abandoned(&self, coroutine: &Bound<'_, PyAny>) -> bool {
+        let own = self.adapter.get().classes.coroutine.class(coroutine.py());
+        if !coroutine.get_type().is(&own) {
+            return false;
+        }
+        // SAFETY: made by that class, as its type says, and referred to by the caller.
+        let coroutine: &Coroutine = unsafe { value_of(coroutine.as_ptr()) };
+        coroutine.http().is_abandoned()
     }
 
     fn stop_polling(&self, py: Python<'_>) -> PyResult<()> {

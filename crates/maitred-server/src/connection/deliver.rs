@@ -267,7 +267,7 @@ impl Connection {
     /// Ends an exchange for an operator: of HTTP/1 the next turn closes the connection, with frames the stream is reset.
     pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
         if key.stream != 0 {
-            return self.end_stream_by_operator(group, key);
+            return self.reset_stream(group, key, End::Operator);
         }
         self.ended_as = End::Operator;
         group.scheduler.make_ready(key.token.to_u64(), Signals::CLOSED);

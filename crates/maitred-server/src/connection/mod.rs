@@ -19,6 +19,7 @@ pub(crate) mod body;
 pub(crate) mod client;
 mod data_rate;
 mod deliver;
+mod drain;
 mod filter;
 pub(crate) mod framed;
 mod linger;
@@ -129,6 +130,8 @@ pub(crate) struct Connection {
     counted: bool,
     /// Bytes that it holds, as the budget knows it.
     accounted: u32,
+    /// The drain does not wait for it.
+    abandoned: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,12 +180,19 @@ impl Resident for Connection {
     }
 
     fn leave(&mut self, group: &Group) {
+        if std::mem::take(&mut self.abandoned) {
+            group.groups.count_abandoned_closed();
+        }
         self.lose_writer(group);
         self.drop_answered(group);
         self.give_back_budget(group);
     }
 
     fn cut(&mut self) {
+        if !self.is_dead() {
+            self.ended_as = End::Drain;
+            self.each_stream().for_each(|stream| stream.flags().ask_to_end());
+        }
         self.tell_gone();
     }
 
@@ -261,6 +271,7 @@ impl Connection {
             ended_as: End::PeerGone,
             counted,
             accounted: 0,
+            abandoned: false,
         });
         if let Err(error) =
             connection.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
@@ -299,6 +310,13 @@ impl Connection {
         if signals.any(Signals::DRAIN) && self.is_idle() {
             let end = context.now + idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
+        }
+        if context.group.is_draining() {
+            if self.is_dead() && self.is_running() {
+                self.abandon(context.group);
+            } else if let Some(turn) = self.end_events(context, signals) {
+                return turn;
+            }
         }
         if self.is_dead() {
             return if self.is_running() { Turn::Wait } else { Turn::Close };
@@ -387,6 +405,9 @@ impl Connection {
             return Turn::Close;
         }
         self.tell_gone();
+        if context.group.is_draining() {
+            self.abandon(context.group);
+        }
         if self.awaits_response() {
             // What its timer has to say may have come together with this.
             self.arm(context.group, context.token);

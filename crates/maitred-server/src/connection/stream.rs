@@ -49,6 +49,8 @@ pub(crate) struct Stream {
     pub(super) dead: bool,
     /// How its response ends, if it was cancelled.
     pub(super) ended_as: Option<End>,
+    /// The response is a stream of events: it has no end of its own.
+    pub(super) events: bool,
     /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
     pub(super) tunnel: bool,
     /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
@@ -171,7 +173,7 @@ impl Stream {
 
     /// The handler has ended its response: it has nothing of a handler any more.
     pub(super) fn stop(&mut self) {
-        (self.running, self.observer, self.awaited) = (false, None, None);
+        (self.running, self.events, self.observer, self.awaited) = (false, false, None, None);
     }
 
     /// Keeps its memory for the next one.

@@ -39,6 +39,10 @@ pub(crate) struct Groups<R: Resident> {
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
     draining: AtomicBool,
+    /// Streams of events are ended, whether or not their handlers have heard of it.
+    ends_events: AtomicBool,
+    /// Open connections that only wait for their handlers: their peers are gone.
+    abandoned: AtomicUsize,
     /// Open connections of each group.
     open: Box<[Open]>,
     /// Held from the look at how many connections are open until the next one is counted, so that threads which
@@ -61,6 +65,8 @@ impl<R: Resident> Groups<R> {
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            ends_events: AtomicBool::new(false),
+            abandoned: AtomicUsize::new(0),
             open: (0..count).map(|_| Open::default()).collect(),
             accepting: Mutex::new(()),
             drained: (Mutex::new(()), Condvar::new()),
@@ -102,6 +108,33 @@ impl<R: Resident> Groups<R> {
         if self.open[number].0.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_draining() {
             self.tell_drained();
         }
+    }
+
+    /// One more connection only waits for its handler.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One of those is about to close.
+    pub(crate) fn count_abandoned_closed(&self) {
+        self.abandoned.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether nothing is accepted any more, and nobody is there that could be sent anything.
+    pub(crate) fn has_only_abandoned(&self) -> bool {
+        // The latter is never more: it falls first.
+        self.listeners.iter().all(Listening::is_closed)
+            && self.open() <= self.abandoned.load(Ordering::SeqCst)
+    }
+
+    /// Ends streams of events from now on.
+    pub(crate) fn end_events(&self) {
+        self.ends_events.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether streams of events are ended.
+    pub(crate) fn ends_events(&self) -> bool {
+        self.ends_events.load(Ordering::SeqCst)
     }
 
     /// Has other threads wait until this one has counted the connection it accepts.

@@ -306,6 +306,8 @@ const OUT: u32 = 2;
 const GONE: u32 = 4;
 /// The peer has ended its side since the request was handed over.
 const LEFT: u32 = 8;
+/// The server, which stops, has asked the handler to end its stream of events.
+const ASKED: u32 = 16;
 /// Above: the number of the group whose thread has it, which need not be the connection's.
 const GROUP: u32 = 8;
 
@@ -341,6 +343,15 @@ impl Flags {
 
     pub(crate) fn set_left(&self) {
         self.word.fetch_or(LEFT, Ordering::AcqRel);
+    }
+
+    /// Whether the server, which stops, has asked the handler to end.
+    pub(crate) fn is_asked_to_end(&self) -> bool {
+        self.has(ASKED)
+    }
+
+    pub(crate) fn ask_to_end(&self) {
+        self.word.fetch_or(ASKED, Ordering::AcqRel);
     }
 
     /// A thread of the group with this number enters the handler.

@@ -359,11 +359,11 @@ impl Connection {
         }
     }
 
-    /// The operator ends a stream; the others go on.
-    pub(in crate::connection) fn end_stream_by_operator(&mut self, group: &Group, key: Key) {
+    /// Ends a stream for an operator, or because the server stops; the others go on.
+    pub(in crate::connection) fn reset_stream(&mut self, group: &Group, key: Key, end: End) {
         if let Some(framed) = self.protocol.framed() {
             framed.codec.put_reset(key.stream, &mut framed.control);
-            self.cancel(group, key.stream, End::Operator);
+            self.cancel(group, key.stream, end);
             group.resume(key.token);
         }
     }

@@ -206,7 +206,8 @@ impl Responder {
         let (sent, lost, ended) = ended.unwrap_or_else(|| {
             let forget = |connection: &mut Connection| connection.forget(&self.group, self.key);
             let end = self.group.with_connection(self.key.token, forget).flatten();
-            (Err(SendError::Closed), end.or(Some(End::PeerGone)), clock::monotonic())
+            let other = if self.flags.is_asked_to_end() { End::Drain } else { End::PeerGone };
+            (Err(SendError::Closed), end.or(Some(other)), clock::monotonic())
         });
         if let Some(mut record) = record {
             if self.is_dead() {
@@ -335,6 +336,9 @@ impl Respond for Responder {
         match sent {
             Ok(report) => {
                 self.status = head.status;
+                if length.is_none() && is_events(head) {
+                    self.with_connection(|connection| connection.begin_events(&self.group, self.key));
+                }
                 for name in report.removed {
                     let text = format!(
                         "the application set {name}, which belongs to the connection; it was not sent"
@@ -444,6 +448,9 @@ impl Respond for Responder {
         let mut end = End::Cut;
         if self.is_dead() {
             log.debug(format_args!("{on}: ended after its time was over: {reason}"));
+        } else if self.flags.is_asked_to_end() {
+            log.info(format_args!("{on}: ended, because the server stops"));
+            end = End::Drain;
         } else if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
             end = End::PeerGone;
@@ -520,7 +527,8 @@ impl Respond for Responder {
     }
 
     fn has_peer_ended(&self) -> bool {
-        self.with_connection(|connection| connection.has_peer_ended()).unwrap_or(true)
+        self.flags.is_asked_to_end()
+            || self.with_connection(|connection| connection.has_peer_ended()).unwrap_or(true)
     }
 
     fn is_full(&self) -> bool {
@@ -539,6 +547,15 @@ impl Respond for Responder {
         self.flags.is_gone()
     }
 }
+
+/// Whether this response is a stream of events (HTML Standard, server-sent events).
+fn is_events(head: &ResponseHead) -> bool {
+    let kind = head.fields.first("content-type").unwrap_or_default();
+    kind.len() >= EVENTS.len() && kind[..EVENTS.len()].eq_ignore_ascii_case(EVENTS)
+}
+
+/// What the type of a stream of events begins with.
+const EVENTS: &[u8] = b"text/event-stream";
 
 /// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
 /// `outer` is the time before all of them, if it is known.
