@@ -42,6 +42,7 @@ mod spill;
 mod traced;
 
 pub use group::slots::{NoPlace, Place};
+pub use listener::BoundListeners;
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};

@@ -50,10 +50,10 @@ pub(super) struct OwnFile {
 
 impl OwnFile {
     /// Removes it, unless another one is at its path by now.
-    pub(super) fn remove(&self) {
-        if id_at(&self.path) == Some(self.id) {
-            // What cannot be removed is replaced by the next server.
-            let _ = fs::remove_file(&self.path);
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match id_at(&self.path) {
+            Some(id) if id == self.id => fs::remove_file(&self.path),
+            _ => Ok(()),
         }
     }
 }
