@@ -8,6 +8,7 @@ use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, Overflow, Period, PoolRule, Strategy};
 
+use crate::accounts::Account;
 use crate::host::Interface;
 use crate::limits::LimitConfig;
 use crate::listen::ListenAddress;
@@ -99,6 +100,10 @@ pub struct Config {
     pub response_file: u64,
     /// Bytes of complete bodies that wait in memory.
     pub response_budget: u64,
+    /// Who the process becomes when it listens.
+    pub user: Option<Account>,
+    /// Its group.
+    pub group: Option<Account>,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// Where the access log goes.
@@ -257,6 +262,8 @@ impl Config {
             response_memory: 0,
             response_file: 0,
             response_budget: 0,
+            user: None,
+            group: None,
             drain_timeout: Duration::ZERO,
             access_log: LogPlace::default(),
             access_log_format: Format::default(),

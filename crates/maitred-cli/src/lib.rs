@@ -4,10 +4,12 @@
 //! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
 //! how anything is served (maitred-server) and how an application is loaded (the host).
 
+mod accounts;
 mod check;
 mod config;
 mod control;
 mod ctl;
+mod early;
 mod env_file;
 mod filters;
 mod holder;
@@ -15,6 +17,7 @@ mod host;
 mod lifetime;
 mod limits;
 mod listen;
+mod listeners;
 mod log_values;
 mod logs;
 mod operator;
@@ -27,6 +30,7 @@ mod proxies;
 mod reference;
 mod reload;
 mod report;
+mod rights;
 mod run;
 mod settings;
 mod sources;
@@ -36,6 +40,7 @@ mod value;
 use std::ffi::OsString;
 use std::io::Write;
 
+pub use accounts::Account;
 pub use config::{BasicAuthConfig, Config, FilterConfig, NamedPool, PoolConfig};
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,

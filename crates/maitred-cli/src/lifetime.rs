@@ -301,6 +301,7 @@ mod tests {
             addresses: addresses.to_vec(),
             target: None,
             mounts: Vec::new(),
+            wanted: None,
             environment: Vec::new(),
         };
         let version = env!("CARGO_PKG_VERSION");

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::rights::Identity;
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
 use maitred_server::{LogTarget, Rotation};
 
@@ -38,6 +39,26 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
     Ok(Arc::new(log))
 }
 
+/// Makes the files of the logs for the user that the process becomes before it opens them.
+pub(crate) fn give(config: &Config, identity: &Identity) {
+    for place in [&config.access_log, &config.error_log] {
+        target(config, place).give_to(identity);
+    }
+}
+
+/// The folders that files of logs are in.
+pub(crate) fn folders(config: &Config) -> impl Iterator<Item = &Path> {
+    [&config.access_log, &config.error_log].into_iter().filter_map(|place| match place {
+        // Not of a device or a pipe.
+        LogPlace::File(path) if path.is_file() || !path.exists() => Some(folder_of(path)),
+        _ => None,
+    })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// ENXIO: a named pipe that no process has opened for reading.
 const NO_READER: i32 = 6;
 
@@ -46,6 +67,9 @@ fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &
     let what = format!("the log cannot be opened ({place}): {error}");
     let remedy = match place {
         LogPlace::Syslog => "start a syslog that listens at /dev/log, or name another place",
+        LogPlace::File(path) if path.starts_with("/dev") => {
+            "this user may not open it: write - for standard output (error-log: stdout or stderr)"
+        }
         _ if error.raw_os_error() == Some(NO_READER) => "start the reader of this pipe before the server",
         _ => "name a file that this user may append to",
     };

@@ -6,9 +6,10 @@ use maitred_server::listening::Address;
 
 use crate::config::Config;
 use crate::host::Interface;
-use crate::listen::ListenAddress;
+use crate::listen::{BadListenAddress, ListenAddress};
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
+use crate::rights::{self, Wanted};
 use crate::value::Mount;
 use crate::{env_file, filters, logs, pools};
 
@@ -20,6 +21,8 @@ pub(crate) struct Checked {
     pub(crate) target: Option<Target>,
     /// All mounts, with the folder given as application.
     pub(crate) mounts: Vec<Mount>,
+    /// Whom the process becomes when it listens.
+    pub(crate) wanted: Option<Wanted>,
     /// The variables of the `env-file`, in its order.
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -92,7 +95,8 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
-    Ok(Checked { addresses, target, mounts, environment })
+    let wanted = rights::wanted(config, origins)?;
+    Ok(Checked { addresses, target, mounts, wanted, environment })
 }
 
 /// What is wrong, and the remedy.
@@ -150,12 +154,7 @@ fn addresses(listen: &[ListenAddress]) -> Result<Vec<Address>, Wrong> {
     }
     let mut addresses: Vec<Address> = Vec::with_capacity(listen.len());
     for wanted in listen {
-        let address = wanted.resolve().map_err(|error| {
-            (
-                format!("the name in {wanted} cannot be resolved: {error}"),
-                "use a number, such as 127.0.0.1".to_owned(),
-            )
-        })?;
+        let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
         if let Some(position) = addresses.iter().position(|other| overlap(other, &address)) {
             let what = if addresses[position] == address {
                 format!("{address} is listed twice")
