@@ -121,18 +121,18 @@ impl AsFd for LocalListener {
 
 impl LocalListener {
     /// Takes its file away, if it is still its own: nobody finds it any more.
-    pub fn withdraw(&self) {
+    ///
+    /// # Errors
+    /// This user may not write to its folder. The file stays, and the next server replaces it.
+    pub fn withdraw(&self) -> io::Result<()> {
         let present = fs::symlink_metadata(&self.path).ok().map(|file| (file.dev(), file.ino()));
-        if present.is_some() && present == self.file {
-            // What cannot be removed is replaced by the next server.
-            let _ = fs::remove_file(&self.path);
-        }
+        if present.is_some() && present == self.file { fs::remove_file(&self.path) } else { Ok(()) }
     }
 }
 
 impl Drop for LocalListener {
     fn drop(&mut self) {
-        self.withdraw();
+        let _ = self.withdraw();
     }
 }
 
