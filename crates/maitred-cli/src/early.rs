@@ -132,15 +132,16 @@ fn unreadable_sources(loaded: &Loaded, folder: &Path, wanted: &Wanted) -> Vec<St
 
 /// Folders of log files that no further file can be made in.
 fn unwritable_folders(config: &Config, wanted: &Wanted) -> Vec<String> {
-    let mut folders: Vec<&Path> = Vec::new();
+    let mut folders: Vec<PathBuf> = Vec::new();
     for folder in logs::folders(config) {
-        let writes = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        let folder = std::path::absolute(folder).unwrap_or(folder.to_owned());
+        let writes = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
         if !writes && !folders.contains(&folder) {
             folders.push(folder);
         }
     }
     let (user, uid) = (shown_user(wanted.identity.uid), wanted.identity.uid);
-    let warning = |folder: &Path| {
+    let warning = |folder: PathBuf| {
         let folder = folder.display();
         format!(
             "user {user} cannot make files in {folder}: logs there are not rotated, and SIGUSR1 opens only files that are \
