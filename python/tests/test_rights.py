@@ -69,10 +69,10 @@ WSGI = (
     SEEN
     + """
 def app(environ, start_response):
-    body = environ["wsgi.input"].read()
+    links, body = files(), environ["wsgi.input"].read()
     digest = hashlib.sha256(body).hexdigest()
     start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps({"import": at_import, "request": seen(), "digest": digest, "files": files()}).encode()]
+    return [json.dumps({"import": at_import, "request": seen(), "digest": digest, "files": links}).encode()]
 """
 )
 
@@ -86,12 +86,12 @@ async def app(scope, receive, send):
             await send({"type": message["type"] + ".complete"})
             if message["type"] == "lifespan.shutdown":
                 return
-    digest, more = hashlib.sha256(), True
+    links, digest, more = files(), hashlib.sha256(), True
     while more:
         message = await receive()
         digest.update(message.get("body", b""))
         more = message.get("more_body", False)
-    answer = {"import": at_import, "request": seen(), "digest": digest.hexdigest(), "files": files()}
+    answer = {"import": at_import, "request": seen(), "digest": digest.hexdigest(), "files": links}
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
     await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 """

@@ -89,11 +89,12 @@ fn unreadable_program(
     place: &str,
 ) -> Option<Problem> {
     let Some(Target::Program(target)) = &checked.target else { return None };
-    let file = target.split_once(".py").filter(|_| target.contains('/')).map(|_| Path::new(target));
-    let of_file = file.and_then(Path::parent).map(Path::to_owned);
-    let application = of_file.or(config.app_dir.clone()).unwrap_or_else(|| PathBuf::from("."));
-    let folders = host.folders().into_iter().map(|(what, folder)| (what, folder));
-    folders.chain([("the application", application)]).find_map(|(what, folder)| {
+    // A module is looked for in a folder, a file is named with its own.
+    let application = match Path::new(target).parent().filter(|_| target.contains('/')) {
+        Some(folder) => folder.to_owned(),
+        None => config.app_dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+    };
+    host.folders().into_iter().chain([("the application", application)]).find_map(|(what, folder)| {
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let closed = closed(&folder)?;
         let user = shown_user(wanted.identity.uid);

@@ -64,6 +64,12 @@ impl Wanted {
             .to_vec()
     }
 
+    /// For the start-up lines, once it has become that user.
+    pub(crate) fn acts(&self) -> String {
+        let capabilities = if self.identity.uid == 0 { "" } else { ", with no capability" };
+        format!("acts as {}{capabilities}", self.shown())
+    }
+
     /// `user www-data (33), group www-data (33)`.
     pub(crate) fn shown(&self) -> String {
         let Identity { uid, gid, .. } = self.identity;

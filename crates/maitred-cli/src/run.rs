@@ -142,7 +142,7 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::shown);
+    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
         Some(Early { listeners, doors, warnings }) => {
             settings.bound = Some(listeners);
@@ -165,7 +165,6 @@ fn serve_loaded(
     };
     if config.log_level >= LogLevel::Info {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &server.addresses());
-        let acts = acts.map(|acts| format!("acts as {acts}, with no capability"));
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
     if what.is_some() && local::user() == 0 && config.user.is_none() {

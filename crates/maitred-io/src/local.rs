@@ -100,7 +100,7 @@ impl LocalListener {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&file)?;
-        if Some((found.st_dev as u64, found.st_ino as u64)) != self.file {
+        if Some((found.st_dev as u64, found.st_ino as u64)) != self.file || found.st_nlink != 1 {
             return Err(Errno::STALE.into());
         }
         let (user, group) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));

@@ -192,7 +192,8 @@ impl Place<'_> {
         };
         let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(trouble)?;
         let found = rustix::fs::fstat(&file).map_err(trouble)?;
-        if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_socket() {
+        // One with two names is that of somebody else.
+        if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_socket() || found.st_nlink != 1 {
             return Err(trouble(Errno::NOTSOCK));
         }
         if Mode::from_raw_mode(found.st_mode) != mode {
