@@ -57,6 +57,7 @@ def load(
     factory: bool = False,
     app_dir: str | None = None,
     environment: Iterable[tuple[str, str]] = (),
+    identity: Iterable[tuple[str, str]] = (),
     root_path: str = "/",
 ) -> Loaded:
     """Imports ``target`` and returns the application.
@@ -65,9 +66,10 @@ def load(
     ``attr`` may be dotted. ``interface`` is ``auto``, ``wsgi`` or ``asgi``. With ``factory`` the
     attribute is called without arguments and returns the application. Modules are looked for in
     ``app_dir``, else in the current directory. What ``environment`` has and ``os.environ`` has not is
-    set before the import. ``root_path`` is the URL path below which the application stands.
+    set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
+    os.environ.update(dict(identity))
     for name, value in dict(environment).items():
         os.environ.setdefault(name, value)
     folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)

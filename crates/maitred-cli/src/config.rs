@@ -9,6 +9,7 @@ use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
+use crate::accounts::Account;
 use crate::error_page::ErrorPageFile;
 use crate::host::Interface;
 use crate::limits::LimitConfig;
@@ -90,6 +91,10 @@ pub struct Config {
     pub response_file: u64,
     /// Bytes of complete bodies that wait in memory.
     pub response_budget: u64,
+    /// Who the process becomes when it listens.
+    pub user: Option<Account>,
+    /// Its group.
+    pub group: Option<Account>,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// For streams of events after a stop signal.
@@ -304,6 +309,8 @@ impl Config {
             response_memory: 0,
             response_file: 0,
             response_budget: 0,
+            user: None,
+            group: None,
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,
             access_log_mask: None,

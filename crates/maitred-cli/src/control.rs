@@ -4,27 +4,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_control::{Control, DoorSettings, Doors, NotOpened, read_token};
+use maitred_io::local;
+use maitred_io::rights::Identity;
 use maitred_server::{Log, Server};
 
+use crate::accounts::{shown_group, shown_user};
 use crate::config::Config;
 use crate::ctl::find;
 use crate::host::Host;
+use crate::listen::BadListenAddress;
 use crate::operator::Operator;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::value::ControlSocket;
 
-/// Opens the doors of the configuration. One that nobody asked for is left out where it cannot be.
-pub(crate) fn open(config: &Config, origins: &Origins, log: &Log) -> Result<Doors, Problem> {
+/// Opens the doors that have a place of their own: a named socket, whose file belongs to `identity` if the process becomes another
+/// user, and the address.
+pub(crate) fn open_named(
+    config: &Config,
+    origins: &Origins,
+    identity: Option<&Identity>,
+) -> Result<Doors, Problem> {
     let at = |name: &str| origins.describe(name);
     let socket = match &config.control {
-        ControlSocket::Off => None,
+        ControlSocket::Off | ControlSocket::Auto => None,
         ControlSocket::Path(path) => Some(path.clone()),
-        ControlSocket::Auto => {
-            let own = find::own_socket();
-            own.inspect_err(|why| log.info(format_args!("no control socket: {why}; name one with --control")))
-                .ok()
-        }
     };
     let token = match &config.admin_token_file {
         Some(path) => Some(read_token(path).map_err(|what| {
@@ -33,21 +37,32 @@ pub(crate) fn open(config: &Config, origins: &Origins, log: &Log) -> Result<Door
         None => None,
     };
     let admin = match &config.admin {
-        Some(address) => Some(address.resolve_tcp().map_err(|error| {
-            let what = format!("the name in {address} cannot be resolved: {error}");
-            Problem::new(at("admin"), what, "use a number, such as 127.0.0.1")
-        })?),
+        Some(address) => {
+            let resolved = address.resolve_tcp();
+            Some(
+                resolved
+                    .map_err(|BadListenAddress { what, remedy }| Problem::new(at("admin"), what, remedy))?,
+            )
+        }
         None => None,
     };
-    let mut settings = DoorSettings { socket, admin, token };
-    match Doors::open(&settings) {
-        Ok(doors) => Ok(doors),
-        Err(error @ NotOpened::Socket(..)) if config.control == ControlSocket::Auto => {
-            log.info(format_args!("{error}; name another path with --control"));
-            settings.socket = None;
-            Doors::open(&settings).map_err(|error| problem(&error, origins))
+    let owner = identity.map(|identity| (identity.uid, identity.gid));
+    Doors::open(&DoorSettings { socket, owner, admin, token }).map_err(|error| problem(&error, origins))
+}
+
+/// Opens the socket in the folder of the user that the process acts as now, if that is what is asked for. Nobody has named it: where it cannot
+/// be, it is left out.
+pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
+    if config.control != ControlSocket::Auto {
+        return;
+    }
+    match find::own_socket() {
+        Ok(path) => {
+            if let Err(error) = doors.open_socket(&path) {
+                log.info(format_args!("{error}; name another path with --control"));
+            }
         }
-        Err(error) => Err(problem(&error, origins)),
+        Err(why) => log.info(format_args!("no control socket: {why}; name one with --control")),
     }
 }
 
@@ -69,10 +84,13 @@ fn problem(error: &NotOpened, origins: &Origins) -> Problem {
     }
 }
 
-/// What the server is, for whoever asks.
+/// What the server is, and whom it acts as, for whoever asks.
 pub(crate) fn about(host: &dyn Host, application: Option<String>) -> Vec<(&'static str, String)> {
-    let language = ("language", host.languages().to_owned());
-    std::iter::once(language).chain(application.map(|what| ("application", what))).collect()
+    let mut about = vec![("language", host.languages().to_owned())];
+    about.extend(application.map(|what| ("application", what)));
+    about.push(("user", shown_user(local::user())));
+    about.push(("group", shown_group(local::group())));
+    about
 }
 
 /// Begins to answer; the server serves without it, too.

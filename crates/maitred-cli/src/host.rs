@@ -44,6 +44,11 @@ pub trait Host: Sync {
         true
     }
 
+    /// Folders from which it reads programs while it runs, and what each is: a user who cannot read them cannot run applications.
+    fn folders(&self) -> Vec<(&'static str, PathBuf)> {
+        Vec::new()
+    }
+
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
 }
@@ -136,6 +141,8 @@ pub struct ApplicationSpec {
     pub app_dir: Option<PathBuf>,
     /// Variables to set before the application is imported, unless the environment has them.
     pub environment: Vec<(String, String)>,
+    /// Variables to set whatever the environment has: those of the user that the process has become.
+    pub identity: Vec<(String, String)>,
     /// The URL path of the application: `/`, or one without a slash at its end.
     pub root_path: String,
     /// The event loop of an ASGI application: `auto`, `asyncio`, `uvloop` or `module:factory`.

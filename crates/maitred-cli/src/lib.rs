@@ -4,10 +4,12 @@
 //! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
 //! how anything is served (maitred-server) and how an application is loaded (the host).
 
+mod accounts;
 mod check;
 mod config;
 mod control;
 mod ctl;
+mod early;
 mod env_file;
 mod error_page;
 mod filters;
@@ -17,6 +19,7 @@ mod hosts;
 mod lifetime;
 mod limits;
 mod listen;
+mod listeners;
 mod log_values;
 mod logs;
 mod mounted;
@@ -30,6 +33,7 @@ mod proxies;
 mod reference;
 mod reload;
 mod report;
+mod rights;
 mod run;
 mod settings;
 mod sources;
@@ -39,6 +43,7 @@ mod value;
 use std::ffi::OsString;
 use std::io::Write;
 
+pub use accounts::Account;
 pub use config::{BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig};
 pub use error_page::ErrorPageFile;
 pub use host::{

@@ -361,6 +361,7 @@ mod tests {
         let mut checked = Checked {
             addresses: addresses.to_vec(),
             sites: vec![CheckedSite::default()],
+            wanted: None,
             environment: Vec::new(),
         };
         let version = env!("CARGO_PKG_VERSION");

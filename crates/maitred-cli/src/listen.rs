@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
 
+use crate::accounts::{Account, account};
 use crate::problem::nearest;
 use crate::value::{BadValue, switch};
 
@@ -20,6 +21,9 @@ pub struct ListenAddress {
     writer: bool,
     proxy_protocol: bool,
     options: SocketOptions,
+    /// Who the file of a Unix socket belongs to.
+    owner: Option<Account>,
+    group: Option<Account>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +51,8 @@ const PARAMETERS: [(&str, &str); 11] = [
     ("no-delay", "on or off"),
     ("keep-alive", "IDLE:INTERVAL:COUNT, two times in seconds and a number"),
     ("mode", "an octal number such as 660"),
-    ("owner", "the number of a user"),
-    ("group", "the number of a group"),
+    ("owner", "the name or the number of a user"),
+    ("group", "the name or the number of a group"),
 ];
 
 impl ListenAddress {
@@ -73,20 +77,35 @@ impl ListenAddress {
     }
 
     /// Where it is. A name is looked up; its first IPv4 address is taken, else its first IPv6 address (many containers name
-    /// `::1` in /etc/hosts but have no IPv6).
+    /// `::1` in /etc/hosts but have no IPv6). So are the names of users and groups.
     ///
     /// # Errors
-    /// The name cannot be resolved.
-    pub fn resolve(&self) -> std::io::Result<Address> {
+    /// A name cannot be resolved.
+    pub fn resolve(&self) -> Result<Address, BadListenAddress> {
         Ok(match &self.place {
-            Place::Unix(address) => Address::Unix(address.clone()),
-            Place::Tcp(Host::Address(address), port) => SocketAddr::new(*address, *port).into(),
-            Place::Tcp(Host::All, port) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), *port).into(),
-            Place::Tcp(Host::Name(name), port) => {
-                let found: Vec<SocketAddr> = (name.as_str(), *port).to_socket_addrs()?.collect();
-                let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-                (*first.ok_or_else(|| std::io::Error::other("the name has no address"))?).into()
-            }
+            Place::Unix(address) => Address::Unix(UnixAddress {
+                owner: self.owner.as_ref().map(Account::uid).transpose()?,
+                group: self.group.as_ref().map(Account::gid).transpose()?,
+                ..address.clone()
+            }),
+            Place::Tcp(host, port) => self.resolve_host(host, *port)?.into(),
+        })
+    }
+
+    fn resolve_host(&self, host: &Host, port: u16) -> Result<SocketAddr, BadListenAddress> {
+        let name = match host {
+            Host::Address(address) => return Ok(SocketAddr::new(*address, port)),
+            Host::All => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
+            Host::Name(name) => name,
+        };
+        let found = (name.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+        let found = found.and_then(|found| {
+            let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+            first.copied().ok_or_else(|| std::io::Error::other("the name has no address"))
+        });
+        found.map_err(|error| BadListenAddress {
+            what: format!("the name in {self} cannot be resolved: {error}"),
+            remedy: "use a number, such as 127.0.0.1".to_owned(),
         })
     }
 
@@ -94,10 +113,13 @@ impl ListenAddress {
     ///
     /// # Errors
     /// The name cannot be resolved, or it is a Unix socket.
-    pub(crate) fn resolve_tcp(&self) -> std::io::Result<SocketAddr> {
+    pub(crate) fn resolve_tcp(&self) -> Result<SocketAddr, BadListenAddress> {
         match self.resolve()? {
             Address::Tcp(address) => Ok(address),
-            Address::Unix(_) => Err(std::io::Error::other("a Unix socket has no port")),
+            Address::Unix(_) => Err(BadListenAddress {
+                what: format!("{self} is a Unix socket, which has no port"),
+                remedy: "use a number, such as 127.0.0.1:9000".to_owned(),
+            }),
         }
     }
 
@@ -105,8 +127,8 @@ impl ListenAddress {
         let number = || value.parse::<u32>().ok();
         let on = || switch(value).ok();
         let mut file = match &mut self.place {
-            Place::Unix(UnixAddress { name: UnixName::Path(_), mode, owner, group }) => {
-                Some((mode, owner, group))
+            Place::Unix(UnixAddress { name: UnixName::Path(_), mode, .. }) => {
+                Some((mode, &mut self.owner, &mut self.group))
             }
             _ => None,
         };
@@ -125,8 +147,8 @@ impl ListenAddress {
                 .ok()
                 .filter(|bits| *bits <= 0o777)
                 .map(|bits| **mode = Some(bits)),
-            ("owner", Some((_, owner, _))) => number().map(|id| **owner = Some(id)),
-            ("group", Some((.., group))) => number().map(|id| **group = Some(id)),
+            ("owner", Some((_, owner, _))) => account(value).ok().map(|account| **owner = Some(account)),
+            ("group", Some((.., group))) => account(value).ok().map(|account| **group = Some(account)),
             ("mode" | "owner" | "group", None) => {
                 let what = format!("'{name}' is for the file of a Unix socket");
                 return Err(BadValue::new(what, "leave it out, or listen on unix:/PATH"));
@@ -158,15 +180,21 @@ impl FromStr for ListenAddress {
     type Err = BadListenAddress;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        listen(text).map_err(|BadValue { what, remedy }| BadListenAddress { what, remedy })
+        Ok(listen(text)?)
     }
 }
 
 /// Why a text is no address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadListenAddress {
-    what: String,
-    remedy: String,
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+}
+
+impl From<BadValue> for BadListenAddress {
+    fn from(BadValue { what, remedy }: BadValue) -> Self {
+        Self { what, remedy }
+    }
 }
 
 impl fmt::Display for BadListenAddress {
@@ -181,8 +209,7 @@ impl std::error::Error for BadListenAddress {}
 pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
     let mut parts = text.split(',');
     let place = place(parts.next().unwrap_or_default().trim())?;
-    let options = SocketOptions::default();
-    let mut listen = ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options };
+    let mut listen = plain(place);
     for part in parts {
         let part = part.trim();
         let Some((name, value)) = part.split_once('=') else {
@@ -199,7 +226,7 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
 /// An address of TCP without parameters.
 pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
     let listen = listen(text)?;
-    if listen == tcp_alone(listen.place.clone()) && matches!(listen.place, Place::Tcp(..)) {
+    if listen == plain(listen.place.clone()) && matches!(listen.place, Place::Tcp(..)) {
         return Ok(listen);
     }
     Err(BadValue::new(
@@ -208,9 +235,10 @@ pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
     ))
 }
 
-fn tcp_alone(place: Place) -> ListenAddress {
-    let options = SocketOptions::default();
-    ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options }
+/// Without parameters.
+fn plain(place: Place) -> ListenAddress {
+    let (options, owner, group) = (SocketOptions::default(), None, None);
+    ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options, owner, group }
 }
 
 fn place(text: &str) -> Result<Place, BadValue> {
@@ -303,14 +331,14 @@ impl fmt::Display for Place {
 
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, read_ahead, writer, proxy_protocol, options } = self;
+        let Self { place, read_ahead, writer, proxy_protocol, options, owner, group } = self;
         let word = |on: bool| if on { "on" } else { "off" };
         place.fmt(f)?;
-        if let Place::Unix(UnixAddress { mode, owner, group, .. }) = place {
+        if let Place::Unix(UnixAddress { mode, .. }) = place {
             mode.map_or(Ok(()), |mode| write!(f, ",mode={mode:o}"))?;
-            owner.map_or(Ok(()), |owner| write!(f, ",owner={owner}"))?;
-            group.map_or(Ok(()), |group| write!(f, ",group={group}"))?;
         }
+        owner.as_ref().map_or(Ok(()), |owner| write!(f, ",owner={owner}"))?;
+        group.as_ref().map_or(Ok(()), |group| write!(f, ",group={group}"))?;
         read_ahead.map_or(Ok(()), |on| write!(f, ",read-ahead={}", word(on)))?;
         if !writer {
             f.write_str(",writer=off")?;
@@ -359,6 +387,7 @@ mod tests {
             ":80,read-ahead=on",
             "[::1]:80,read-ahead=off,writer=off",
             "unix:/run/app.sock,mode=660,owner=33,group=33,proxy-protocol=on,backlog=9",
+            "unix:/run/app.sock,owner=app,group=www-data",
             "localhost:1,defer-accept=5,fast-open=256,no-delay=off,keep-alive=60:10:6",
         ] {
             assert_eq!(listen(text).expect(text).to_string(), text);
@@ -375,6 +404,10 @@ mod tests {
             ":80,keep-alive=1:2:3:4",
             ":80,mode=660",
             "unix:@app,mode=660",
+            "unix:@app,owner=root",
+            "unix:/a,owner=",
+            "unix:/a,group=4294967295",
+            ":80,group=root",
             "unix:/a,mode=888",
             "unix:/a,mode=1777",
             "unix:a",
@@ -384,6 +417,17 @@ mod tests {
         ] {
             assert!(listen(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn owners_are_looked_up_when_the_address_is() {
+        let resolved = |text: &str| listen(text).expect(text).resolve();
+        let Ok(Address::Unix(unix)) = resolved("unix:/a,owner=root,group=7") else {
+            panic!("they are known")
+        };
+        assert_eq!((unix.owner, unix.group), (Some(0), Some(7)));
+        let bad = resolved("unix:/a,group=no such group").expect_err("there is none");
+        assert!(bad.what.contains("there is no group 'no such group'"), "{bad}");
     }
 
     #[test]

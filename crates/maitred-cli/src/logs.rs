@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::rights::Identity;
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
 use maitred_server::{LogTarget, Rotation};
 
@@ -61,6 +62,32 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
     })
 }
 
+/// Where the logs go: those of all, and the access logs of hosts.
+fn places(config: &Config) -> impl Iterator<Item = &LogPlace> {
+    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
+    [&config.site.access_log, &config.error_log].into_iter().chain(own)
+}
+
+/// Makes the files of the logs for the user that the process becomes before it opens them.
+pub(crate) fn give(config: &Config, identity: &Identity) {
+    for place in places(config) {
+        target(config, place).give_to(identity);
+    }
+}
+
+/// The folders that files of logs are in.
+pub(crate) fn folders(config: &Config) -> impl Iterator<Item = &Path> {
+    places(config).filter_map(|place| match place {
+        // Not of a device or a pipe.
+        LogPlace::File(path) if path.is_file() || !path.exists() => Some(folder_of(path)),
+        _ => None,
+    })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// ENXIO: a named pipe that no process has opened for reading.
 const NO_READER: i32 = 6;
 
@@ -74,6 +101,9 @@ fn why_not_opened(place: &LogPlace, error: &std::io::Error) -> (String, &'static
     let what = format!("the log cannot be opened ({place}): {error}");
     let remedy = match place {
         LogPlace::Syslog => "start a syslog that listens at /dev/log, or name another place",
+        LogPlace::File(path) if path.starts_with("/dev") => {
+            "this user may not open it: write - for standard output (error-log: stdout or stderr)"
+        }
         _ if error.raw_os_error() == Some(NO_READER) => "start the reader of this pipe before the server",
         _ => "name a file that this user may append to",
     };

@@ -3,31 +3,31 @@
 //! The only file of the command that runs a server. It maps the server's refusals to errors with a remedy; `settings` maps the
 //! configuration to what the server is told.
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_server::listening::{Address, BindError};
+use maitred_io::local;
 use maitred_server::{Log, Server, StartError};
 
+use crate::EXIT_FAILURE;
 use crate::config::Config;
 use crate::control;
+use crate::early::{self, Early};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain};
+use crate::listeners;
 use crate::logs;
 use crate::operator::Operator;
-use crate::origins::Origins;
 use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
+use crate::rights::Wanted;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
 use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
-use crate::{EXIT_FAILURE, holder};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
@@ -39,10 +39,11 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
+    let early = early::give_up(loaded, &inputs.folder, &checked, host)?;
     let log = logs::open(&loaded.config, &loaded.origins)?;
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, inputs, &checked, &log, host, &serving);
+    let code = serve(loaded, (inputs, early), &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -79,7 +80,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
 
 fn serve(
     loaded: &Loaded,
-    inputs: Inputs,
+    (inputs, early): (Inputs, Option<Early>),
     checked: &Checked,
     log: &Arc<Log>,
     host: &dyn Host,
@@ -87,8 +88,9 @@ fn serve(
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
+    let becomes = early.is_some();
     let applications =
-        programs.map(|program| load(program, config, checked, host)).collect::<Result<Vec<_>, _>>();
+        programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
     let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
     let reload = Reload {
@@ -99,7 +101,7 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded(loaded, reload, checked, applications, log, host, serving);
+    let ended = serve_loaded((reload, early), checked, applications, log, host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -124,21 +126,20 @@ enum Ended {
 }
 
 fn serve_loaded(
-    loaded: &Loaded,
-    reload: Reload,
+    (reload, early): (Reload, Option<Early>),
     checked: &Checked,
     applications: Vec<Application>,
     log: &Arc<Log>,
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
-    let (config, origins) = (&loaded.config, &loaded.origins);
+    let (config, origins) = (&reload.configured.clone(), &reload.origins.clone());
     if reload.looped {
         pools::refuse_with_event_loop(config, origins)?;
     }
     let what = lifetime::what(config, &applications);
     let served = lifetime::served(config, checked, &applications);
-    let settings = settings::make(config, origins, checked, applications, log)?;
+    let mut settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
         Ok(signals) => signals,
@@ -147,20 +148,35 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let doors = control::open(config, origins, log)?;
+    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let mut doors = match early {
+        Some(Early { listeners, doors, warnings }) => {
+            settings.bound = Some(listeners);
+            warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
+            doors
+        }
+        None => control::open_named(config, origins, None)?,
+    };
+    control::open_own(config, &mut doors, log);
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => Arc::new(server),
-        Err(StartError::Listen(address, error)) => return Err(not_bound(&address, &error, origins)),
+        Err(StartError::Listen(address, error)) => {
+            return Err(listeners::not_bound(&address, &error, origins));
+        }
         Err(error) => {
             log.error(format_args!("the server {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
     if config.log_level >= LogLevel::Info {
-        for line in lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses()) {
-            log.plain(&line);
-        }
+        let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
+        lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
+    }
+    if what.is_some() && local::user() == 0 && config.user.is_none() {
+        log.warn(format_args!(
+            "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
+        ));
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
     let reload = Arc::new(Mutex::new(reload));
@@ -231,9 +247,11 @@ fn load(
     program: &Program,
     config: &Config,
     checked: &Checked,
+    is_other: bool,
     host: &dyn Host,
 ) -> Result<Application, Problem> {
     let name = &program.name;
+    let identity = checked.wanted.as_ref().filter(|_| is_other);
     let spec = ApplicationSpec {
         target: name.clone(),
         interface: program.interface,
@@ -241,6 +259,7 @@ fn load(
         factory: program.factory,
         app_dir: program.app_dir.clone(),
         environment: checked.environment.clone(),
+        identity: identity.map(Wanted::environment).unwrap_or_default(),
         root_path: program.root_path.clone(),
         event_loop: config.event_loop.clone(),
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
@@ -252,64 +271,4 @@ fn load(
         };
         Problem::new(name, error.what, remedy)
     })
-}
-
-/// The line about an address that could not be bound (bind(2)).
-fn not_bound(address: &Address, error: &BindError, origins: &Origins) -> Problem {
-    let place = origins.describe("listen");
-    let Address::Tcp(address) = *address else { return Problem::new(place, error.what(), error.remedy()) };
-    let (what, remedy) = match error.kind() {
-        ErrorKind::AddrInUse => {
-            let holder =
-                holder::find(address).map_or("another process".to_owned(), |holder| holder.to_string());
-            let elsewhere = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(8000));
-            (
-                format!("{address} is in use by {holder}"),
-                format!("stop it or listen elsewhere, for example --listen {elsewhere}"),
-            )
-        }
-        ErrorKind::PermissionDenied => (
-            format!("{address} must not be used by this user"),
-            "take a port from 1024 on, or give the program CAP_NET_BIND_SERVICE".to_owned(),
-        ),
-        ErrorKind::AddrNotAvailable => (
-            format!("{address} is not an address of this machine"),
-            "take one that 'ip address' lists, 127.0.0.1, or :port for all".to_owned(),
-        ),
-        _ => (error.what().to_owned(), error.remedy().to_owned()),
-    };
-    Problem::new(place, what, remedy)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(address: &str, kind: ErrorKind) -> String {
-        let error = BindError::new(kind, "it cannot be had", "take another");
-        let address = Address::Tcp(address.parse().expect("an address"));
-        not_bound(&address, &error, &Origins::default()).to_string()
-    }
-
-    #[test]
-    fn an_address_that_cannot_be_bound_comes_with_its_remedy() {
-        assert_eq!(
-            line("127.0.0.1:80", ErrorKind::PermissionDenied),
-            "--listen: 127.0.0.1:80 must not be used by this user; take a port from 1024 on, or give the \
-             program CAP_NET_BIND_SERVICE"
-        );
-        assert!(
-            line("10.9.8.7:80", ErrorKind::AddrNotAvailable).contains("is not an address of this machine")
-        );
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_holder_of_a_port_is_named() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        let line = line(&address.to_string(), ErrorKind::AddrInUse);
-        assert!(line.contains(&format!("{address} is in use by this process itself; ")), "{line}");
-        assert!(line.contains("--listen 127.0.0.1:"), "{line}");
-    }
 }

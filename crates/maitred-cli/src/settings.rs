@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use maitred_files::{Now, StaticFiles, StaticSettings};
 use maitred_runtime::ThreadHost;
-use maitred_server::{
-    HostSettings, Insight, ListenerSettings, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
-};
+use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
 
 use crate::config::{Config, SiteConfig};
 use crate::error_page;
@@ -15,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
-use crate::{filters, pools, proxies};
+use crate::{filters, listeners, pools, proxies};
 
 /// All of it.
 ///
@@ -64,16 +62,7 @@ pub(crate) fn make(
     if let Some(threads) = threads {
         settings.threads = threads;
     }
-    let listeners = checked.addresses.iter().zip(&config.listen);
-    settings.listeners = listeners
-        .map(|(address, listen)| ListenerSettings {
-            address: address.clone(),
-            options: listen.options(),
-            proxy_protocol: listen.has_proxy_protocol(),
-            read_ahead: listen.read_ahead(),
-            writer: listen.has_writer(),
-        })
-        .collect();
+    settings.listeners = listeners::settings(config, checked);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();

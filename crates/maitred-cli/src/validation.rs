@@ -7,10 +7,11 @@ use maitred_server::listening::Address;
 use crate::config::{Config, SiteConfig};
 use crate::host::Interface;
 use crate::hosts;
-use crate::listen::ListenAddress;
+use crate::listen::{BadListenAddress, ListenAddress};
 use crate::mounted::MountedApplication;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
+use crate::rights::{self, Wanted};
 use crate::value::Mount;
 use crate::{env_file, error_page, filters, logs, pools};
 
@@ -21,6 +22,8 @@ pub(crate) struct Checked {
     pub(crate) addresses: Vec<Address>,
     /// What the hosts serve, the default one first.
     pub(crate) sites: Vec<CheckedSite>,
+    /// Whom the process becomes when it listens.
+    pub(crate) wanted: Option<Wanted>,
     /// The variables of the `env-file`, in its order.
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -54,8 +57,6 @@ pub(crate) struct Program {
     pub(crate) prefix: String,
     /// As it was written.
     pub(crate) name: String,
-    /// How an error names the place where it was written.
-    pub(crate) place: String,
     pub(crate) interface: Interface,
     pub(crate) factory: bool,
     pub(crate) app_dir: Option<PathBuf>,
@@ -123,7 +124,8 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     }
     let addresses =
         addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
-    Ok(Checked { addresses, sites, environment })
+    let wanted = rights::wanted(config, origins)?;
+    Ok(Checked { addresses, sites, wanted, environment })
 }
 
 /// Checks what one host serves; `place` names where one of its keys is written.
@@ -152,7 +154,6 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
         programs.push(Program {
             prefix: "/".to_owned(),
             name: name.clone(),
-            place: place("application"),
             interface: site.interface,
             factory: site.factory,
             app_dir: site.app_dir.clone(),
@@ -160,8 +161,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
         });
     }
     for mounted in &site.mounted {
-        let program =
-            mounted_program(site, mounted, place("mount")).map_err(|error| wrong("mount", error))?;
+        let program = mounted_program(site, mounted).map_err(|error| wrong("mount", error))?;
         let same = |prefix: &str| prefix == mounted.prefix;
         if programs.iter().any(|other| same(&other.prefix)) || mounts.iter().any(|mount| same(&mount.prefix))
         {
@@ -174,7 +174,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
     Ok(CheckedSite { target: own, mounts, programs })
 }
 
-fn mounted_program(site: &SiteConfig, mounted: &MountedApplication, place: String) -> Result<Program, Wrong> {
+fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Program, Wrong> {
     let app_dir = mounted.app_dir.clone().or_else(|| site.app_dir.clone());
     if let Some(folder) = &mounted.app_dir {
         check_folder(folder)?;
@@ -187,7 +187,6 @@ fn mounted_program(site: &SiteConfig, mounted: &MountedApplication, place: Strin
         Target::Program(name) => Ok(Program {
             prefix: mounted.prefix.clone(),
             name,
-            place,
             interface: mounted.interface,
             factory: mounted.factory,
             app_dir,
@@ -251,12 +250,7 @@ fn addresses(listen: &[ListenAddress]) -> Result<Vec<Address>, Wrong> {
     }
     let mut addresses: Vec<Address> = Vec::with_capacity(listen.len());
     for wanted in listen {
-        let address = wanted.resolve().map_err(|error| {
-            (
-                format!("the name in {wanted} cannot be resolved: {error}"),
-                "use a number, such as 127.0.0.1".to_owned(),
-            )
-        })?;
+        let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
         if let Some(position) = addresses.iter().position(|other| overlap(other, &address)) {
             let what = if addresses[position] == address {
                 format!("{address} is listed twice")

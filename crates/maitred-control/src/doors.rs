@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use maitred_io::local::{LocalListener, NotBound};
 
@@ -15,6 +15,8 @@ use maitred_io::local::{LocalListener, NotBound};
 pub struct DoorSettings {
     /// The path of a Unix socket. Its file has mode 0600; besides, only its owner's and root's processes are answered.
     pub socket: Option<PathBuf>,
+    /// The user and the group that its file is given to; those of the process without it.
+    pub owner: Option<(u32, u32)>,
     /// The address of a listener for HTTP: a loopback one unless there is a token.
     pub admin: Option<SocketAddr>,
     /// What a client of that listener has to show (`Authorization: Bearer`), if anything.
@@ -58,21 +60,33 @@ impl Doors {
     /// # Errors
     /// One of them cannot be opened; none is.
     pub fn open(settings: &DoorSettings) -> Result<Self, NotOpened> {
-        let DoorSettings { socket, admin, token } = settings;
-        let local = match socket {
-            Some(path) => {
-                Some(LocalListener::bind(path).map_err(|error| NotOpened::Socket(path.clone(), error))?)
-            }
-            None => None,
-        };
-        let admin = match admin {
+        let DoorSettings { socket, owner, admin, token } = settings;
+        let mut doors = Self { token: token.clone(), ..Self::default() };
+        if let Some(path) = socket {
+            doors.open_socket(path)?;
+        }
+        if let (Some(local), Some((uid, gid))) = (&doors.local, owner) {
+            let given = local.give_to(*uid, *gid).map_err(NotBound::System);
+            given.map_err(|error| NotOpened::Socket(local.path().to_owned(), error))?;
+        }
+        doors.admin = match admin {
             Some(address) if token.is_none() && !address.ip().to_canonical().is_loopback() => {
                 return Err(NotOpened::NeedsToken(*address));
             }
             Some(address) => Some(listen(*address).map_err(|error| NotOpened::Admin(*address, error))?),
             None => None,
         };
-        Ok(Self { local, admin, token: token.clone() })
+        Ok(doors)
+    }
+
+    /// Opens the Unix socket as well.
+    ///
+    /// # Errors
+    /// It cannot be opened; the others stay.
+    pub fn open_socket(&mut self, path: &Path) -> Result<(), NotOpened> {
+        let bound = LocalListener::bind(path).map_err(|error| NotOpened::Socket(path.to_owned(), error))?;
+        self.local = Some(bound);
+        Ok(())
     }
 
     /// The path of the Unix socket.

@@ -101,11 +101,17 @@ impl Control {
 
     fn finish(&mut self) {
         let server = self.inner.server.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(server);
         // A guest that is still being answered has a part in the doors.
-        if let Some(socket) = &self.inner.doors.local {
-            socket.withdraw();
+        if let Some(socket) = &self.inner.doors.local
+            && let Err(error) = socket.withdraw()
+            && let Some(server) = &server
+        {
+            let path = socket.path().display();
+            server
+                .log()
+                .info(format_args!("the file {path} stays ({error}); the next server there replaces it"));
         }
+        drop(server);
         self.inner.bell.ring();
         if let Some(thread) = self.thread.take() {
             // A panic has been reported by the panic hook.

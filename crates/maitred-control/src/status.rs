@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use maitred_io::rights::{Capabilities, Rights};
 use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
 
@@ -32,6 +33,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     for (name, value) in asking.owner.about() {
         status.insert(name.to_owned(), value.into());
     }
+    status.insert("capabilities".to_owned(), capabilities().into());
     status.insert("pid".to_owned(), std::process::id().into());
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
     status.insert("draining".to_owned(), server.is_draining().into());
@@ -254,6 +256,17 @@ pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 fn nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
+}
+
+/// What any thread of the process may do beyond its user, as the kernel has it now.
+fn capabilities() -> String {
+    match Rights::of_all() {
+        Err(_) => "unknown".to_owned(),
+        Ok(all) => match all.iter().fold(0, |set, (_, rights)| set | rights.capabilities.held()) {
+            0 => "none".to_owned(),
+            set => Capabilities::names(set).join(", "),
+        },
+    }
 }
 
 /// What the kernel has of a listening socket's options; what is off or unknown is null.

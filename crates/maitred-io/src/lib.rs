@@ -14,17 +14,20 @@
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
+//! | [`accounts`] | users and groups by name and by number |
 //! | [`activity`] | what another thread of this process is doing |
 //! | [`clock`] | monotonic time and dates |
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches |
 //! | [`process`] | what the process has and takes |
+//! | [`rights`] | what the process may do, and giving it up for good |
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
 
+pub mod accounts;
 pub mod activity;
 pub mod background;
 pub mod clock;
@@ -36,6 +39,7 @@ pub mod memory;
 pub mod parker;
 pub mod poller;
 pub mod process;
+pub mod rights;
 pub mod sync;
 pub mod tasks;
 pub mod timers;

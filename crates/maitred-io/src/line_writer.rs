@@ -16,6 +16,8 @@
 //!
 //! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
+//! A file can be [given](Target::give_to) to another user before it is opened as that user.
+//!
 //! The thread does not survive a fork(2): a child opens a writer of its own.
 //!
 //! Where lines are missing a line tells how many, as soon as there is room for it. SIGPIPE must be ignored, as Rust's and
@@ -23,6 +25,7 @@
 
 mod batch;
 mod direct;
+mod handover;
 mod rotation;
 mod sink;
 mod syslog;

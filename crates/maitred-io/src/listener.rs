@@ -135,10 +135,11 @@ impl Listener {
 
     /// Removes the file of a Unix socket, unless another one is at its path by now: nobody finds the socket any more. Who is in
     /// its queue can still be accepted. To be called once, at the end; nothing else of a listener removes the file.
-    pub fn remove_file(&self) {
-        if let Some(file) = &self.file {
-            file.remove();
-        }
+    ///
+    /// # Errors
+    /// This user may not write to its folder. The file stays, and the next server replaces it.
+    pub fn remove_file(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), unix::OwnFile::remove)
     }
 }
 

@@ -15,6 +15,7 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -90,6 +91,22 @@ impl LocalListener {
         }
     }
 
+    /// Gives its file to another user, who may then connect, too.
+    ///
+    /// # Errors
+    /// The process is not root, or somebody else has put another file there.
+    pub fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
+        // Who may write to the folder could put something else there, so it is held.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&file)?;
+        if Some((found.st_dev as u64, found.st_ino as u64)) != self.file || found.st_nlink != 1 {
+            return Err(Errno::STALE.into());
+        }
+        let (user, group) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        Ok(rustix::fs::chownat(&file, "", user, group, AtFlags::EMPTY_PATH)?)
+    }
+
     /// Where it listens.
     pub fn path(&self) -> &Path {
         &self.path
@@ -104,25 +121,25 @@ impl AsFd for LocalListener {
 
 impl LocalListener {
     /// Takes its file away, if it is still its own: nobody finds it any more.
-    pub fn withdraw(&self) {
+    ///
+    /// # Errors
+    /// This user may not write to its folder. The file stays, and the next server replaces it.
+    pub fn withdraw(&self) -> io::Result<()> {
         let present = fs::symlink_metadata(&self.path).ok().map(|file| (file.dev(), file.ino()));
-        if present.is_some() && present == self.file {
-            // What cannot be removed is replaced by the next server.
-            let _ = fs::remove_file(&self.path);
-        }
+        if present.is_some() && present == self.file { fs::remove_file(&self.path) } else { Ok(()) }
     }
 }
 
 impl Drop for LocalListener {
     fn drop(&mut self) {
-        self.withdraw();
+        let _ = self.withdraw();
     }
 }
 
 fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
     let socket = stream()?;
     // Linux gives the file the mode of the socket: it is never open to others (net/unix/af_unix.c, unix_bind).
-    rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
@@ -206,6 +223,11 @@ pub(crate) fn credentials(socket: impl AsFd) -> io::Result<Credentials> {
 /// The user that this process acts as.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Its group.
+pub fn group() -> u32 {
+    rustix::process::getegid().as_raw()
 }
 
 /// Waits until one of `descriptors` can be read or accepted from, at most for `limit`; which ones, in their order.

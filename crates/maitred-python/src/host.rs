@@ -1,6 +1,7 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -84,6 +85,7 @@ impl PythonHost {
         options.set_item("factory", spec.factory)?;
         options.set_item("app_dir", &spec.app_dir)?;
         options.set_item("environment", &spec.environment)?;
+        options.set_item("identity", &spec.identity)?;
         options.set_item("root_path", &spec.root_path)?;
         let module = py.import("maitred._load")?;
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
@@ -245,6 +247,17 @@ impl Host for PythonHost {
 
     fn wait_application_ended(&self, limit: Duration) -> bool {
         Python::attach(|py| self.join_event_loop(py, limit))
+    }
+
+    fn folders(&self) -> Vec<(&'static str, PathBuf)> {
+        let folder_of = |py: Python<'_>, module: &str| -> Option<PathBuf> {
+            let file: PathBuf = py.import(module).ok()?.getattr("__file__").ok()?.extract().ok()?;
+            Some(file.parent()?.to_owned())
+        };
+        let modules = [("Python's library", "os"), ("maitred", "maitred")];
+        Python::attach(|py| {
+            modules.into_iter().filter_map(|(what, module)| Some((what, folder_of(py, module)?))).collect()
+        })
     }
 
     fn languages(&self) -> &'static str {

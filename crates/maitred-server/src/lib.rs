@@ -46,6 +46,7 @@ mod traced;
 
 pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
+pub use listener::BoundListeners;
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};

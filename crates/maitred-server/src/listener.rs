@@ -1,4 +1,9 @@
 //! A listening socket and what it is told; how connections are taken from it says `connection/accept.rs`.
+//!
+//! ```text
+//! ListenerSettings --bind--> BoundListeners --Server::start--> Listening --shut, close--> closed, its file removed
+//!                                 `--dropped without a server--> the same
+//! ```
 
 use std::io;
 use std::sync::{PoisonError, RwLock};
@@ -6,10 +11,56 @@ use std::sync::{PoisonError, RwLock};
 use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener};
 use maitred_io::poller::{Interest, Poller};
 use maitred_io::sync::atomic::AtomicU64;
+use maitred_log::Log;
 
 use maitred_runtime::Local;
 
 use crate::settings::ListenerSettings;
+
+/// Sockets that listen already, for a server that is yet to be made: who connects waits. So a program can listen while it may, give up
+/// its rights, and load the application afterwards. Dropped without a server they are closed, and their files removed.
+#[derive(Default)]
+pub struct BoundListeners(Vec<Listener>);
+
+impl BoundListeners {
+    /// Listens at all of them, in this order.
+    ///
+    /// # Errors
+    /// This one cannot be listened on; none is.
+    pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        // Those before one that fails are closed with this.
+        let mut bound = Self::default();
+        for ListenerSettings { address, options, .. } in settings {
+            let listener = Listener::bind(address, options);
+            bound.0.push(listener.map_err(|error| (address.clone(), error))?);
+        }
+        Ok(bound)
+    }
+
+    /// The addresses listened on, with the ports the system chose.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.0.iter().map(Listener::address)
+    }
+
+    /// With what each is told besides.
+    pub(crate) fn listen(mut self, settings: &[ListenerSettings]) -> Vec<Listening> {
+        let listeners = std::mem::take(&mut self.0);
+        listeners
+            .into_iter()
+            .zip(settings)
+            .map(|(listener, settings)| Listening::new(listener, settings))
+            .collect()
+    }
+}
+
+impl Drop for BoundListeners {
+    fn drop(&mut self) {
+        for listener in &self.0 {
+            // There is no log yet. The next server replaces the file.
+            let _ = listener.remove_file();
+        }
+    }
+}
 
 /// A listening socket.
 pub(crate) struct Listening {
@@ -26,13 +77,12 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    pub(crate) fn bind(settings: &ListenerSettings) -> Result<Self, BindError> {
-        let ListenerSettings { address, options, proxy_protocol, read_ahead, writer } = settings;
-        let listener = Listener::bind(address, options)?;
+    fn new(listener: Listener, settings: &ListenerSettings) -> Self {
+        let ListenerSettings { proxy_protocol, read_ahead, writer, .. } = settings;
         let address = listener.address().clone();
         let local = local_of(&address);
         let reported = AtomicU64::new(0);
-        Ok(Self {
+        Self {
             listener: RwLock::new(Some(listener)),
             address,
             local,
@@ -40,7 +90,7 @@ impl Listening {
             read_ahead: *read_ahead,
             writer: *writer,
             reported,
-        })
+        }
     }
 
     /// Whether its requests are received completely before a handler runs, as [`ListenerSettings::read_ahead`] says it.
@@ -92,8 +142,8 @@ impl Listening {
     }
 
     /// Closes the listener at once.
-    pub(crate) fn shut(&self) {
-        end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn shut(&self, log: &Log) {
+        end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner), log);
     }
 
     /// Whether nothing is accepted any more.
@@ -103,9 +153,12 @@ impl Listening {
 }
 
 /// Closes a listener, and removes its file if it has one.
-pub(crate) fn end(place: &mut Option<Listener>) {
-    if let Some(listener) = place.take() {
-        listener.remove_file();
+pub(crate) fn end(place: &mut Option<Listener>, log: &Log) {
+    if let Some(listener) = place.take()
+        && let Err(error) = listener.remove_file()
+    {
+        let address = listener.address();
+        log.info(format_args!("the file of {address} stays ({error}); the next server there replaces it"));
     }
 }
 

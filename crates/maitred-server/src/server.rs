@@ -21,7 +21,7 @@ use crate::connection::{Connection, Group};
 use crate::group::groups::Groups;
 use crate::group::{Role, groups};
 use crate::hosts::{Hosts, SameName};
-use crate::listener::Listening;
+use crate::listener::BoundListeners;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::proxies::Proxies;
 use crate::routes::Routes;
@@ -99,7 +99,7 @@ pub struct Snapshot {
 }
 
 impl Server {
-    /// Listens and serves until [`stop`](Self::stop). Also raises the process's soft limit of open
+    /// Listens, where that is not [done already](Settings::bound), and serves until [`stop`](Self::stop). Also raises the process's soft limit of open
     /// files to its hard limit.
     ///
     /// # Errors
@@ -139,10 +139,13 @@ impl Server {
 
     /// All of a server but its threads.
     pub(crate) fn prepare(mut settings: Settings, open: Open) -> Result<Self, StartError> {
-        let mut listeners = Vec::new();
-        for listener in &settings.listeners {
-            let bound = Listening::bind(listener);
-            listeners.push(bound.map_err(|error| StartError::Listen(listener.address.clone(), error))?);
+        let bound = match settings.bound.take() {
+            Some(bound) => bound,
+            None => BoundListeners::bind(&settings.listeners)
+                .map_err(|(address, error)| StartError::Listen(address, error))?,
+        };
+        if bound.addresses().count() != settings.listeners.len() {
+            return Err(io::Error::other("there are not as many sockets as listeners").into());
         }
         let hosts = Hosts::new(settings.routes, settings.pages, settings.hosts).map_err(StartError::Host)?;
         let event_loop = settings.threads.event_loop();
@@ -154,7 +157,7 @@ impl Server {
         };
         let names = Names {
             own: [&settings.health_path, &settings.metrics_path],
-            listeners: listeners.iter().map(|listening| listening.address().to_string()).collect(),
+            listeners: bound.addresses().map(ToString::to_string).collect(),
             pools: [&settings.pool]
                 .into_iter()
                 .chain(&settings.pools)
@@ -197,9 +200,6 @@ impl Server {
             traced: Traced::new(),
             metrics: OnceLock::new(),
         });
-        for listening in &listeners {
-            listening.set_receipts(settings.insight.receipt);
-        }
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
@@ -216,6 +216,10 @@ impl Server {
             let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();
             Scheduler::linked(&firsts, &settings.pools, processors)?
         };
+        let listeners = bound.listen(&settings.listeners);
+        for listening in &listeners {
+            listening.set_receipts(settings.insight.receipt);
+        }
         let shared = Arc::new(Groups::new(count, listeners));
         let mut groups = Vec::with_capacity(count);
         for (number, scheduler) in schedulers.into_iter().enumerate() {
@@ -404,7 +408,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for listening in &self.shared().listeners {
-            listening.shut();
+            listening.shut(self.log());
         }
         self.groups.iter().for_each(|group| group.scheduler.announce_stop());
         self.groups.iter().for_each(|group| group.scheduler.stop());

@@ -15,6 +15,7 @@ use maitred_log::Log;
 use maitred_runtime::{NativeThreads, ThreadHost};
 
 use crate::hosts::HostSettings;
+use crate::listener::BoundListeners;
 use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
@@ -28,6 +29,8 @@ pub use maitred_match::{HeaderPattern, HostCondition, HostPattern, Network, Path
 pub struct Settings {
     /// Where to listen, in this order.
     pub listeners: Vec<ListenerSettings>,
+    /// Sockets that listen there already, one for each, in the same order. Without them the server listens when it starts.
+    pub bound: Option<BoundListeners>,
     /// Which proxies are believed. None unless set.
     pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
@@ -89,6 +92,7 @@ impl Settings {
     pub fn new(routes: Routes, log: Arc<Log>) -> Self {
         Self {
             listeners: Vec::new(),
+            bound: None,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
             pools: Vec::new(),

@@ -16,12 +16,15 @@ struct Running {
     status: Value,
 }
 
-/// The socket of the only server of this user.
+/// The socket of the only server of this user; for root, of any user if root has none.
 ///
 /// # Errors
 /// There is none, or there are several: what to do.
 pub(super) fn only_one() -> Result<PathBuf, String> {
     let (folder, mut live) = find::live();
+    if live.is_empty() {
+        live = find::live_of_others();
+    }
     match live.len() {
         0 => Err(format!(
             "no running server of this user has a socket in {}; name its socket with --socket, or its address with --url",
@@ -40,7 +43,9 @@ pub(super) fn only_one() -> Result<PathBuf, String> {
 /// # Errors
 /// There is none, or there are two: those there are.
 pub(super) fn named(which: &str) -> Result<PathBuf, String> {
-    choose(which, ask_all(find::live().1))
+    let mut live = find::live().1;
+    live.extend(find::live_of_others());
+    choose(which, ask_all(live))
 }
 
 fn ask_all(live: Vec<(PathBuf, u32)>) -> Vec<Running> {

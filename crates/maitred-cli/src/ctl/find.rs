@@ -1,7 +1,7 @@
-//! Where the sockets of this user's servers are.
+//! Where the sockets of this user's servers are; for root, those of other users', too.
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use maitred_control::local;
@@ -9,6 +9,10 @@ use maitred_control::local;
 /// What the names of sockets begin and end with; between them is the number of the process.
 const PREFIX: &str = "maitred-";
 const SUFFIX: &str = ".sock";
+
+/// Where a user without a folder has one of ours, and what its name begins with; the number of the user follows.
+const SHARED: &str = "/tmp";
+const OWN: &str = "maitred-";
 
 /// The socket of this process, in a folder that is there and is this user's alone. Sockets that servers have left there
 /// are removed.
@@ -37,12 +41,42 @@ pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
     (folder, live)
 }
 
-/// `$XDG_RUNTIME_DIR`, which is this user's alone, or a folder of our own that is made so.
-fn folder() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
-        Some(folder) if folder.is_absolute() && folder.is_dir() => folder,
-        _ => PathBuf::from(format!("/tmp/maitred-{}", local::user())),
+/// The same of all other users, for root: a server that root has started may be another user by now.
+pub(super) fn live_of_others() -> Vec<(PathBuf, u32)> {
+    if local::user() != 0 {
+        return Vec::new();
     }
+    let mut live: Vec<_> = folders_of_others().flat_map(|folder| sockets(&folder)).collect();
+    live.retain(|(path, _)| local::is_live(path));
+    live.sort_by_key(|(_, pid)| *pid);
+    live
+}
+
+/// `$XDG_RUNTIME_DIR`, which is this user's alone, or a folder of our own that is made so. The variable may be that of the user who was root
+/// before.
+fn folder() -> PathBuf {
+    let is_own = |folder: &PathBuf| fs::metadata(folder).is_ok_and(|found| found.uid() == local::user());
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        Some(folder) if folder.is_absolute() && folder.is_dir() && is_own(&folder) => folder,
+        _ => PathBuf::from(format!("{SHARED}/{OWN}{}", local::user())),
+    }
+}
+
+/// Folders in which servers of other users have their sockets, if each is its user's alone.
+fn folders_of_others() -> impl Iterator<Item = PathBuf> {
+    let own = folder();
+    [(SHARED, OWN), ("/run/user", "")]
+        .into_iter()
+        .flat_map(|(place, prefix)| {
+            let entries = fs::read_dir(place).into_iter().flatten().flatten();
+            entries.filter_map(move |entry| {
+                let user: u32 = entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok()?;
+                let found = entry.metadata().ok()?;
+                let is_its = found.is_dir() && found.uid() == user && found.permissions().mode() & 0o077 == 0;
+                is_its.then(|| entry.path())
+            })
+        })
+        .filter(move |folder| *folder != own)
 }
 
 /// Makes the folder if it is not there, and looks whose it is: in /tmp anybody could have made it.
@@ -64,6 +98,8 @@ fn make(folder: &Path) -> Result<(), String> {
 fn sockets(folder: &Path) -> Vec<(PathBuf, u32)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok();
+    // A link could lead to a socket of somebody else.
+    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     entries.filter_map(|entry| Some((entry.path(), number(entry.file_name().to_str()?)?))).collect()
 }
 
@@ -90,9 +126,10 @@ mod tests {
     #[test]
     fn sockets_are_known_by_their_names() {
         let folder = tempfile::tempdir().expect("a folder");
-        for name in ["maitred-7.sock", "maitred-x.sock", "maitred-8.sock.bak", "other"] {
-            fs::write(folder.path().join(name), "").expect("a file");
-        }
+        let bind = |name: &str| std::os::unix::net::UnixListener::bind(folder.path().join(name)).expect(name);
+        let _bound = ["maitred-7.sock", "maitred-x.sock", "maitred-8.sock.bak", "other"].map(bind);
+        fs::write(folder.path().join("maitred-5.sock"), "").expect("a file");
+        std::os::unix::fs::symlink("maitred-7.sock", folder.path().join("maitred-6.sock")).expect("a link");
         assert_eq!(sockets(folder.path()), [(folder.path().join("maitred-7.sock"), 7)]);
     }
 }

@@ -179,7 +179,7 @@ fn help() -> String {
         "maitred ctl: asks and changes a running server.\n\n\
          Usage: maitred ctl [--server WHICH | --socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
          \x20 --server WHICH     the number of the process, or a port it listens on; without it, the only server\n\
-         \x20                    of this user\n\
+         \x20                    of this user; root finds those of others\n\
          \x20 --socket PATH      the socket of the server (its option --control)\n\
          \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
          \x20 --token-file FILE  the token for that address\n\

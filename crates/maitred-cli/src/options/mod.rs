@@ -25,6 +25,7 @@ use maitred_match::PathPattern;
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Overflow, Period, Strategy};
 
+use crate::accounts::{self, Account};
 use crate::config::Config;
 use crate::error_page::{ErrorPageFile, error_page};
 use crate::host::Interface;
@@ -86,6 +87,7 @@ pub(crate) enum Kind {
     Seconds(Field<Duration>),
     /// Zero switches it off.
     SecondsOrOff(Field<Duration>),
+    Account(Field<Option<Account>>),
     /// An existing file or folder; which one is checked with the rest of the configuration.
     Path(Field<Option<PathBuf>>),
     UrlPath(Field<String>),
@@ -306,6 +308,7 @@ impl Definition {
             Kind::Percent(field) => *field(config) = value::percent(text)?,
             Kind::Seconds(field) => *field(config) = value::seconds(text, MIN_SECONDS, MAX_SECONDS)?,
             Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
+            Kind::Account(field) => *field(config) = Some(accounts::account(text)?),
             Kind::Path(field) => *field(config) = Some(value::path(text)?),
             Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
             Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
@@ -353,6 +356,7 @@ impl Definition {
             Kind::CountOrNone(_, _, field) => (*field(config))?.to_string(),
             Kind::Percent(field) => field(config).to_string(),
             Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
+            Kind::Account(field) => quoted(&field(config).as_ref()?.to_string()),
             Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
             Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
             Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
@@ -412,6 +416,7 @@ impl Definition {
             Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
             Kind::AddressOrNone(_) => "host:port".to_owned(),
             Kind::ControlSocket(_) => "auto, off or a path".to_owned(),
+            Kind::Account(_) => "a name or a number".to_owned(),
             Kind::Path(_) => "a path".to_owned(),
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),

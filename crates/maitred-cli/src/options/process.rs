@@ -1,8 +1,31 @@
-//! The process: its end, its configuration.
+//! The process: its rights, its end, its configuration.
 
 use super::{Definition, Kind, Reach};
 
 pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "user",
+        placeholder: "NAME|UID",
+        kind: Kind::Account(|config| &mut config.user),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The user that the process becomes, for good and without any capability, when it listens and before it \
+                  loads the application. Started as root.",
+        cost: "everything read later has to be readable for that user: Python, the application, files, the configuration \
+               at SIGHUP; clients that come while the application is loaded wait",
+        worst: "without it a server that root starts runs the application as root",
+    },
+    Definition {
+        name: "group",
+        placeholder: "NAME|GID",
+        kind: Kind::Account(|config| &mut config.group),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The group that it becomes, instead of the first one of the user. A user has its other groups as well; one \
+                  that is given by a number without an entry has this group alone.",
+        cost: "nothing",
+        worst: "a group that others are in: they may read what the server writes",
+    },
     Definition {
         name: "drain-timeout",
         placeholder: "SECONDS",

@@ -259,6 +259,11 @@ fn rename_to_new(old: &Path, new: &Path) -> Result<(), Errno> {
     }
 }
 
+/// The path now.
+pub(super) fn present(given: &Path, rotation: Rotation) -> PathBuf {
+    rendered(given, rotation, seconds_of(SystemTime::now()))
+}
+
 /// The path at that time.
 fn rendered(given: &Path, rotation: Rotation, second: u64) -> PathBuf {
     match given.file_name().and_then(|name| name.to_str()) {

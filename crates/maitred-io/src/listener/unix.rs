@@ -50,10 +50,10 @@ pub(super) struct OwnFile {
 
 impl OwnFile {
     /// Removes it, unless another one is at its path by now.
-    pub(super) fn remove(&self) {
-        if id_at(&self.path) == Some(self.id) {
-            // What cannot be removed is replaced by the next server.
-            let _ = fs::remove_file(&self.path);
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match id_at(&self.path) {
+            Some(id) if id == self.id => fs::remove_file(&self.path),
+            _ => Ok(()),
         }
     }
 }
@@ -192,7 +192,8 @@ impl Place<'_> {
         };
         let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(trouble)?;
         let found = rustix::fs::fstat(&file).map_err(trouble)?;
-        if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_socket() {
+        // One with two names is that of somebody else.
+        if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_socket() || found.st_nlink != 1 {
             return Err(trouble(Errno::NOTSOCK));
         }
         if Mode::from_raw_mode(found.st_mode) != mode {

@@ -116,7 +116,7 @@ impl Listening {
                 Accepted::Empty | Accepted::Failed(_) => break,
             }
         }
-        listener::end(&mut place);
+        listener::end(&mut place, &group.site.log);
         true
     }
 

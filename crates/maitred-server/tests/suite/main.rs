@@ -1,6 +1,7 @@
 //! The server over real sockets: one program, so that it is linked once. What looks at the process is a program of its own (bodies.rs, spilling.rs).
 
 mod bandwidth;
+mod bound;
 mod claims;
 mod compression;
 mod control;

@@ -73,7 +73,7 @@ fn the_file_has_its_permissions_and_nothing_else_is_left_in_the_folder() {
         assert_eq!(found.uid(), own().uid);
         UnixStream::connect(&path).expect("it listens");
         assert_eq!(names(&folder), ["s"]);
-        listener.remove_file();
+        listener.remove_file().unwrap();
         assert!(names(&folder).is_empty());
     }
     let error = refused(UnixAddress { mode: Some(0o1777), ..UnixAddress::path(&path) });
@@ -236,11 +236,11 @@ fn a_successors_file_is_not_removed() {
     let first = listening(&path);
     fs::remove_file(&path).expect("removed");
     let second = listening(&path);
-    first.remove_file();
+    first.remove_file().unwrap();
     assert_eq!(names(&folder), ["s"]);
-    second.remove_file();
+    second.remove_file().unwrap();
     assert!(names(&folder).is_empty());
-    second.remove_file();
+    second.remove_file().unwrap();
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_path_has_at_most_107_bytes() {
     let path = of_length(107);
     let listener = listening(&path);
     UnixStream::connect(&path).expect("it listens");
-    listener.remove_file();
+    listener.remove_file().unwrap();
     let error = refused(UnixAddress::path(of_length(108)));
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(
@@ -267,7 +267,7 @@ fn a_path_has_at_most_107_bytes() {
     let path = deep.join("s");
     let listener = listening(&path);
     UnixStream::connect(&path).expect("it listens");
-    listener.remove_file();
+    listener.remove_file().unwrap();
     assert_eq!(fs::read_dir(&deep).expect("there").count(), 0);
 }
 
@@ -327,7 +327,7 @@ fn an_abstract_name_is_listened_on_and_named_when_it_is_in_use() {
             own().pid
         )
     );
-    listener.remove_file();
+    listener.remove_file().unwrap();
     drop(listener);
     bind(UnixAddress::abstract_name(name.as_bytes())).expect("free again");
     let error = refused(UnixAddress { mode: Some(0o600), ..UnixAddress::abstract_name("x") });

@@ -1,0 +1,148 @@
+//! What is done while the process has its rights, and giving them up (`--user`, `--group`).
+//!
+//! ```text
+//! as root        log files are made, listeners, the control's named socket and its address are opened
+//! for good       the process becomes the user; whoever connects waits
+//! as the user    logs are opened, the application is loaded, requests are served
+//! ```
+//! Promises: application code never runs with the rights of before. What the user cannot read or write later is told at the start,
+//! with what to do.
+
+use std::path::{Path, PathBuf};
+
+use maitred_control::Doors;
+use maitred_io::local;
+use maitred_io::rights::{NotAssumed, Rights};
+use maitred_server::BoundListeners;
+use rustix::fs::Access;
+use rustix::io::Errno;
+
+use crate::accounts::shown_user;
+use crate::config::Config;
+use crate::host::Host;
+use crate::problem::Problem;
+use crate::rights::Wanted;
+use crate::sources::Loaded;
+use crate::validation::Checked;
+use crate::{control, listeners, logs};
+
+/// What was done while the process had its rights.
+pub(crate) struct Early {
+    pub(crate) listeners: BoundListeners,
+    pub(crate) doors: Doors,
+    /// What will not work later.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Does what needs rights, and gives them up, if another user is asked for. Afterwards nothing of it can be repeated.
+///
+/// # Errors
+/// As of each of the steps; nothing has been served.
+pub(crate) fn give_up(
+    loaded: &Loaded,
+    folder: &Path,
+    checked: &Checked,
+    host: &dyn Host,
+) -> Result<Option<Early>, Problem> {
+    let Some(wanted) = checked.wanted.as_ref().filter(|wanted| wanted.differs()) else { return Ok(None) };
+    let (config, origins) = (&loaded.config, &loaded.origins);
+    let identity = &wanted.identity;
+    let place = origins.describe(if config.user.is_some() { "user" } else { "group" });
+    if let Ok(own) = Rights::own()
+        && !identity.is_of(&own)
+        && !own.may_change()
+    {
+        let present = shown_user(local::user());
+        return Err(Problem::new(
+            place,
+            format!("this process runs as {present} and may not become {}", wanted.shown()),
+            "start it as root, or leave the option out",
+        ));
+    }
+    logs::give(config, identity);
+    let listeners = listeners::bind(config, checked, origins)?;
+    let doors = control::open_named(config, origins, Some(identity))?;
+    identity.assume().map_err(|error| {
+        let remedy = match &error {
+            NotAssumed::Refused(..) => {
+                "start it as root, where this user and group exist (in a container: are mapped)"
+            }
+            NotAssumed::Kept { .. } => "start it as root, and without what has begun that thread",
+            NotAssumed::Unknown(_) => "mount /proc",
+        };
+        Problem::new(&*place, format!("the process cannot become {}: {error}", wanted.shown()), remedy)
+    })?;
+    if let Some(problem) = unreadable_program(checked, wanted, host, &place) {
+        return Err(problem);
+    }
+    let mut warnings = unreadable_sources(loaded, folder, wanted);
+    warnings.extend(unwritable_folders(config, wanted));
+    Ok(Some(Early { listeners, doors, warnings }))
+}
+
+/// What the language or the application is made of and the user cannot read: imports would fail one by one, each with another error.
+fn unreadable_program(checked: &Checked, wanted: &Wanted, host: &dyn Host, place: &str) -> Option<Problem> {
+    // A module is looked for in a folder, a file is named with its own.
+    let mut applications = checked.programs().map(|program| {
+        let named = Path::new(&program.name).parent().filter(|_| program.name.contains('/'));
+        let folder = named.map(Path::to_owned).or_else(|| program.app_dir.clone());
+        ("the application", folder.unwrap_or_else(|| PathBuf::from(".")))
+    });
+    let first = applications.next()?;
+    host.folders().into_iter().chain([first]).chain(applications).find_map(|(what, folder)| {
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let closed = closed(&folder)?;
+        let user = shown_user(wanted.identity.uid);
+        let shown = folder.display();
+        let what = format!("user {user} may not read {}, and {what} is in {shown}", closed.display());
+        let remedy = "let that user read it, or move it to where everybody may read, such as /opt or /srv";
+        Some(Problem::new(place, what, remedy))
+    })
+}
+
+/// The first folder on the way that cannot be entered, or this one if it cannot be read.
+fn closed(folder: &Path) -> Option<&Path> {
+    let is_closed =
+        |path: &Path, access| rustix::fs::access(path, access).is_err_and(|error| error == Errno::ACCESS);
+    let mut ancestors: Vec<&Path> = folder.ancestors().collect();
+    ancestors.reverse();
+    let entered = ancestors.into_iter().find(|path| is_closed(path, Access::EXEC_OK));
+    entered.or_else(|| is_closed(folder, Access::READ_OK | Access::EXEC_OK).then_some(folder))
+}
+
+/// Files that SIGHUP has read again. `folder` is where their names begin.
+fn unreadable_sources(loaded: &Loaded, folder: &Path, wanted: &Wanted) -> Vec<String> {
+    let files = loaded.files.iter().map(|name| folder.join(name));
+    let files = files.chain(loaded.config.env_file.clone());
+    let warning = |path: PathBuf| {
+        let error = std::fs::File::open(&path).err()?;
+        let (user, shown) = (shown_user(wanted.identity.uid), path.display());
+        let group = wanted.identity.gid;
+        Some(format!(
+            "user {user} cannot read {shown} ({error}), so SIGHUP will change nothing; chgrp {group} {shown} && chmod \
+             g+r {shown}"
+        ))
+    };
+    files.filter_map(warning).collect()
+}
+
+/// Folders of log files that no further file can be made in.
+fn unwritable_folders(config: &Config, wanted: &Wanted) -> Vec<String> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in logs::folders(config) {
+        let folder = std::path::absolute(folder).unwrap_or(folder.to_owned());
+        let writes = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        if !writes && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let (user, uid) = (shown_user(wanted.identity.uid), wanted.identity.uid);
+    let warning = |folder: PathBuf| {
+        let folder = folder.display();
+        format!(
+            "user {user} cannot make files in {folder}: logs there are not rotated, and SIGUSR1 opens only files that are \
+             made for that user before; chown {uid} {folder}, or have logrotate create them"
+        )
+    };
+    folders.into_iter().map(warning).collect()
+}

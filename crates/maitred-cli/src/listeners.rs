@@ -1,0 +1,105 @@
+//! Listeners of the configuration: what the server is told of them, and sockets that listen before there is a server.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
+use maitred_server::{BoundListeners, ListenerSettings};
+
+use crate::config::Config;
+use crate::holder;
+use crate::origins::Origins;
+use crate::problem::Problem;
+use crate::validation::Checked;
+
+/// What the server is told, in the order of the configuration.
+pub(crate) fn settings(config: &Config, checked: &Checked) -> Vec<ListenerSettings> {
+    let listeners = checked.addresses.iter().zip(&config.listen);
+    listeners
+        .map(|(address, listen)| ListenerSettings {
+            address: address.clone(),
+            options: listen.options(),
+            proxy_protocol: listen.has_proxy_protocol(),
+            read_ahead: listen.read_ahead(),
+            writer: listen.has_writer(),
+        })
+        .collect()
+}
+
+/// Listens, as the user that starts the server. Files of Unix sockets belong to the one that it becomes, unless they are given to
+/// another one.
+pub(crate) fn bind(config: &Config, checked: &Checked, origins: &Origins) -> Result<BoundListeners, Problem> {
+    let mut settings = settings(config, checked);
+    if let Some(wanted) = &checked.wanted {
+        for listener in &mut settings {
+            if let Address::Unix(UnixAddress { name: UnixName::Path(_), owner, group, .. }) =
+                &mut listener.address
+            {
+                owner.get_or_insert(wanted.identity.uid);
+                group.get_or_insert(wanted.identity.gid);
+            }
+        }
+    }
+    BoundListeners::bind(&settings).map_err(|(address, error)| not_bound(&address, &error, origins))
+}
+
+/// The line about an address that could not be bound (bind(2)).
+pub(crate) fn not_bound(address: &Address, error: &BindError, origins: &Origins) -> Problem {
+    let place = origins.describe("listen");
+    let Address::Tcp(address) = *address else { return Problem::new(place, error.what(), error.remedy()) };
+    let (what, remedy) = match error.kind() {
+        ErrorKind::AddrInUse => {
+            let holder =
+                holder::find(address).map_or("another process".to_owned(), |holder| holder.to_string());
+            let elsewhere = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(8000));
+            (
+                format!("{address} is in use by {holder}"),
+                format!("stop it or listen elsewhere, for example --listen {elsewhere}"),
+            )
+        }
+        ErrorKind::PermissionDenied => (
+            format!("{address} must not be used by this user"),
+            "take a port from 1024 on, start it as root with --user NAME, or give it CAP_NET_BIND_SERVICE"
+                .to_owned(),
+        ),
+        ErrorKind::AddrNotAvailable => (
+            format!("{address} is not an address of this machine"),
+            "take one that 'ip address' lists, 127.0.0.1, or :port for all".to_owned(),
+        ),
+        _ => (error.what().to_owned(), error.remedy().to_owned()),
+    };
+    Problem::new(place, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(address: &str, kind: ErrorKind) -> String {
+        let error = BindError::new(kind, "it cannot be had", "take another");
+        let address = Address::Tcp(address.parse().expect("an address"));
+        not_bound(&address, &error, &Origins::default()).to_string()
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_bound_comes_with_its_remedy() {
+        assert_eq!(
+            line("127.0.0.1:80", ErrorKind::PermissionDenied),
+            "--listen: 127.0.0.1:80 must not be used by this user; take a port from 1024 on, start it as root with \
+             --user NAME, or give it CAP_NET_BIND_SERVICE"
+        );
+        assert!(
+            line("10.9.8.7:80", ErrorKind::AddrNotAvailable).contains("is not an address of this machine")
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_holder_of_a_port_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let line = line(&address.to_string(), ErrorKind::AddrInUse);
+        assert!(line.contains(&format!("{address} is in use by this process itself; ")), "{line}");
+        assert!(line.contains("--listen 127.0.0.1:"), "{line}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Sockets that listen before there is a server.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use crate::harness::{connect, get_last, read_all, settings, start, text};
+use maitred_runtime::Exchange;
+use maitred_server::listening::{Address, UnixAddress};
+use maitred_server::{BoundListeners, ListenerSettings, Routes, Server, Settings, StartError};
+
+fn greet(exchange: Exchange) {
+    text(exchange, "served");
+}
+
+fn with(listeners: Vec<ListenerSettings>, bound: BoundListeners) -> Settings {
+    let routes = Routes::new().with_application(Arc::new(greet));
+    Settings { listeners, bound: Some(bound), ..settings(routes) }
+}
+
+#[test]
+fn who_connects_before_the_server_is_there_waits_and_is_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let listeners = vec!["127.0.0.1:0".parse().expect("an address"), UnixAddress::path(&path).into()];
+    let bound = BoundListeners::bind(&listeners).expect("bound");
+    let addresses: Vec<Address> = bound.addresses().cloned().collect();
+    let mut early = connect(addresses[0].tcp().expect("the first one is TCP"));
+    early.write_all(&get_last("/")).expect("the kernel takes it");
+    let mut local = UnixStream::connect(&path).expect("it listens");
+    local.write_all(&get_last("/")).expect("the kernel takes it");
+    let running = start(with(listeners, bound));
+    assert_eq!(running.server.addresses(), addresses);
+    assert!(read_all(&mut early).ends_with("served"));
+    let mut said = String::new();
+    local.read_to_string(&mut said).expect("text");
+    assert!(said.ends_with("served"), "{said}");
+    drop(running);
+    assert!(!path.exists());
+}
+
+#[test]
+fn without_a_server_they_close_and_leave_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = holder.local_addr().expect("bound");
+    let listeners = [UnixAddress::path(&path).into(), "127.0.0.1:0".parse().expect("an address")];
+    let bound = BoundListeners::bind(&listeners).expect("bound");
+    let address = bound.addresses().nth(1).and_then(Address::tcp).expect("TCP");
+    assert!(path.exists() && TcpStream::connect(address).is_ok());
+    drop(bound);
+    assert!(!path.exists() && TcpStream::connect(address).is_err());
+    // The same where a later one cannot be had.
+    let listeners = [UnixAddress::path(&path).into(), ListenerSettings::from(taken)];
+    let (address, _) = BoundListeners::bind(&listeners).err().expect("it is taken");
+    assert_eq!(address, Address::Tcp(taken));
+    assert!(!path.exists());
+}
+
+#[test]
+fn each_listener_has_its_socket() {
+    let listeners = vec!["127.0.0.1:0".parse().expect("an address")];
+    let refused = Server::start(with(listeners, BoundListeners::default())).err();
+    assert!(matches!(refused, Some(StartError::System(_))), "{refused:?}");
+}
