@@ -20,7 +20,7 @@ pub trait Host: Sync {
     fn use_error_log(&self, _log: ErrorLog) {}
 
     /// Loads the application. Called once, on the thread that called [`main`](crate::main), after
-    /// the configuration has been checked and before an address is listened on.
+    /// the configuration has been checked, the process has become the user that it is to be, and before the server starts.
     ///
     /// # Errors
     /// One clear line with its remedy; the command prints it and ends with exit code 2.
