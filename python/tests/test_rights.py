@@ -117,7 +117,7 @@ def opened(paths: list[Path]) -> str:
             if parent.stat().st_mode & 0o005 != 0o005:
                 closed.setdefault(parent, []).append(path)
                 break
-    lines = []
+    lines: list[str] = []
     for parent, inside in closed.items():
         kept = [f"/tmp/kept-{len(lines)}-{number}" for number in range(len(inside))]
         for path, place in zip(inside, kept):
@@ -153,6 +153,9 @@ def namespaced(folder: Path, command: list[str | Path], open_all: bool = True) -
 def why_not() -> str:
     if os.geteuid() != 0:
         return "only root can become another user"
+    missing = [tool for tool in ("unshare", "nsenter", "setpriv", "ip", "mount") if not shutil.which(tool)]
+    if missing:
+        return f"needs {', '.join(missing)}"
     tried = subprocess.run(namespaced(Path("/"), ["true"]), capture_output=True, text=True)
     return f"needs namespaces of its own: {tried.stderr.strip()}" if tried.returncode else ""
 

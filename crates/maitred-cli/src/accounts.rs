@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 
-use maitred_io::accounts::{self, User};
+use maitred_server::accounts::{self, User};
 
 use crate::problem::nearest;
 use crate::value::BadValue;

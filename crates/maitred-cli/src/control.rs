@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use maitred_control::local;
 use maitred_control::{Control, DoorSettings, Doors, NotOpened, read_token};
-use maitred_io::local;
-use maitred_io::rights::Identity;
+use maitred_server::rights::Identity;
 use maitred_server::{Log, Server};
 
 use crate::accounts::{shown_group, shown_user};

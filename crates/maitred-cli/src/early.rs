@@ -11,9 +11,9 @@
 use std::path::{Path, PathBuf};
 
 use maitred_control::Doors;
-use maitred_io::local;
-use maitred_io::rights::{NotAssumed, Rights};
+use maitred_control::local;
 use maitred_server::BoundListeners;
+use maitred_server::rights::{NotAssumed, Rights};
 use rustix::fs::Access;
 use rustix::io::Errno;
 

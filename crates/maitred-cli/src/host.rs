@@ -20,8 +20,8 @@ pub trait Host: Sync {
     fn use_error_log(&self, _log: ErrorLog) {}
 
     /// Loads an application. Called for each one, on the thread that called [`main`](crate::main), after
-    /// the configuration has been checked and before an address is listened on. Of the applications that run on an event loop all
-    /// have the same `threads`, which also make the threads of the others.
+    /// the configuration has been checked, the process has become the user that it is to be, and before the server starts. Of the
+    /// applications that run on an event loop all have the same `threads`, which also make the threads of the others.
     ///
     /// # Errors
     /// One clear line with its remedy; the command prints it and ends with exit code 2.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_io::rights::Identity;
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
+use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
 use crate::config::Config;

@@ -2,9 +2,9 @@
 //!
 //! Leaves out: when that is (early), and how (rights of maitred-io).
 
-use maitred_io::accounts::{self, User};
-use maitred_io::local;
-use maitred_io::rights::{Identity, Rights};
+use maitred_control::local;
+use maitred_server::accounts::{self, User};
+use maitred_server::rights::{Identity, Rights};
 
 use crate::accounts::{Account, shown_group, shown_user};
 use crate::config::Config;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_io::local;
+use maitred_control::local;
 use maitred_server::{Log, Server, StartError};
 
 use crate::EXIT_FAILURE;

@@ -386,10 +386,10 @@ mod tests {
         assert!(matches!(nobody.assume(), Err(NotAssumed::Refused("groups", _))));
     }
 
+    /// Only root has rights to give up.
     #[test]
     fn the_rights_of_all_threads_are_given_up() {
         if !Rights::own().unwrap().may_change() {
-            eprintln!("skipped: only root can give up its rights");
             return;
         }
         let mut child = Command::new(std::env::current_exe().unwrap());
