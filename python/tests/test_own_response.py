@@ -117,6 +117,12 @@ def test_what_means_nothing_is_told_once(start: Serve) -> None:
     assert said[1] in lines[0] and said[2] in lines[1]
 
 
+def test_a_filter_keeps_an_application_from_it(start: Serve, tmp_path: Path) -> None:
+    (tmp_path / "maitred.toml").write_text('[[filter]]\npath = "/1*"\nremove-response = "Maitred-Bandwidth"\n')
+    # At this rate it would take a day.
+    assert len(start().fetch("/100000?Maitred-Bandwidth=1").body) == 100_000
+
+
 def test_the_field_of_nginx_is_for_a_proxy_unless_files_are_submitted(start: Serve, tmp_path: Path) -> None:
     (tmp_path / "files/page").write_bytes(bytes(100_000))
     # At this rate it would take a day.

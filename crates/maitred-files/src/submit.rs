@@ -2,7 +2,8 @@
 //!
 //! `X-Sendfile` names a file by its path, `X-Accel-Redirect` (nginx) by a URL path below the prefix of a folder. Promises: nothing
 //! but regular files below the folders that were named is read, as static files are ([`StaticFiles`]): paths are compared
-//! component by component, and no link leads out. The fields do not reach the client. Conditions and ranges of the request count where the
+//! component by component, and no link leads out. The fields do not reach the client
+//! (`X-Accel-Limit-Rate` is left for the server, which takes it out). Conditions and ranges of the request count where the
 //! application has answered a GET or HEAD with 200. Leaves out: servers without such folders, where both fields are passed on,
 //! for a proxy in front.
 

@@ -10,8 +10,8 @@ use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 
 use super::body::Keeping;
-use super::stream::Stream;
 use super::protocol::Protocol;
+use super::stream::Stream;
 use super::{Connection, Context, Group, Turn, nanos};
 use crate::group::slots::Token;
 use crate::site::Site;

@@ -6,8 +6,8 @@ use maitred_limits::Shaper;
 
 use super::framed::Queue;
 use super::protocol::Protocol;
-use super::writer::{MAX_BYTES_A_TURN, Sent};
 use super::responder::OwnLimits;
+use super::writer::{MAX_BYTES_A_TURN, Sent};
 use super::{Connection, Context, Group, Key, NEVER};
 use crate::group::slots::Token;
 

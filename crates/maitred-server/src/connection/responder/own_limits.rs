@@ -57,7 +57,8 @@ pub(super) fn take(head: &ResponseHead, obeyed: bool) -> Option<Found> {
         let text = str::from_utf8(value).unwrap_or_default().trim();
         let OwnLimits { bandwidth, send_timeout } = &mut found.limits;
         let understood = if known == SEND_TIMEOUT {
-            milliseconds(text).map(|time| *send_timeout = Some(send_timeout.map_or(time, |own| own.min(time))))
+            milliseconds(text)
+                .map(|time| *send_timeout = Some(send_timeout.map_or(time, |own| own.min(time))))
         } else {
             bytes(text).map(|bytes| {
                 let lowest = [bandwidth.unwrap_or(0), bytes].into_iter().filter(|own| *own > 0).min();

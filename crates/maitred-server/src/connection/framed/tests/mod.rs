@@ -635,8 +635,10 @@ fn blocked(queries: &[&str], begins_only: usize) -> (Driven, Vec<Puppet>) {
     let mut driven = open_with(600, |settings| settings.timeouts.send = Duration::from_secs(10));
     let mut puppets: Vec<Puppet> =
         (0..queries.len()).map(|number| driven.puppet(&format!("/{number}"))).collect();
-    let asked: Vec<Frame> =
-        (0..).zip(queries).map(|(number, query)| get(2 * number + 1, &format!("/{number}?{query}"))).collect();
+    let asked: Vec<Frame> = (0..)
+        .zip(queries)
+        .map(|(number, query)| get(2 * number + 1, &format!("/{number}?{query}")))
+        .collect();
     for (job, puppet) in driven.asks(&asked).into_iter().zip(&mut puppets) {
         driven.runs(job, puppet);
     }
