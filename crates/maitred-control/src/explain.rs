@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
+use super::sockets;
 use super::status::shown_rule;
 use super::table::Given;
 use maitred_files::Now;
@@ -28,6 +29,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
+    // Whatever becomes of it, it comes by one of these.
+    say("socket_options", sockets::options(asking.server));
     let explained = asking.server.filter_chain().explain(&mut head, client);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());

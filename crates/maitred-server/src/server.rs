@@ -133,7 +133,9 @@ impl Server {
         let mut listeners = Vec::new();
         for listener in &settings.listeners {
             let bound = Listening::bind(listener);
-            listeners.push(bound.map_err(|error| StartError::Listen(listener.address.clone(), error))?);
+            let bound = bound.map_err(|error| StartError::Listen(listener.address.clone(), error))?;
+            bound.warn(&settings.log);
+            listeners.push(bound);
         }
         let names = Names {
             own: [&settings.health_path, &settings.metrics_path],
