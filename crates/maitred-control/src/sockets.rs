@@ -131,8 +131,7 @@ mod tests {
             [
                 "backlog 9000 4096 the system permits no more: raise net.core.somaxconn",
                 "defer-accept 5 7 the kernel rounds up to what its repeated answers take",
-                "fast-open 256 off the system lets no server do it: set bit 2 of net.ipv4.tcp_fastopen (sysctl -w \
-                 net.ipv4.tcp_fastopen=3)",
+                "fast-open 256 off net.ipv4.tcp_fastopen lets no server do it: sysctl -w net.ipv4.tcp_fastopen=3",
                 "no-delay off off -",
                 "cork off off -",
                 "keep-alive 60:10:6 60:10:6 -",

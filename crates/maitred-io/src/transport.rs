@@ -18,8 +18,6 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-#[cfg(doc)]
-use crate::listener::SocketOptions;
 use crate::poller::{Interest, Poller};
 
 /// The way of a connection's bytes to its peer and back.
@@ -306,7 +304,7 @@ impl Socket {
     }
 
     /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the
-    /// kernel may wait to fill a segment (MSG_MORE, send(2)), unless its listener does not [cork](SocketOptions::cork).
+    /// kernel may wait to fill a segment (MSG_MORE, send(2)), unless its listener has `cork` off.
     pub fn send(&self, bytes: &[u8], more: bool) -> Moved {
         let flags = self.flags(more);
         Moved::of(retry(|| rustix::net::send(&self.fd, bytes, flags)))

@@ -85,9 +85,8 @@ pub struct FastOpen {
 impl FastOpen {
     /// Why it has no effect, and what to do; none if it has one, as far as is known.
     pub fn trouble(&self) -> Option<&'static str> {
-        (self.enabled == Some(false)).then_some(
-            "the system lets no server do it: set bit 2 of net.ipv4.tcp_fastopen (sysctl -w net.ipv4.tcp_fastopen=3)",
-        )
+        (self.enabled == Some(false))
+            .then_some("net.ipv4.tcp_fastopen lets no server do it: sysctl -w net.ipv4.tcp_fastopen=3")
     }
 }
 
