@@ -41,7 +41,7 @@ enum Host {
 }
 
 /// The names of the parameters, each with the form of its value. The last three are for the file of a Unix socket.
-const PARAMETERS: [(&str, &str); 11] = [
+const PARAMETERS: [(&str, &str); 12] = [
     ("read-ahead", "on or off"),
     ("writer", "on or off"),
     ("proxy-protocol", "on or off"),
@@ -49,6 +49,7 @@ const PARAMETERS: [(&str, &str); 11] = [
     ("defer-accept", "seconds"),
     ("fast-open", "a number of connections"),
     ("no-delay", "on or off"),
+    ("cork", "on or off"),
     ("keep-alive", "IDLE:INTERVAL:COUNT, two times in seconds and a number"),
     ("mode", "an octal number such as 660"),
     ("owner", "the name or the number of a user"),
@@ -142,6 +143,7 @@ impl ListenAddress {
             ("defer-accept", _) => number().map(|seconds| self.options.defer_accept = Some(seconds)),
             ("fast-open", _) => number().map(|count| self.options.fast_open = Some(count)),
             ("no-delay", _) => on().map(|on| self.options.no_delay = Some(on)),
+            ("cork", _) => on().map(|on| self.options.cork = Some(on)),
             ("keep-alive", _) => keep_alive(value).map(|times| self.options.keep_alive = Some(times)),
             ("mode", Some((mode, ..))) => u32::from_str_radix(value, 8)
                 .ok()
@@ -355,6 +357,7 @@ impl fmt::Display for ListenAddress {
             number.map_or(Ok(()), |number| write!(f, ",{name}={number}"))?;
         }
         options.no_delay.map_or(Ok(()), |on| write!(f, ",no-delay={}", word(on)))?;
+        options.cork.map_or(Ok(()), |on| write!(f, ",cork={}", word(on)))?;
         options.keep_alive.map_or(Ok(()), |KeepAlive { idle_s, interval_s, count }| {
             write!(f, ",keep-alive={idle_s}:{interval_s}:{count}")
         })
@@ -388,7 +391,7 @@ mod tests {
             "[::1]:80,read-ahead=off,writer=off",
             "unix:/run/app.sock,mode=660,owner=33,group=33,proxy-protocol=on,backlog=9",
             "unix:/run/app.sock,owner=app,group=www-data",
-            "localhost:1,defer-accept=5,fast-open=256,no-delay=off,keep-alive=60:10:6",
+            "localhost:1,defer-accept=5,fast-open=256,no-delay=off,cork=off,keep-alive=60:10:6",
         ] {
             assert_eq!(listen(text).expect(text).to_string(), text);
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::QueryContext;
 use super::owner::Refusal;
 use super::pool::Wanted;
+use super::sockets;
 use super::status::{shown_application, shown_host, shown_rule};
 use super::table::Given;
 use maitred_files::Now;
@@ -28,6 +29,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
+    // Whatever becomes of it, it comes by one of these.
+    say("socket_options", sockets::options(asking.server));
     let hosts = asking.server.hosts();
     match hosts.find(head.authority()) {
         Some(number) => {

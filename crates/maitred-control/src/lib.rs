@@ -4,6 +4,7 @@
 //! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
+//! sockets.rs   options of listening sockets, asked for and active
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
 //! watch.rs     threads that compute and get nowhere
 //! ```
@@ -25,6 +26,7 @@ mod owner;
 mod pool;
 mod requests;
 mod shown;
+mod sockets;
 mod stats;
 mod status;
 mod table;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::QueryContext;
 use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
+use super::sockets;
 use super::table::Given;
-use maitred_server::listening::ActiveOptions;
 use maitred_server::{Application, Host, Overflow, PathPattern, PoolLimits, PoolRule};
 
 type Answer = Result<Value, Refusal>;
@@ -22,7 +22,6 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
             "address": listener.address.to_string(),
             "read_ahead": listener.read_ahead,
             "proxy_protocol": listener.proxy_protocol,
-            "socket": listener.active.map(|active| socket(&active)),
             "writer": listener.writer,
             "accepts": listener.accepts,
         })
@@ -50,6 +49,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     status.insert("log_level".to_owned(), server.log().level().name().into());
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
+    status.insert("socket_options".to_owned(), sockets::options(server));
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
     for thread in server.threads().threads {
         *roles.entry(thread.role).or_default() += 1;
@@ -267,15 +267,4 @@ fn capabilities() -> String {
             set => Capabilities::names(set).join(", "),
         },
     }
-}
-
-/// What the kernel has of a listening socket's options; what is off or unknown is null.
-fn socket(active: &ActiveOptions) -> Value {
-    json!({
-        "backlog": active.backlog,
-        "defer_accept": active.defer_accept,
-        "fast_open": active.fast_open.map(|own| json!({ "queue": own.queue, "kernel_allows": own.enabled })),
-        "no_delay": active.no_delay,
-        "keep_alive": active.keep_alive.map(|own| json!([own.idle_s, own.interval_s, own.count])),
-    })
 }

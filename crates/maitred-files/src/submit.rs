@@ -2,7 +2,8 @@
 //!
 //! `X-Sendfile` names a file by its path, `X-Accel-Redirect` (nginx) by a URL path below the prefix of a folder. Promises: nothing
 //! but regular files below the folders that were named is read, as static files are ([`StaticFiles`]): paths are compared
-//! component by component, and no link leads out. The fields do not reach the client. Conditions and ranges of the request count where the
+//! component by component, and no link leads out. The fields do not reach the client
+//! (`X-Accel-Limit-Rate` is left for the server, which takes it out). Conditions and ranges of the request count where the
 //! application has answered a GET or HEAD with 200. Leaves out: servers without such folders, where both fields are passed on,
 //! for a proxy in front.
 
@@ -24,6 +25,8 @@ const URL: &str = "x-accel-redirect";
 const REPLACED: [&str; 6] =
     ["content-length", "etag", "last-modified", "accept-ranges", "content-range", "transfer-encoding"];
 const ORDERS: &[u8] = b"x-accel-";
+/// One that the server takes from the head that is sent.
+const LIMIT_RATE: &str = "x-accel-limit-rate";
 
 /// The folders whose files an application may submit.
 #[derive(Debug, Default)]
@@ -63,12 +66,17 @@ impl Submissions {
         self
     }
 
+    /// Whether an application's fields for nginx are for this server.
+    pub fn is_on(&self) -> bool {
+        !self.roots.is_empty()
+    }
+
     /// The file that this response submits, if it does.
     ///
     /// # Errors
     /// It is in none of the folders: the sentence for the log.
     pub fn find(&self, request: &RequestHead, head: &ResponseHead) -> Result<Option<Submitted>, String> {
-        if self.roots.is_empty() {
+        if !self.is_on() {
             return Ok(None);
         }
         let (name, value, found) = if let Some(value) = head.fields.first(PATH) {
@@ -153,7 +161,7 @@ fn merge(answer: Answer, head: &ResponseHead) -> Submitted {
     for (name, value) in head.fields.iter() {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let is_order = name.get(..ORDERS.len()).is_some_and(|start| start.eq_ignore_ascii_case(ORDERS));
-        if !is_order && !is(PATH) && !REPLACED.into_iter().any(is) {
+        if (!is_order || is(LIMIT_RATE)) && !is(PATH) && !REPLACED.into_iter().any(is) {
             merged.fields.push(name, value);
         }
     }

@@ -41,6 +41,8 @@ pub struct Listener {
     file: Option<unix::OwnFile>,
     /// What listen(2) was told.
     queue: i32,
+    /// Whether its connections keep heads for the first segment of a file.
+    corks: bool,
 }
 
 /// What one attempt to accept brought.
@@ -63,15 +65,15 @@ impl Listener {
     /// # Errors
     /// The address is in use, not available or not permitted; an option is refused.
     pub fn bind(address: &Address, options: &SocketOptions) -> Result<Self, BindError> {
-        let queue = options.queue();
+        let (queue, corks) = (options.queue(), options.cork.unwrap_or(true));
         match address {
             Address::Tcp(asked) => {
                 let (socket, address) = bind_tcp(*asked, options)?;
-                Ok(Self { socket, address: Address::Tcp(address), file: None, queue })
+                Ok(Self { socket, address: Address::Tcp(address), file: None, queue, corks })
             }
             Address::Unix(asked) => {
                 let (socket, file) = unix::bind(asked, options)?;
-                Ok(Self { socket, address: address.clone(), file, queue })
+                Ok(Self { socket, address: address.clone(), file, queue, corks })
             }
         }
     }
@@ -102,7 +104,7 @@ impl Listener {
         match self.address {
             Address::Tcp(_) => {
                 let backlog = self.backlog().map_or_else(|| options::cut(self.queue), |backlog| backlog.max);
-                ActiveOptions { backlog, ..options::active(&self.socket) }
+                ActiveOptions { backlog, cork: Some(self.corks), ..options::active(&self.socket) }
             }
             Address::Unix(_) => {
                 ActiveOptions { backlog: options::cut(self.queue), ..ActiveOptions::default() }
@@ -116,7 +118,7 @@ impl Listener {
         let accepted = match self.address {
             Address::Tcp(own) => rustix::net::acceptfrom_with(&self.socket, flags).map(|(socket, peer)| {
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                (Socket::tcp(socket), Remote::Ip(peer.unwrap_or(own)))
+                (Socket::tcp(socket, self.corks), Remote::Ip(peer.unwrap_or(own)))
             }),
             Address::Unix(_) => rustix::net::accept_with(&self.socket, flags).map(|socket| {
                 let peer = local::credentials(&socket).ok();

@@ -16,7 +16,7 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
 use crate::poller::{Interest, Poller};
 
@@ -136,10 +136,10 @@ impl Transport {
         }
     }
 
-    /// Sends from several buffers in one call.
-    pub fn send_all(&mut self, parts: &[IoSlice<'_>]) -> Moved {
+    /// Sends from several buffers in one call; `more` as in [`send`](Self::send).
+    pub fn send_all(&mut self, parts: &[IoSlice<'_>], more: bool) -> Moved {
         match self {
-            Self::Plain(socket) => socket.send_all(parts),
+            Self::Plain(socket) => socket.send_all(parts, more),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
@@ -228,6 +228,8 @@ pub struct Socket {
     fd: OwnedFd,
     /// Whether it is a Unix socket.
     local: bool,
+    /// Whether the kernel may wait for what follows at once.
+    corks: bool,
 }
 
 /// What one attempt to receive or send brought.
@@ -302,16 +304,24 @@ impl Socket {
     }
 
     /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the
-    /// kernel may wait to fill a segment (MSG_MORE).
+    /// kernel may wait to fill a segment (MSG_MORE, send(2)), unless its listener has `cork` off.
     pub fn send(&self, bytes: &[u8], more: bool) -> Moved {
-        let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+        let flags = self.flags(more);
         Moved::of(retry(|| rustix::net::send(&self.fd, bytes, flags)))
     }
 
-    /// Sends from several buffers in one call. SIGPIPE must be ignored by the process (the Rust
-    /// and Python start-up code both do).
-    pub fn send_all(&self, parts: &[IoSlice<'_>]) -> Moved {
-        Moved::of(retry(|| rustix::io::writev(&self.fd, parts)))
+    /// Sends from several buffers in one call; `more` as in [`send`](Self::send). SIGPIPE must be ignored by the process (the
+    /// Rust and Python start-up code both do).
+    pub fn send_all(&self, parts: &[IoSlice<'_>], more: bool) -> Moved {
+        if !(more && self.corks) {
+            return Moved::of(retry(|| rustix::io::writev(&self.fd, parts)));
+        }
+        let flags = self.flags(more);
+        Moved::of(retry(|| rustix::net::sendmsg(&self.fd, parts, &mut SendAncillaryBuffer::default(), flags)))
+    }
+
+    fn flags(&self, more: bool) -> SendFlags {
+        if more && self.corks { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL }
     }
 
     /// Sends up to `most` bytes of `file` from `offset`. [`Moved::End`] means that the file is
@@ -359,13 +369,13 @@ impl Socket {
 
 impl Socket {
     /// A connected TCP socket.
-    pub(crate) fn tcp(fd: OwnedFd) -> Self {
-        Self { fd, local: false }
+    pub(crate) fn tcp(fd: OwnedFd, corks: bool) -> Self {
+        Self { fd, local: false, corks }
     }
 
     /// A connected Unix stream socket.
     pub(crate) fn unix(fd: OwnedFd) -> Self {
-        Self { fd, local: true }
+        Self { fd, local: true, corks: false }
     }
 }
 
@@ -373,7 +383,7 @@ impl From<OwnedFd> for Socket {
     /// A connected socket, whoever made it.
     fn from(fd: OwnedFd) -> Self {
         let local = rustix::net::sockopt::socket_domain(&fd) == Ok(rustix::net::AddressFamily::UNIX);
-        Self { fd, local }
+        Self { fd, local, corks: !local }
     }
 }
 

@@ -178,6 +178,8 @@ impl Bandwidth {
 pub struct Shaper {
     bucket: Bucket,
     shared: [Option<Arc<Shared>>; 2],
+    /// Of the present response alone: bytes per second; 0: any number.
+    own: (u64, Bucket),
     /// A piece that was reserved, and when it is ready.
     granted: u64,
     ready: u64,
@@ -188,7 +190,14 @@ pub struct Shaper {
 impl Default for Shaper {
     /// Nothing is limited yet.
     fn default() -> Self {
-        Self { bucket: Bucket::default(), shared: [None, None], granted: 0, ready: 0, resume: u64::MAX }
+        Self {
+            bucket: Bucket::default(),
+            shared: [None, None],
+            own: (0, Bucket::default()),
+            granted: 0,
+            ready: 0,
+            resume: u64::MAX,
+        }
     }
 }
 
@@ -206,6 +215,14 @@ impl Shaper {
         self.shared = shared;
     }
 
+    /// The present response has a limit of its own beside them, in bytes per second; 0: none.
+    pub fn limit_response(&mut self, bytes: u64) {
+        if (self.own.0, bytes) != (0, 0) {
+            self.give_back();
+            self.own = (bytes, Bucket::default());
+        }
+    }
+
     /// When the timer has to bring the sender back; `u64::MAX` when it need not.
     pub fn resume(&self) -> u64 {
         self.resume
@@ -213,8 +230,13 @@ impl Shaper {
 
     /// The lowest limit it is under now, in bytes per second.
     pub fn limit(&self, bandwidth: &Bandwidth) -> Option<u64> {
+        bandwidth.of_connection().into_iter().chain(self.limit_of_response()).min()
+    }
+
+    /// The same without the connection's.
+    pub fn limit_of_response(&self) -> Option<u64> {
         let shared = self.shared.iter().flatten().filter_map(|shared| shared.bytes());
-        shared.chain(bandwidth.of_connection()).min()
+        shared.chain(Some(self.own.0).filter(|bytes| *bytes > 0)).min()
     }
 
     /// How many of the bytes that wait may leave now: none before [`resume`](Self::resume). Of the connection's own limit
@@ -222,11 +244,9 @@ impl Shaper {
     pub fn grant(&mut self, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {
-            let Some(lowest) = self.shared.iter().flatten().filter_map(|shared| shared.bytes()).min() else {
-                return u64::MAX;
-            };
+            let Some(lowest) = self.limit_of_response() else { return u64::MAX };
             self.granted = waiting(piece(lowest));
-            self.ready = self.reserve_shared(now, self.granted, now);
+            self.ready = self.reserve_of_response(now, self.granted, now);
         }
         self.ready_now(now)
     }
@@ -236,7 +256,10 @@ impl Shaper {
         self.granted = self.granted.saturating_sub(bytes);
     }
 
-    fn reserve_shared(&self, now: u64, amount: u64, ready: u64) -> u64 {
+    fn reserve_of_response(&mut self, now: u64, amount: u64, mut ready: u64) -> u64 {
+        if let (bytes @ 1.., bucket) = &mut self.own {
+            ready = ready.max(bucket.reserve(rate(*bytes), now, amount));
+        }
         let shared = self.shared.iter().flatten();
         let reserved = shared.filter_map(|shared| Some(shared.reserve(shared.bytes()?, now, amount)));
         reserved.fold(ready, u64::max)
@@ -253,7 +276,7 @@ impl Shaper {
                 if let Some(bytes) = bandwidth.of_connection() {
                     self.ready = self.bucket.reserve(rate(bytes), now, self.granted);
                 }
-                self.ready = self.reserve_shared(now, self.granted, self.ready);
+                self.ready = self.reserve_of_response(now, self.granted, self.ready);
             }
         }
         self.ready_now(now)
@@ -333,6 +356,56 @@ mod tests {
         assert!(shared.reserve(2000, NOW, 1) >= used);
         bandwidth.set(&BandwidthLimits::default());
         assert_eq!(shared.bytes(), None);
+    }
+
+    /// When 32 KiB have left, in milliseconds after the first of them.
+    fn passes(shaper: &mut Shaper, bandwidth: &Bandwidth, of_stream: bool) -> u64 {
+        let (mut left, mut now) = (32 * 1024_u64, NOW);
+        while left > 0 {
+            let waiting = |most: u64| most.min(left);
+            let granted = match of_stream {
+                true => shaper.grant(waiting, now).min(left),
+                false => shaper.grant_all(bandwidth, waiting, now).min(left),
+            };
+            if granted == 0 {
+                assert!(shaper.resume() > now);
+                now = shaper.resume();
+            }
+            shaper.use_up(granted);
+            left -= granted;
+        }
+        (now - NOW) / 1_000_000
+    }
+
+    #[test]
+    fn of_the_limits_of_a_response_and_its_own_one_the_lowest_counts_and_its_own_one_ends_with_it() {
+        let none = Bandwidth::new([].into_iter());
+        let connection = Bandwidth::new([].into_iter());
+        connection.set(&BandwidthLimits { connection: 4096, routes: Vec::new() });
+        for (own, shared, bandwidth, lowest) in [
+            (0, 0, &none, None),
+            (4096, 0, &none, Some(4096)),
+            (4096, 8192, &none, Some(4096)),
+            (8192, 4096, &none, Some(4096)),
+            (8192, 0, &connection, Some(4096)),
+            (2048, 0, &connection, Some(2048)),
+        ] {
+            let mut shaper = Shaper::default();
+            shaper.set([(shared > 0).then(|| Arc::new(Shared::of(shared))), None]);
+            shaper.limit_response(own);
+            assert_eq!(shaper.limit(bandwidth), lowest, "{own} {shared}");
+            // 2 KiB at once, the rest at the rate.
+            let expected = lowest.map_or(0, |lowest| 30 * 1024 * 1000 / lowest);
+            assert_eq!(passes(&mut shaper, bandwidth, false), expected, "{own} {shared}");
+        }
+        let mut shaper = Shaper::default();
+        shaper.limit_response(1024);
+        assert_eq!(passes(&mut shaper, &none, true), 30_000, "of a stream, too");
+        shaper.limit_response(0);
+        assert_eq!((passes(&mut shaper, &none, true), passes(&mut shaper, &none, false)), (0, 0));
+        // The next response has all that may leave at once.
+        shaper.limit_response(4096);
+        assert_eq!(passes(&mut shaper, &none, false), 7_500);
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl RateWatch {
         }
     }
 
+    /// When something is known to have moved.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
     /// When to look.
     pub fn due(&self, minimum: Minimum, timeout: u64) -> u64 {
         let silent = self.moved.saturating_add(timeout);

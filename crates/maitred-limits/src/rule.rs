@@ -24,11 +24,13 @@ pub enum Rule {
     ClientRate,
     /// Connections hold more memory than they may.
     BufferBudget,
+    /// Nothing of a response was taken for as long as the response itself has said.
+    OwnSendTimeout,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -37,25 +39,29 @@ impl Rule {
         Self::ClientConnections,
         Self::ClientRate,
         Self::BufferBudget,
+        Self::OwnSendTimeout,
     ];
 
     /// As in figures. That of the option, but for the two directions of one.
     pub fn name(self) -> &'static str {
         match self {
             Self::SendTimeout => "body-timeout-out",
-            other => other.option(),
+            Self::OwnSendTimeout => "own-send-timeout",
+            other => other.option().trim_start_matches('-'),
         }
     }
 
+    /// Where it is set: an option, or a field of the response.
     fn option(self) -> &'static str {
         match self {
-            Self::HeadTimeout => "head-timeout",
-            Self::BodyTimeout | Self::SendTimeout => "body-timeout",
-            Self::MinRateIn => "min-rate-in",
-            Self::MinRateOut => "min-rate-out",
-            Self::ClientConnections => "client-connections",
-            Self::ClientRate => "client-rate",
-            Self::BufferBudget => "buffer-budget",
+            Self::HeadTimeout => "--head-timeout",
+            Self::BodyTimeout | Self::SendTimeout => "--body-timeout",
+            Self::MinRateIn => "--min-rate-in",
+            Self::MinRateOut => "--min-rate-out",
+            Self::ClientConnections => "--client-connections",
+            Self::ClientRate => "--client-rate",
+            Self::BufferBudget => "--buffer-budget",
+            Self::OwnSendTimeout => "Maitred-Send-Timeout",
         }
     }
 
@@ -64,7 +70,7 @@ impl Rule {
         match self {
             Self::HeadTimeout => "a request head was not complete in time; 408 and closed",
             Self::BodyTimeout => "a request body stood still; 408 and closed",
-            Self::SendTimeout => "nothing was taken of a response; closed",
+            Self::SendTimeout | Self::OwnSendTimeout => "nothing was taken of a response; closed",
             Self::MinRateIn => "a request body came too slowly; 408 and closed",
             Self::MinRateOut => "a response was taken too slowly; closed",
             Self::ClientConnections => "too many connections; closed",
@@ -83,7 +89,7 @@ impl Applied {
     pub fn note(&self, rule: Rule, peer: Peer, log: &Log) {
         self.0.add(rule as usize, 1);
         let peer = peer.without_port();
-        log.warn(format_args!("{peer}: {} (--{})", rule.sentence(), rule.option()));
+        log.warn(format_args!("{peer}: {} ({})", rule.sentence(), rule.option()));
     }
 
     /// Names and counts.

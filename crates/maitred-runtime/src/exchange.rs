@@ -207,6 +207,9 @@ impl fmt::Display for SendError {
 impl std::error::Error for SendError {}
 
 /// A request that waits for its answer.
+///
+/// Fields of the response's head tell the server what holds for this response alone, and are not sent: `Maitred-Bandwidth` (bytes a
+/// second) and `Maitred-Send-Timeout` (seconds).
 pub struct Exchange {
     // Both are Some until the answer is given or the value is dropped.
     request: Option<Box<Request>>,

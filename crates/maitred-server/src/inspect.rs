@@ -8,7 +8,7 @@ use std::sync::Arc;
 use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
-use maitred_io::listener::{ActiveOptions, Address};
+use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
 use maitred_limits::Guard;
 use maitred_match::Shape;
 use maitred_runtime::ThreadStack;
@@ -39,7 +39,9 @@ pub use crate::traced::Dispatched;
 pub struct ListenerState {
     /// Where it listens.
     pub address: Address,
-    /// What the kernel has of the options asked for; none once it is closed.
+    /// The options of its socket that were asked for.
+    pub options: SocketOptions,
+    /// What the kernel has of them; none once it is closed.
     pub active: Option<ActiveOptions>,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
@@ -67,6 +69,7 @@ impl Server {
     pub fn listeners(&self) -> impl Iterator<Item = ListenerState> {
         self.shared().listeners.iter().map(|listening| ListenerState {
             address: listening.address().clone(),
+            options: listening.options(),
             active: listening.active(),
             proxy_protocol: listening.expects_proxy_header(),
             read_ahead: listening.read_ahead() != Some(false),

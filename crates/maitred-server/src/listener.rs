@@ -8,11 +8,10 @@
 use std::io;
 use std::sync::{PoisonError, RwLock};
 
-use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener};
+use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener, SocketOptions};
 use maitred_io::poller::{Interest, Poller};
 use maitred_io::sync::atomic::AtomicU64;
 use maitred_log::Log;
-
 use maitred_runtime::Local;
 
 use crate::settings::ListenerSettings;
@@ -69,6 +68,7 @@ pub(crate) struct Listening {
     address: Address,
     /// The same as applications see it.
     local: Local,
+    options: SocketOptions,
     proxy_protocol: bool,
     read_ahead: Option<bool>,
     writer: bool,
@@ -78,7 +78,7 @@ pub(crate) struct Listening {
 
 impl Listening {
     fn new(listener: Listener, settings: &ListenerSettings) -> Self {
-        let ListenerSettings { proxy_protocol, read_ahead, writer, .. } = settings;
+        let ListenerSettings { options, proxy_protocol, read_ahead, writer, .. } = settings;
         let address = listener.address().clone();
         let local = local_of(&address);
         let reported = AtomicU64::new(0);
@@ -86,6 +86,7 @@ impl Listening {
             listener: RwLock::new(Some(listener)),
             address,
             local,
+            options: *options,
             proxy_protocol: *proxy_protocol,
             read_ahead: *read_ahead,
             writer: *writer,
@@ -117,6 +118,11 @@ impl Listening {
         self.proxy_protocol
     }
 
+    /// The options of the socket that were asked for.
+    pub(crate) fn options(&self) -> SocketOptions {
+        self.options
+    }
+
     /// What the kernel has of the options asked for; none once it is closed.
     pub(crate) fn active(&self) -> Option<ActiveOptions> {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Listener::active)
@@ -132,6 +138,14 @@ impl Listening {
     /// What waits to be accepted; none once it is closed, or where the kernel does not tell.
     pub(crate) fn backlog(&self) -> Option<Backlog> {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.backlog()
+    }
+
+    /// Tells what was asked for and has no effect.
+    pub(crate) fn warn(&self, log: &Log) {
+        let opened = self.active().and_then(|active| active.fast_open);
+        if let Some((own, trouble)) = opened.and_then(|own| Some((own, own.trouble()?))) {
+            log.warn(format_args!("{}: fast-open={} has no effect: {trouble}", self.address, own.queue));
+        }
     }
 
     pub(crate) fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {

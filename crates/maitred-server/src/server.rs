@@ -218,6 +218,7 @@ impl Server {
         };
         let listeners = bound.listen(&settings.listeners);
         for listening in &listeners {
+            listening.warn(&site.log);
             listening.set_receipts(settings.insight.receipt);
         }
         let shared = Arc::new(Groups::new(count, listeners));

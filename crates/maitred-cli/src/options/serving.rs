@@ -28,7 +28,10 @@ pub(super) const OPTIONS: &[Definition] = &[
                   complete. If nothing is said, so do all but ASGI requests whose Content-Length is beyond \
                   body-memory: their bodies come as they are received. With \
                   `,writer=off` a thread of the application waits until the kernel has taken its response, for \
-                  comparison; without it, the server sends on what a slow reader has not taken.",
+                  comparison; without it, the server sends on what a slow reader has not taken. Likewise \
+                  `,proxy-protocol=on`, and of the socket `,backlog=N`, `,defer-accept=SECONDS`, `,fast-open=N`, \
+                  `,no-delay=off`, `,cork=off` and `,keep-alive=IDLE:INTERVAL:COUNT` (docs/operations/proxies.md). \
+                  unix:/PATH or unix:@NAME is a Unix socket, with `,mode=660`, `,owner=UID` and `,group=GID` of its file.",
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
                 upload keeps a thread of a WSGI application; writer=off: each slow reader does",

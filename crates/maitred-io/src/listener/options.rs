@@ -37,6 +37,9 @@ pub struct SocketOptions {
     pub fast_open: Option<u32>,
     /// Whether small segments are sent at once (TCP_NODELAY, tcp(7)); none: they are.
     pub no_delay: Option<bool>,
+    /// Whether the head of a file's response is kept for the first segment of the file, which is sent at once behind it (MSG_MORE,
+    /// send(2)); none: it is.
+    pub cork: Option<bool>,
     /// Whether the kernel asks silent peers if they are there (SO_KEEPALIVE, socket(7)); none: it does not.
     pub keep_alive: Option<KeepAlive>,
 }
@@ -52,7 +55,7 @@ pub struct KeepAlive {
     pub count: u32,
 }
 
-/// What the kernel says of a listening socket. None: off, or nothing that this socket has.
+/// What a listening socket has, as the kernel says it. None: off, or nothing that this socket has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActiveOptions {
     /// Connections that may wait to be accepted.
@@ -63,6 +66,8 @@ pub struct ActiveOptions {
     pub fast_open: Option<FastOpen>,
     /// Whether small segments are sent at once; none on a Unix socket.
     pub no_delay: Option<bool>,
+    /// Whether heads are kept for the first segment of a file; none on a Unix socket.
+    pub cork: Option<bool>,
     /// When silent peers are asked.
     pub keep_alive: Option<KeepAlive>,
 }
@@ -77,6 +82,14 @@ pub struct FastOpen {
     pub enabled: Option<bool>,
 }
 
+impl FastOpen {
+    /// Why it has no effect, and what to do; none if it has one, as far as is known.
+    pub fn trouble(&self) -> Option<&'static str> {
+        (self.enabled == Some(false))
+            .then_some("net.ipv4.tcp_fastopen lets no server do it: sysctl -w net.ipv4.tcp_fastopen=3")
+    }
+}
+
 impl SocketOptions {
     /// For listen(2).
     pub(super) fn queue(&self) -> i32 {
@@ -89,6 +102,7 @@ impl SocketOptions {
             (self.defer_accept.is_some(), "defer_accept"),
             (self.fast_open.is_some(), "fast_open"),
             (self.no_delay.is_some(), "no_delay"),
+            (self.cork.is_some(), "cork"),
             (self.keep_alive.is_some(), "keep_alive"),
         ]
         .into_iter()
@@ -143,7 +157,7 @@ fn refused(name: &str, value: impl std::fmt::Display, error: impl Into<io::Error
     )
 }
 
-/// What the kernel says of a TCP socket that listens; its queue apart.
+/// What the kernel says of a TCP socket that listens; apart from its queue, and from what is said with each call.
 pub(super) fn active(socket: impl AsFd) -> ActiveOptions {
     let socket = socket.as_fd();
     let number = |option| get_number(socket, option).filter(|value| *value > 0);
@@ -162,6 +176,7 @@ pub(super) fn active(socket: impl AsFd) -> ActiveOptions {
         fast_open: number(libc::TCP_FASTOPEN)
             .map(|queue| FastOpen { queue, enabled: setting("ipv4/tcp_fastopen").map(|bits| bits & 2 != 0) }),
         no_delay: sockopt::tcp_nodelay(socket).ok(),
+        cork: None,
         keep_alive: sockopt::socket_keepalive(socket).unwrap_or(false).then(keep_alive).flatten(),
     }
 }

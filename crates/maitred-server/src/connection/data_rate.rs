@@ -6,14 +6,26 @@
 
 use maitred_io::clock;
 use maitred_limits::Rule;
-use maitred_limits::minimum::{Late, RateWatch};
+use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 
 use super::body::Keeping;
+use super::protocol::Protocol;
 use super::stream::Stream;
 use super::{Connection, Context, Group, Turn, nanos};
 use crate::group::slots::Token;
 use crate::site::Site;
+
+/// How long a peer may take nothing of a response that asks for nothing, in milliseconds.
+pub(super) fn send_timeout_of_all(site: &Site) -> u32 {
+    // What does not fit is longer than any response may ask for.
+    u32::try_from(site.timeouts.send.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// The time that a response asks for, in nanoseconds.
+pub(super) fn own_nanos(milliseconds: u32) -> u64 {
+    u64::from(milliseconds) * 1_000_000
+}
 
 impl Stream {
     /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.
@@ -67,8 +79,8 @@ impl Connection {
             return;
         }
         let now = now.unwrap_or_else(clock::monotonic);
-        let site = &group.site;
-        let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
+        let (minimum, timeout) = self.send_limits(&group.site);
+        let Some(writer) = &mut self.writer else { return };
         let sent = writer.sent();
         let patience = writer.patience.get_or_insert_with(|| {
             RateWatch::begin(minimum, now, sent.wrapping_sub(self.transport.unacknowledged()))
@@ -78,10 +90,42 @@ impl Connection {
         self.arm(group, token);
     }
 
+    /// The least that the peer has to take, and how long it may take nothing. Of responses that share the connection the
+    /// longest time counts; where it is longer than that of all, the rate is an average over as long at least.
+    fn send_limits(&self, site: &Site) -> (Minimum, u64) {
+        let (minimum, all) = (site.guard.outward(), nanos(site.timeouts.send));
+        let waiting = match &self.protocol {
+            Protocol::H1(_) => 0,
+            Protocol::Framed(framed) => framed.longest_send_timeout(site),
+        };
+        match self.send_timeout.max(waiting) {
+            0 => (minimum, all),
+            own if own == send_timeout_of_all(site) => (minimum, all),
+            own => {
+                let own = own_nanos(own);
+                let grace = if own > all { minimum.grace.max(own) } else { minimum.grace };
+                (Minimum { grace, ..minimum }, own)
+            }
+        }
+    }
+
+    /// Since when the peer has taken nothing of what waits for it, as far as is known; none while nothing does.
+    pub(super) fn stands_still_since(&self) -> Option<u64> {
+        self.writer.as_ref()?.patience.as_ref().map(RateWatch::moved)
+    }
+
+    /// The same, and what is known is as the system has it now.
+    pub(super) fn look_at_reader(&mut self, now: u64) -> Option<u64> {
+        let writer = self.writer.as_mut()?;
+        let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
+        writer.patience.as_mut()?.note(now, position);
+        self.stands_still_since()
+    }
+
     /// The deadline of a response has come.
     pub(super) fn check_reader(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let site = &context.group.site;
-        let (minimum, timeout) = (site.guard.outward(), nanos(site.timeouts.send));
+        let (minimum, timeout) = self.send_limits(site);
         let writer = self.writer.as_mut()?;
         let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
         let patience =
@@ -93,7 +137,11 @@ impl Connection {
                 None
             }
             Err(late) => {
-                let rule = if late == Late::Slow { Rule::MinRateOut } else { Rule::SendTimeout };
+                let rule = match late {
+                    Late::Slow => Rule::MinRateOut,
+                    Late::Silent if timeout == nanos(site.timeouts.send) => Rule::SendTimeout,
+                    Late::Silent => Rule::OwnSendTimeout,
+                };
                 site.guard.applied.note(rule, self.peer, &site.log);
                 self.transport.reset_when_closed();
                 self.ended_as = End::TooSlow;

@@ -61,7 +61,7 @@ impl Connection {
         match last_bytes(&content) {
             Some(bytes) if self.writer.is_none() => {
                 let parts = [IoSlice::new(before), IoSlice::new(bytes), IoSlice::new(behind)];
-                let done = match self.transport.send_all(&parts) {
+                let done = match self.transport.send_all(&parts, false) {
                     Moved::Bytes(count) => count,
                     Moved::Blocked => 0,
                     Moved::End | Moved::Failed(_) => return self.fail_sending(group),

@@ -101,6 +101,8 @@ pub(crate) struct Connection {
     writer: Option<Box<Writer>>,
     /// What holds back its responses, where there is a limit.
     shaper: Option<Box<Shaper>>,
+    /// How long its peer may take nothing of what is sent now, in milliseconds; 0: as of all.
+    send_timeout: u32,
     deadline: u64,
     /// When the timer looks at it next, which may be before anything is due.
     armed: u64,
@@ -255,6 +257,7 @@ impl Connection {
             streams: 0,
             writer: None,
             shaper: None,
+            send_timeout: 0,
             deadline,
             armed: deadline,
             watched: Interest::ReadWrite,

@@ -415,6 +415,7 @@ impl Connection {
     /// The first byte of a request is there.
     pub(super) fn begin_stream(&mut self, now: u64) -> Box<Stream> {
         self.streams = self.streams.wrapping_add(1);
+        self.end_own_limits();
         Stream::take(self.streams, now, self.received)
     }
 

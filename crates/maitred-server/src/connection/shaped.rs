@@ -6,8 +6,9 @@ use maitred_limits::Shaper;
 
 use super::framed::Queue;
 use super::protocol::Protocol;
+use super::responder::OwnLimits;
 use super::writer::{MAX_BYTES_A_TURN, Sent};
-use super::{Connection, Context, Group, NEVER};
+use super::{Connection, Context, Group, Key, NEVER};
 use crate::group::slots::Token;
 
 impl Connection {
@@ -39,6 +40,33 @@ impl Connection {
             queue.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(own);
         }
         self.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(shared);
+    }
+
+    /// The application says what holds for its response beside all other limits.
+    pub(crate) fn limit_response(&mut self, key: Key, own: OwnLimits) {
+        let (shaper, send_timeout) = match &mut self.protocol {
+            Protocol::H1(_) => (&mut self.shaper, &mut self.send_timeout),
+            Protocol::Framed(framed) => {
+                let stream = framed.streams.get_mut(&key.stream);
+                let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) else { return };
+                (&mut queue.shaper, &mut queue.send_timeout)
+            }
+        };
+        *send_timeout = own.send_timeout.unwrap_or(0);
+        match own.bandwidth {
+            Some(bytes @ 1..) => {
+                shaper.get_or_insert_with(|| Box::new(Shaper::default())).limit_response(bytes);
+            }
+            _ => shaper.iter_mut().for_each(|shaper| shaper.limit_response(0)),
+        }
+    }
+
+    /// A request begins: what the application has asked for its last response holds no longer.
+    pub(super) fn end_own_limits(&mut self) {
+        if !self.protocol.is_framed() {
+            self.send_timeout = 0;
+            self.shaper.iter_mut().for_each(|shaper| shaper.limit_response(0));
+        }
     }
 
     /// Sends what the writer has, as far as limits and the socket allow.

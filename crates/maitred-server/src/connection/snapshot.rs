@@ -110,6 +110,9 @@ impl Connection {
         for stream in self.streams() {
             if let Some(data) = stream.queue.as_ref().and_then(|queue| queue.data.as_ref()) {
                 let answers = Some((stream.summary.clone(), Some(stream.summary.pool)));
+                let queue = stream.queue.as_ref().and_then(|queue| queue.shaper.as_ref());
+                let own = queue.and_then(|shaper| shaper.limit_of_response());
+                let limit = limit.into_iter().chain(own).min();
                 deliveries.push((stream.number, Delivery { limit, answers, ..data.show() }));
             }
         }

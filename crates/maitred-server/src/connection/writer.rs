@@ -263,7 +263,8 @@ impl Writer {
         let mut file_follows = false;
         for segment in &self.segments {
             let Some(bytes) = segment.rest() else {
-                file_follows = true;
+                // Unless a limit holds it back.
+                file_follows = most > 0;
                 break;
             };
             let Some(part) = parts.get_mut(count).filter(|_| most > 0) else { break };
@@ -274,7 +275,7 @@ impl Writer {
         }
         match &parts[..count] {
             [only] => transport.send(only, file_follows),
-            parts => transport.send_all(parts),
+            parts => transport.send_all(parts, file_follows),
         }
     }
 

@@ -19,6 +19,7 @@ mod interim;
 mod limits;
 mod live_bodies;
 mod logs;
+mod own_limits;
 mod pool_changes;
 mod pool_map;
 mod pools;

@@ -1,11 +1,11 @@
-use std::io::Write;
+use std::io::{IoSlice, Read, Write};
 use std::net::TcpStream;
 
 use rustix::net::sockopt;
 
 use super::super::*;
 use super::accepted;
-use crate::transport::SEND_AHEAD;
+use crate::transport::{Moved, SEND_AHEAD};
 
 fn listening(options: &SocketOptions) -> (Listener, SocketAddr) {
     let listener = Listener::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a listener");
@@ -41,9 +41,10 @@ fn an_accepted_socket_keeps_little_in_the_kernel_for_a_peer_that_does_not_read()
 #[test]
 fn what_nobody_asks_for_is_as_the_system_has_it() {
     let (listener, _client, socket) = connected(&SocketOptions::default());
-    let ActiveOptions { backlog, defer_accept, fast_open, no_delay, keep_alive } = listener.active();
+    let ActiveOptions { backlog, defer_accept, fast_open, no_delay, cork, keep_alive } = listener.active();
     assert_eq!(backlog, options::cut(4096));
-    assert_eq!((defer_accept, fast_open, no_delay, keep_alive), (None, None, Some(true), None));
+    assert_eq!((defer_accept, fast_open, keep_alive), (None, None, None));
+    assert_eq!((no_delay, cork), (Some(true), Some(true)));
     assert_eq!(sockopt::tcp_nodelay(&socket), Ok(true));
     assert_eq!(sockopt::socket_keepalive(&socket), Ok(false));
 }
@@ -142,4 +143,39 @@ fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
     assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
     assert_eq!(error.what(), "192.0.2.1:0 is not an address of this machine");
     assert!(!error.remedy().is_empty());
+}
+
+/// What the client has before the second of two sends, if the first one says that more follows. The kernel keeps it for a fifth of
+/// a second at most, which a busy machine may let pass.
+fn has_before_the_rest(socket: &Socket, client: &mut TcpStream, all: bool) -> usize {
+    let sent = if all {
+        socket.send_all(&[IoSlice::new(b"he"), IoSlice::new(b"ad")], true)
+    } else {
+        socket.send(b"head", true)
+    };
+    assert!(matches!(sent, Moved::Bytes(4)), "{sent:?}");
+    client.set_nonblocking(true).expect("a socket");
+    let before = client.peek(&mut [0; 16]).unwrap_or(0);
+    client.set_nonblocking(false).expect("a socket");
+    assert!(matches!(socket.send(b"body", false), Moved::Bytes(4)));
+    client.read_exact(&mut [0; 8]).expect("all of it");
+    before
+}
+
+#[test]
+fn a_head_is_kept_for_what_follows_unless_the_listener_says_otherwise() {
+    let off = SocketOptions { cork: Some(false), ..SocketOptions::default() };
+    let on = SocketOptions { cork: Some(true), ..SocketOptions::default() };
+    for (options, kept) in [(SocketOptions::default(), true), (on, true), (off, false)] {
+        let (listener, mut client, socket) = connected(&options);
+        assert_eq!(listener.active().cork, Some(kept));
+        for all in [false, true] {
+            let mut has = (0..20).map(|_| has_before_the_rest(&socket, &mut client, all));
+            if kept {
+                assert!(has.any(|before| before == 0), "{options:?}");
+            } else {
+                assert!(has.all(|before| before == 4), "{options:?}");
+            }
+        }
+    }
 }

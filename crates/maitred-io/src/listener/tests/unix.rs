@@ -294,6 +294,7 @@ fn options_of_tcp_are_refused() {
         (SocketOptions { defer_accept: Some(1), ..none }, "defer_accept"),
         (SocketOptions { fast_open: Some(1), ..none }, "fast_open"),
         (SocketOptions { no_delay: Some(true), ..none }, "no_delay"),
+        (SocketOptions { cork: Some(true), ..none }, "cork"),
         (
             SocketOptions { keep_alive: Some(KeepAlive { idle_s: 1, interval_s: 1, count: 1 }), ..none },
             "keep_alive",
@@ -353,7 +354,7 @@ fn bytes_go_both_ways_and_the_peer_is_known() {
     let mut buffer = [0; 16];
     assert!(matches!(socket.receive(&mut buffer), Moved::Blocked));
     assert!(matches!(socket.send(b"three", true), Moved::Bytes(5)));
-    assert!(matches!(socket.send_all(&[IoSlice::new(b"fo"), IoSlice::new(b"ur")]), Moved::Bytes(4)));
+    assert!(matches!(socket.send_all(&[IoSlice::new(b"fo"), IoSlice::new(b"ur")], false), Moved::Bytes(4)));
     socket.shutdown_write();
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("an end");

@@ -27,6 +27,7 @@ use super::Key;
 use super::protocol::Protocol;
 use super::stream::Stream;
 use crate::connection::writer::Writer;
+use crate::site::Site;
 pub(crate) use codec::{Codec, Event};
 pub(super) use queue::Queue;
 pub(crate) use queue::Values;
@@ -77,6 +78,13 @@ impl Framed {
                 self.codec.put_credit(number, bytes as u32, &mut self.control);
             }
         }
+    }
+
+    /// The longest time for which the peer may take nothing, of the responses that have something to send; in milliseconds, 0
+    /// where there is none.
+    pub(super) fn longest_send_timeout(&self, site: &Site) -> u32 {
+        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
+        queues.filter(|queue| queue.has_more()).map(|queue| queue.own_send_timeout(site)).max().unwrap_or(0)
     }
 
     /// When a limit lets more of a response leave.

@@ -12,11 +12,13 @@ use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
 
 use crate::connection;
+use crate::connection::data_rate::{own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
 use crate::connection::stream::Record;
 use crate::connection::writer::Writer;
 use crate::connection::{Connection, Context, Group, Key, Stream, Turn};
 use crate::group::slots::Token;
+use crate::site::Site;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
 /// most.
@@ -30,6 +32,8 @@ pub(crate) struct Queue {
     /// What holds it back, where there is a limit, and how many bytes that lets leave now.
     pub(in crate::connection) shaper: Option<Box<Shaper>>,
     allowed: u64,
+    /// How long the peer may take nothing of it, in milliseconds; 0: as of all.
+    pub(in crate::connection) send_timeout: u32,
     /// Nothing more comes.
     ended: bool,
     /// It ends as a reset: the response is not whole.
@@ -56,6 +60,7 @@ impl Queue {
             data: None,
             shaper: None,
             allowed: u64::MAX,
+            send_timeout: 0,
             ended: false,
             cut: false,
             outward: window,
@@ -84,6 +89,29 @@ impl Queue {
             (Some(shaper), Some(data)) => shaper.grant(|most| data.waiting(most), now),
             _ => u64::MAX,
         };
+    }
+
+    /// Whether something of it waits.
+    pub(super) fn has_more(&self) -> bool {
+        !self.heads.is_empty() || self.data.is_some()
+    }
+
+    /// How long its peer may take nothing of it, in milliseconds.
+    pub(super) fn own_send_timeout(&self, site: &Site) -> u32 {
+        if self.send_timeout > 0 { self.send_timeout } else { send_timeout_of_all(site) }
+    }
+
+    /// When its peer has taken nothing of it for too long; none while it does not wait for its peer. The connection has `outward`
+    /// and takes nothing since `still`, if it does not. `timeout` is that of all, in nanoseconds: where the whole connection
+    /// stands still it ends that, and a response has its own only if it asks for one.
+    pub(super) fn reader_due(&self, outward: u64, still: Option<u64>, timeout: u64) -> Option<u64> {
+        let own = (self.send_timeout > 0).then(|| own_nanos(self.send_timeout));
+        if self.is_stalled(outward) {
+            return Some(self.moved.saturating_add(own.unwrap_or(timeout)));
+        }
+        let is_held = self.heads.is_empty() && self.allowed == 0;
+        let still = still.filter(|_| self.has_more() && !is_held)?;
+        Some(self.moved.max(still).saturating_add(own?))
     }
 
     /// Whether it waits for the peer's credit, of its own or of the connection, which has `outward`.
@@ -144,7 +172,7 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
-            self.frame();
+            self.frame(group);
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -173,8 +201,11 @@ impl Connection {
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
-    fn frame(&mut self) {
+    fn frame(&mut self, group: &Group) {
         let now = clock::monotonic();
+        if self.writer.is_none() {
+            self.send_timeout = 0;
+        }
         let Some(framed) = self.protocol.framed() else { return };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
@@ -193,6 +224,7 @@ impl Connection {
                 break;
             };
             queue.moved = now;
+            self.send_timeout = self.send_timeout.max(queue.own_send_timeout(&group.site));
             let writer = self.writer.get_or_insert_with(connection::spare_writer);
             let mut out = Vec::new();
             let mut ends = queue.ended && queue.data.is_none();
@@ -407,6 +439,9 @@ impl Stream {
     /// Takes what its handler, or the engine, sends.
     pub(in crate::connection) fn enqueue(&mut self, values: Values) {
         let Some(queue) = &mut self.queue else { return };
+        if queue.send_timeout > 0 && !queue.has_more() {
+            queue.moved = clock::monotonic();
+        }
         queue.heads.extend(values.heads);
         if !values.content.is_empty() {
             queue.data.get_or_insert_with(connection::spare_writer).push(values.content, 0);

@@ -267,11 +267,12 @@ impl Connection {
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
         let timeout = nanos(group.site.timeouts.send);
+        let still = self.stands_still_since();
         let Some(outward) = self.protocol.framed().map(|framed| framed.outward) else { return };
         for stream in self.each_stream() {
-            let stalled = stream.queue.as_ref().filter(|queue| queue.is_stalled(outward));
-            if let Some(queue) = stalled {
-                stream.due = queue.moved + timeout;
+            let queue = stream.queue.as_ref();
+            if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, timeout)) {
+                stream.due = due;
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
             } else {
@@ -307,13 +308,23 @@ impl Connection {
 
     fn check_stream(&mut self, context: &mut Context<'_>, number: u32) {
         let (site, now) = (&context.group.site, context.now);
+        let still = self.look_at_reader(now);
         let Some(framed) = self.protocol.framed() else { return };
         let Some(mut stream) = framed.streams.remove(&number) else { return };
         stream.due = NEVER;
-        if stream.queue.as_ref().is_some_and(|queue| queue.is_stalled(framed.outward)) {
+        let timeout = nanos(site.timeouts.send);
+        let queue = stream.queue.as_ref();
+        if let Some(due) = queue.and_then(|queue| queue.reader_due(framed.outward, still, timeout)) {
+            if now < due {
+                // What it had taken was not known.
+                stream.due = due;
+                return self.put(stream);
+            }
             // Its peer takes nothing: the others go on.
             framed.codec.put_reset(number, &mut framed.control);
-            site.guard.applied.note(Rule::SendTimeout, self.peer, &site.log);
+            let is_own = queue.is_some_and(|queue| queue.send_timeout > 0);
+            let rule = if is_own { Rule::OwnSendTimeout } else { Rule::SendTimeout };
+            site.guard.applied.note(rule, self.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);
         }

@@ -2,6 +2,7 @@
 //!
 //! Sections below: the encoder.
 
+mod own_limits;
 mod reshaped;
 
 use std::collections::VecDeque;
@@ -27,6 +28,7 @@ use super::spilling::spill;
 use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
 use crate::spill::{MIN_COUNTED, Which};
+pub(crate) use own_limits::OwnLimits;
 use reshaped::{Reshaped, Reshaping};
 
 /// The responder of one exchange.
@@ -320,6 +322,8 @@ impl Respond for Responder {
         site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
         let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
         let head = changed.as_ref().unwrap_or(head);
+        let own = own_limits::take(head, site.submissions.is_on());
+        let head = own.as_ref().map_or(head, |own| &own.head);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
             let outer = upstream_queue(&request.head.fields, times.arrived);
@@ -344,6 +348,10 @@ impl Respond for Responder {
                         "the application set {name}, which belongs to the connection; it was not sent"
                     );
                     log.warn_once(shape(request), &on, &text);
+                }
+                if let Some(own) = &own {
+                    own.warnings.iter().for_each(|text| log.warn_once(shape(request), &on, text));
+                    self.with_connection(|connection| connection.limit_response(self.key, own.limits));
                 }
                 if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
                     log.warn(format_args!(

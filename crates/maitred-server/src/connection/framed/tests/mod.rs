@@ -1,6 +1,7 @@
 //! A connection with many streams, in memory: the toy protocol of the test kit, a pipe, and a test that takes every turn itself
 //! and says what time it is.
 
+mod own_limits;
 mod toy;
 
 use std::io;
@@ -138,7 +139,15 @@ impl Handler for Handle {
         let (_, orders, done) = steps.swap_remove(place);
         drop(steps);
         let body = std::mem::take(&mut exchange.request_mut().body);
-        let Ok(mut response) = exchange.start(ResponseHead::new(Status::OK), None) else { return };
+        let mut head = ResponseHead::new(Status::OK);
+        // Fields of the response, as the query has them.
+        for field in exchange.request().head.query().unwrap_or_default().split(|byte| *byte == b'&') {
+            let (name, value) = field.split_at(field.iter().position(|byte| *byte == b'=').unwrap_or(0));
+            if !name.is_empty() {
+                head.fields.push(name, &value[1..]);
+            }
+        }
+        let Ok(mut response) = exchange.start(head, None) else { return };
         let _ = done.send(Done::Begun);
         while let Ok(step) = orders.recv() {
             let said = match step {
