@@ -3,10 +3,10 @@
 //! Promises: after [`Identity::assume`] every thread of the process acts as that user, with no capability left; it is looked at, and
 //! an error if not. What the threads begin later has no more.
 //!
-//! How: users and groups belong to threads in Linux; the C library's calls change those of all threads (nptl(7)), which system calls by
-//! themselves do not. Capabilities go with the change from root to another user, in every thread; where there is no such change, and
-//! for what programs begun later may get (the bounding, inheritable and ambient sets), they are cleared in the calling thread, so it should be the only
-//! one. Others that have kept some are found, and an error.
+//! How: users and groups belong to threads in Linux; the C library's calls change those of all threads (nptl(7)), which system
+//! calls by themselves do not. Capabilities go with the change from root to another user, in every thread. Where there is no such
+//! change, and in the sets from which programs begun later get theirs (bounding, inheritable, ambient), they are cleared in the
+//! calling thread, so it should be the only one. Others that have kept some are found, and an error.
 //!
 //! Leaves out: names (accounts), and when it is done (maitred-cli).
 
@@ -142,7 +142,7 @@ impl Identity {
         !self.is_of(rights) || (self.uid != 0 && rights.capabilities.held() != 0)
     }
 
-    /// Gives up all other rights, of all threads and for good. Root keeps its capabilities. A process that acts as this user and group already
+    /// Gives up all other rights, of all threads and for good; to be called while there is one thread. Root keeps its capabilities. A process that acts as this user and group already
     /// keeps its further groups. Programs that the process begins later do not become root.
     ///
     /// Linux then takes the process for one that others of the same user may not look into, unless `fs.suid_dumpable` is 1.

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 const STICKY: u32 = 0o1000;
 
 impl Target {
-    /// Makes the present file if there is none, and gives it to `identity` if it is root's, unless that user could interfere. What cannot be done
-    /// shows when the file is opened as that user.
+    /// Makes the present file if there is none, and gives it to `identity` if it is root's, unless that user could interfere. What
+    /// cannot be done shows when the file is opened as that user.
     pub fn give_to(&self, identity: &Identity) {
         if let Some(path) = self.file()
             && let Ok(path) = std::path::absolute(path)
