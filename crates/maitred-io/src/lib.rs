@@ -4,7 +4,7 @@
 //! extend; lines that are written without anybody waiting for the disk. Whatever a test has to schedule is behind [`sync`] and
 //! [`poller`], which have a second form under `--cfg shuttle`.
 //!
-//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets of connections are TCP or Unix streams; nothing is mapped into memory.
+//! Leaves out: HTTP, and which thread does what (maitred-server). Sockets of connections are TCP or Unix streams; no served file is mapped into memory.
 //!
 //! | module | |
 //! |---|---|
@@ -24,6 +24,7 @@
 //! | [`rights`] | what the process may do, and giving it up for good |
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`usage`] | what a thread has used and waited for |
+//! | [`shared_memory`] | memory that several processes see |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
 
@@ -40,6 +41,7 @@ pub mod parker;
 pub mod poller;
 pub mod process;
 pub mod rights;
+pub mod shared_memory;
 pub mod sync;
 pub mod tasks;
 pub mod timers;
