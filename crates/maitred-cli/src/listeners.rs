@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
 use maitred_server::{BoundListeners, ListenerSettings};
@@ -29,6 +30,16 @@ pub(crate) fn settings(config: &Config, checked: &Checked) -> Vec<ListenerSettin
 /// Listens, as the user that starts the server. Files of Unix sockets belong to the one that it becomes, unless they are given to
 /// another one.
 pub(crate) fn bind(config: &Config, checked: &Checked, origins: &Origins) -> Result<BoundListeners, Problem> {
+    bind_or_adopt(config, checked, origins, Vec::new())
+}
+
+/// The same, but for listeners for which there is a socket already: of as many as there are, in the same order.
+pub(crate) fn bind_or_adopt(
+    config: &Config,
+    checked: &Checked,
+    origins: &Origins,
+    sockets: Vec<Option<OwnedFd>>,
+) -> Result<BoundListeners, Problem> {
     let mut settings = settings(config, checked);
     if let Some(wanted) = &checked.wanted {
         for listener in &mut settings {
@@ -40,7 +51,8 @@ pub(crate) fn bind(config: &Config, checked: &Checked, origins: &Origins) -> Res
             }
         }
     }
-    BoundListeners::bind(&settings).map_err(|(address, error)| not_bound(&address, &error, origins))
+    BoundListeners::bind_or_adopt(&settings, sockets)
+        .map_err(|(address, error)| not_bound(&address, &error, origins))
 }
 
 /// The line about an address that could not be bound (bind(2)).

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_control::local;
+use maitred_control::{Doors, local};
 use maitred_server::{Log, Server, StartError};
 
-use crate::EXIT_FAILURE;
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
@@ -26,24 +25,52 @@ use crate::rights::Wanted;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
+use crate::supervisor::{self, Predecessor, Worker};
 use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
+use crate::{EXIT_FAILURE, Part};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
-pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
+/// Serves until a signal ends it, or supervises processes that do; returns the exit code. `inputs` are read again when a signal asks for it.
+pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
+    match part {
+        Part::Worker(worker) => {
+            worker.set_drain_limit(loaded.config.drain_timeout);
+            let ended = run_here(loaded, inputs, Some(&worker), None, host);
+            ended.inspect_err(|problem| worker.failed(problem))
+        }
+        Part::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
+        Part::First => run_here(loaded, inputs, None, None, host),
+    }
+}
+
+fn run_here(
+    loaded: &Loaded,
+    inputs: Inputs,
+    worker: Option<&Worker>,
+    predecessor: Option<Predecessor>,
+    host: &dyn Host,
+) -> Result<u8, Problem> {
     let checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let early = early::give_up(loaded, &inputs.folder, &checked, host)?;
+    let early = match worker {
+        Some(_) => None,
+        None => early::give_up(loaded, &inputs.folder, &checked, host)?,
+    };
     let log = logs::open(&loaded.config, &loaded.origins)?;
+    if worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1) {
+        let code = supervisor::run(loaded, inputs, checked, (early, predecessor), &log, host);
+        log.finish(FLUSH_LIMIT);
+        return code;
+    }
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early), &checked, &log, host, &serving);
+    let code = serve(loaded, (inputs, early, worker), &checked, &log, host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -80,7 +107,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
 
 fn serve(
     loaded: &Loaded,
-    (inputs, early): (Inputs, Option<Early>),
+    (inputs, early, worker): (Inputs, Option<Early>, Option<&Worker>),
     checked: &Checked,
     log: &Arc<Log>,
     host: &dyn Host,
@@ -88,7 +115,7 @@ fn serve(
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes = early.is_some();
+    let becomes = early.is_some() || worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -101,7 +128,7 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early), checked, applications, log, host, serving);
+    let ended = serve_loaded((reload, early, worker), checked, applications, log, host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -126,7 +153,7 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early): (Reload, Option<Early>),
+    (reload, early, worker): (Reload, Option<Early>, Option<&Worker>),
     checked: &Checked,
     applications: Vec<Application>,
     log: &Arc<Log>,
@@ -155,9 +182,17 @@ fn serve_loaded(
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
-        None => control::open_named(config, origins, None)?,
+        None if worker.is_none() => control::open_named(config, origins, None)?,
+        // The supervisor has the doors.
+        None => Doors::default(),
     };
-    control::open_own(config, &mut doors, log);
+    match worker {
+        None => control::open_own(config, &mut doors, log),
+        Some(worker) => {
+            settings.bound = Some(worker.take_listeners(&settings.listeners)?);
+            settings.accept = worker.accept();
+        }
+    }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => Arc::new(server),
@@ -169,20 +204,26 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    if config.log_level >= LogLevel::Info {
+    if config.log_level >= LogLevel::Info && worker.is_none() {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
-    if what.is_some() && local::user() == 0 && config.user.is_none() {
+    if what.is_some() && local::user() == 0 && config.user.is_none() && worker.is_none() {
         log.warn(format_args!(
             "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
         ));
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
     let reload = Arc::new(Mutex::new(reload));
-    let operator =
-        Operator { reload: Arc::clone(&reload), log: Arc::clone(log), about: control::about(host, what) };
-    let control = control::start(&server, doors, operator, log);
+    let operator = Operator {
+        reload: Arc::clone(&reload),
+        log: Arc::clone(log),
+        about: control::about(host, what.clone()),
+    };
+    let control = control::start(&server, doors, operator, log).map(Arc::new);
+    if let Some(worker) = worker {
+        worker.serves(&server, control.as_ref(), what, served);
+    }
     let mut answer = |asked| match asked {
         Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
         Asked::Reopen => {

@@ -56,6 +56,14 @@ impl Figures {
     }
 }
 
+/// Bytes of memory of this process that belong to no file (RssAnon of proc(5)): what it would give back by ending. Pages that it still shares
+/// with the process it was forked from count. Reading takes some 20 µs. `None` where nothing tells.
+pub fn anonymous_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 impl Memory {
     /// The figures now.
     pub fn read() -> Self {

@@ -30,10 +30,26 @@ impl BoundListeners {
     /// # Errors
     /// This one cannot be listened on; none is.
     pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        Self::bind_or_adopt(settings, Vec::new())
+    }
+
+    /// The same, but for those for which another process has made a socket that it gives up: of as many as there are, in the same
+    /// order. The files of Unix sockets are removed with these.
+    ///
+    /// # Errors
+    /// This one cannot be listened on, or its socket is another one; none is.
+    pub fn bind_or_adopt(
+        settings: &[ListenerSettings],
+        sockets: Vec<Option<OwnedFd>>,
+    ) -> Result<Self, (Address, BindError)> {
         // Those before one that fails are closed with this.
         let mut bound = Self::default();
-        for ListenerSettings { address, options, .. } in settings {
-            let listener = Listener::bind(address, options);
+        let sockets = sockets.into_iter().chain(std::iter::repeat_with(|| None));
+        for (ListenerSettings { address, options, .. }, socket) in settings.iter().zip(sockets) {
+            let listener = match socket {
+                Some(socket) => Listener::adopt(socket, address, options),
+                None => Listener::bind(address, options),
+            };
             bound.0.push(listener.map_err(|error| (address.clone(), error))?);
         }
         Ok(bound)

@@ -38,7 +38,10 @@ pub(crate) struct Setup {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FromWorker {
     /// It serves: what, for the start-up lines.
-    Ready { what: Option<String>, served: Vec<String> },
+    Ready {
+        what: Option<String>,
+        served: Vec<String>,
+    },
     /// It cannot start.
     Failed(String),
     Beat(Beat),
@@ -166,7 +169,8 @@ impl FromWorker {
             return Some(Self::Failed(line.to_owned()));
         }
         if let Some(beat) = value.get("beat") {
-            let [requests, memory, waiting] = ["requests", "memory", "waiting"].map(|name| number(beat, name));
+            let [requests, memory, waiting] =
+                ["requests", "memory", "waiting"].map(|name| number(beat, name));
             return Some(Self::Beat(Beat { requests, memory, waiting }));
         }
         if let Some(answer) = value.get("answer") {
@@ -207,8 +211,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let asked = Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
-        let file = SourceFile { name: "maitred.toml".into(), bytes: b"listen = \":1\"".to_vec(), is_drop_in: false };
+        let asked =
+            Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
+        let file =
+            SourceFile { name: "maitred.toml".into(), bytes: b"listen = \":1\"".to_vec(), is_drop_in: false };
         let setup = Setup {
             number: 2,
             workers: 3,

@@ -20,15 +20,14 @@ mod worker;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use maitred_control::{Control, Doors};
+use maitred_control::Doors;
 use maitred_io::child::{self, Program};
-use maitred_server::{BoundListeners, Log};
-use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
+use maitred_server::{Bell, BoundListeners, Log};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
@@ -40,16 +39,16 @@ use crate::rights::Wanted;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, logs, options};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, options};
 use message::{FromWorker, Setup, ToWorker};
 use process::Process;
 use relay::Workers;
-use signals::{Signal, SupervisorSignals};
+use signals::Signal;
 use stand_in::StandIn;
-use upgrade::{Predecessor, Successor};
+use upgrade::Successor;
 
+pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
-pub(crate) use upgrade::AS_SUCCESSOR;
 
 /// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
@@ -79,8 +78,7 @@ pub(crate) fn count(config: &Config) -> usize {
 }
 
 /// What the supervisor is and has.
-struct Supervisor<'a> {
-    host: &'a dyn Host,
+struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
     config: Config,
@@ -89,6 +87,8 @@ struct Supervisor<'a> {
     setup: Setup,
     program: Program,
     listeners: BoundListeners,
+    /// What workers call each other by.
+    bell: Bell,
     crew: Crew,
     processes: BTreeMap<WorkerId, Arc<Process>>,
     /// What each has said of why it could not start.
@@ -110,7 +110,7 @@ pub(crate) fn run(
     loaded: &Loaded,
     inputs: Inputs,
     checked: Checked,
-    (early, predecessor): (Option<Early>, Option<Predecessor>),
+    (early, mut predecessor): (Option<Early>, Option<Predecessor>),
     log: &Arc<Log>,
     host: &dyn Host,
 ) -> Result<u8, Problem> {
@@ -128,14 +128,21 @@ pub(crate) fn run(
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
-            (listeners::bind(config, &checked, origins)?, doors)
+            let sockets = predecessor.as_mut().map(|before| before.take_sockets(&checked.addresses));
+            (listeners::bind_or_adopt(config, &checked, origins, sockets.unwrap_or_default())?, doors)
         }
     };
     host.supervises();
     let (sender, happenings) = mpsc::channel();
-    SupervisorSignals::install(sender.clone()).map_err(|error| {
-        Problem::new("signals", format!("they cannot be handled: {error}"), "see what limits this process")
-    })?;
+    let system = |what: &str, error: std::io::Error| {
+        Problem::new(
+            "supervisor",
+            format!("{what}: {error}"),
+            "see what limits this process (ulimit, control group)",
+        )
+    };
+    signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
+    let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
     control::open_own(config, &mut doors, log);
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
     let control = relay::start(&workers, doors, log);
@@ -147,15 +154,19 @@ pub(crate) fn run(
         ..Setup::default()
     };
     let mut supervisor = Supervisor {
-        host,
         log: Arc::clone(log),
-        program: Program { command: command(host), folder: inputs.started_in.clone(), environment: Vec::new() },
+        program: Program {
+            command: host.command(),
+            folder: inputs.started_in.clone(),
+            environment: Vec::new(),
+        },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
         config: config.clone(),
         checked,
         setup,
         listeners,
+        bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
         workers,
@@ -186,11 +197,6 @@ fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How a worker is started: as this process was, with another first argument.
-fn command(host: &dyn Host) -> Vec<OsString> {
-    host.command()
-}
-
 fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
@@ -204,7 +210,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-impl Supervisor<'_> {
+impl Supervisor {
     fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
         let is_first = std::process::id() == 1;
         loop {
@@ -229,7 +235,7 @@ impl Supervisor<'_> {
             if is_first {
                 child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
             }
-            self.workers.show(&self.crew);
+            self.workers.show(&self.crew, &self.processes);
         }
     }
 
@@ -239,10 +245,12 @@ impl Supervisor<'_> {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    if self.ending {
+                    // The first time it is told that nobody else takes what waits, and ends itself.
+                    if self.ending && process.is_first_request() {
                         process.send(&ToWorker::Last);
+                    } else {
+                        process.terminate();
                     }
-                    process.terminate();
                 }
             }
             Action::Kill(worker) => {
@@ -285,6 +293,8 @@ impl Supervisor<'_> {
             Happening::Exit(worker, exit) => {
                 self.processes.remove(&worker);
                 self.workers.remove(worker);
+                // It may have been called for a connection that it did not take.
+                self.bell.ring();
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
@@ -306,7 +316,8 @@ impl Supervisor<'_> {
             program
         };
         let started = {
-            let descriptors: Vec<BorrowedFd<'_>> = self.listeners.descriptors().collect();
+            let descriptors: Vec<BorrowedFd<'_>> =
+                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
             Process::start(&program, (worker, number), &setup, &descriptors, &self.sender)
         };
         match started {
@@ -340,7 +351,8 @@ impl Supervisor<'_> {
             several => format!("{several} workers"),
         };
         let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
-        let lines = lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
+        let lines =
+            lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
         for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
             match position {
                 0 => self.log.plain(&format!("{line} in {workers}")),
@@ -352,7 +364,7 @@ impl Supervisor<'_> {
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
         if let Some(predecessor) = self.predecessor.take() {
-            predecessor.is_succeeded();
+            predecessor.tell_ready();
         }
     }
 
@@ -360,7 +372,7 @@ impl Supervisor<'_> {
         self.log.error(format_args!(
             "no worker is ready: clients get 503 with Retry-After until one is (unavailable-after)"
         ));
-        match StandIn::start(&self.listeners, &self.config, &self.checked, &self.log) {
+        match StandIn::start(&self.listeners, &self.config, &self.checked, &self.bell, &self.log) {
             Ok(stand_in) => self.stand_in = Some(stand_in),
             Err(error) => self.log.error(format_args!("clients wait: {error}")),
         }
@@ -405,7 +417,7 @@ impl Supervisor<'_> {
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
-        self.listeners.close_here();
+        self.listeners = BoundListeners::default();
     }
 
     /// The configuration is read again, and all workers are replaced.
@@ -435,7 +447,9 @@ impl Supervisor<'_> {
         ));
         if restart.contains(&"listen".to_owned()) {
             // New workers would look for sockets that are not there.
-            return self.log.error(format_args!("no worker is replaced: the listeners are others (SIGUSR2 or a restart)"));
+            return self.log.error(format_args!(
+                "no worker is replaced: the listeners are others (SIGUSR2 or a restart)"
+            ));
         }
         let before = count(&self.config);
         self.setup.files = loaded.gathered;
@@ -464,7 +478,8 @@ impl Supervisor<'_> {
             program
         };
         let limit = self.config.workers.start_timeout;
-        match Successor::start(&program, &self.listeners, limit, self.sender.clone()) {
+        match Successor::start(&program, &self.listeners, &self.checked.addresses, limit, self.sender.clone())
+        {
             Ok(successor) => {
                 self.log.info(format_args!(
                     "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
@@ -485,8 +500,10 @@ impl Supervisor<'_> {
                     successor.pid()
                 ));
                 // What waits to be accepted is the successor's.
+                self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
-                self.listeners.leave();
+                self.listeners.disown_files();
+                self.listeners = BoundListeners::default();
             }
             Err(why) => {
                 successor.end();
@@ -498,9 +515,19 @@ impl Supervisor<'_> {
 
 /// Options whose values are the supervisor's own.
 fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
-    let own = ["listen", "user", "group", "control", "admin", "admin-token-file", "accept", "chdir", "error-log", "access-log"];
-    let changed = |name: &&&str| {
-        options::find(name).is_some_and(|option| option.show(before) != option.show(after))
-    };
+    let own = [
+        "listen",
+        "user",
+        "group",
+        "control",
+        "admin",
+        "admin-token-file",
+        "accept",
+        "chdir",
+        "error-log",
+        "access-log",
+    ];
+    let changed =
+        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
     own.iter().filter(changed).map(ToString::to_string).collect()
 }

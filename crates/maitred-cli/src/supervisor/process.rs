@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -32,6 +32,8 @@ pub(crate) struct Process {
     /// Questions that it has not answered.
     asked: Mutex<BTreeMap<u64, Sender<Answered>>>,
     next: AtomicU64,
+    /// It has been asked to end.
+    is_asked: AtomicBool,
 }
 
 impl Process {
@@ -59,6 +61,7 @@ impl Process {
             sending: Mutex::new(own),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
+            is_asked: AtomicBool::new(false),
         });
         let (listener, told) = (Arc::clone(&process), happenings.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -89,8 +92,14 @@ impl Process {
         self.child.pid()
     }
 
+    /// Whether it is asked to end for the first time; it is from now on.
+    pub(crate) fn is_first_request(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::Relaxed)
+    }
+
     /// Asks it to end: SIGTERM.
     pub(crate) fn terminate(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
         self.child.terminate();
     }
 

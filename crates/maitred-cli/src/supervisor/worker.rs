@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use maitred_control::{Answered, Caller, Control};
 use maitred_io::channel::Channel;
 use maitred_io::process;
-use maitred_server::Server;
+use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server};
 use maitred_supervise::Beat;
 
 use super::message::{FromWorker, Setup, ToWorker};
@@ -28,8 +27,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// This process as a worker.
 pub(crate) struct Worker {
     pub(crate) setup: Setup,
-    /// In the order of the configuration.
-    pub(crate) listeners: Vec<OwnedFd>,
+    /// In the order of the configuration, until the server has them.
+    listeners: Mutex<Vec<OwnedFd>>,
+    bell: Bell,
     link: Arc<Link>,
 }
 
@@ -40,7 +40,6 @@ struct Link {
     serving: OnceLock<Serving>,
     /// For the drain, if the supervisor is gone.
     drain_limit: OnceLock<Duration>,
-    ends: AtomicBool,
 }
 
 struct Serving {
@@ -56,23 +55,41 @@ impl Worker {
         };
         let channel = Channel::take_standard_input()
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
-        let received = channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
+        let received =
+            channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
         let setup = Setup::read(&received.text)
-            .filter(|setup| received.descriptors.len() >= setup.listeners)
+            .filter(|setup| received.descriptors.len() > setup.listeners)
             .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
-        listeners.truncate(setup.listeners);
+        let mut others = listeners.split_off(setup.listeners).into_iter();
+        let Some(bell) = others.next().map(Bell::open) else {
+            return Err(wrong("the supervisor is of another version".to_owned()));
+        };
         let link = Arc::new(Link {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
-            ends: AtomicBool::new(false),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, link })
+    }
+
+    /// The sockets to serve, once.
+    ///
+    /// # Errors
+    /// They are not those of the configuration.
+    pub(crate) fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
+        let sockets = std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner));
+        BoundListeners::adopt(sockets, settings)
+            .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
+    }
+
+    /// How connections are shared with the other workers.
+    pub(crate) fn accept(&self) -> Accept {
+        Accept::Shared(self.bell.clone())
     }
 
     /// For the time when the supervisor should be gone.
@@ -106,11 +123,6 @@ impl Worker {
     /// It cannot start.
     pub(crate) fn failed(&self, problem: &Problem) {
         self.link.say(&FromWorker::Failed(problem.to_string()));
-    }
-
-    /// From now on it ends, also if the supervisor goes.
-    pub(crate) fn ends(&self) {
-        self.link.ends.store(true, Ordering::Release);
     }
 }
 
@@ -152,15 +164,12 @@ impl Link {
                 self.say(&FromWorker::Answer(id, answer));
             }
             ToWorker::Answer(..) => {}
-            ToWorker::Unready => {
-                if let Some(server) = self.server() {
-                    server.set_unready();
-                }
-            }
+            ToWorker::Unready => {}
             ToWorker::Last => {
                 if let Some(server) = self.server() {
-                    server.set_last();
+                    server.drain_last();
                 }
+                terminate();
             }
         }
     }
@@ -171,13 +180,12 @@ impl Link {
             // It has not served anybody.
             std::process::exit(1);
         }
-        if let Some(server) = self.server().filter(|_| !self.ends.load(Ordering::Acquire)) {
+        if let Some(server) = self.server().filter(|server| !server.is_draining()) {
             server.log().error(format_args!("the supervisor is gone: this worker ends"));
             // What waits to be accepted has nobody else.
-            server.set_last();
+            server.drain_last();
         }
-        // A failure leaves the end to the time limit.
-        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
+        terminate();
         thread::sleep(self.drain_limit.get().copied().unwrap_or_default() + GRACE);
         std::process::abort();
     }
@@ -186,8 +194,8 @@ impl Link {
         while let Some(server) = self.server() {
             let beat = Beat {
                 requests: server.snapshot().requests,
-                memory: process::own_memory().unwrap_or(0),
-                waiting: server.waiting(),
+                memory: process::anonymous_bytes().unwrap_or(0),
+                waiting: server.pool_figures().iter().map(|pool| pool.queued as u64).sum(),
             };
             drop(server);
             let text = FromWorker::Beat(beat).to_text();
@@ -197,4 +205,9 @@ impl Link {
             thread::sleep(BEAT);
         }
     }
+}
+
+/// Has this process end as SIGTERM does. A failure leaves the end to its supervisor.
+fn terminate() {
+    let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
 }
