@@ -44,7 +44,9 @@ use std::ffi::OsString;
 use std::io::Write;
 
 pub use accounts::Account;
-pub use config::{BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig};
+pub use config::{
+    BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig, WorkersConfig,
+};
 pub use error_page::ErrorPageFile;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
@@ -55,7 +57,7 @@ pub use maitred_server::printable;
 pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
-pub use value::{ControlSocket, LogLevel, Mount};
+pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};
@@ -143,6 +145,7 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
         environment,
         folder: ".".into(),
         earlier: NAMES,
+        files: None,
     })
 }
 

@@ -23,6 +23,7 @@ impl Case {
             environment: Vec::new(),
             folder: folder_path,
             earlier: crate::options::renamed::NAMES,
+            files: None,
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();

@@ -40,6 +40,7 @@ impl Case {
             environment: self.environment.clone(),
             folder: self.folder.path().to_owned(),
             earlier: self.earlier,
+            files: None,
         })
     }
 
