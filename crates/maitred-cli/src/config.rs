@@ -295,6 +295,22 @@ pub enum BasicAuthConfig {
 }
 
 impl Config {
+    /// The part that one of several workers has of what is for all together: memory, connections, bandwidths. Limits of one client
+    /// are those of each worker.
+    pub(crate) fn share(&mut self, workers: usize) {
+        let workers = workers.max(1) as u64;
+        let part = |whole: &mut u64| {
+            if *whole > 0 {
+                *whole = (*whole / workers).max(1);
+            }
+        };
+        part(&mut self.body_budget);
+        part(&mut self.response_budget);
+        self.limits.share(workers);
+        let pools = self.pools.iter_mut().map(|pool| &mut pool.threads);
+        std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.bandwidth));
+    }
+
     /// What the option table fills.
     pub(crate) fn empty() -> Self {
         Self {

@@ -95,7 +95,10 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
             }
         }
         let part = Part::of(&mut inputs)?;
-        let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
+        let mut loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
+        if let Part::Worker(worker) = &part {
+            loaded.config.share(worker.setup.workers);
+        }
         // SIGHUP has them read again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
         execute(&loaded, inputs, part, host)
