@@ -191,6 +191,7 @@ fn serve_loaded(
         Some(worker) => {
             settings.bound = Some(worker.take_listeners(&settings.listeners)?);
             settings.accept = worker.accept();
+            settings.metrics_handler = Some(worker.figures());
         }
     }
     serving.store(true, Ordering::Relaxed);

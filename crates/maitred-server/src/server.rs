@@ -184,6 +184,7 @@ impl Server {
             filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
+            metrics_handler: settings.metrics_handler,
             limits: Limits::default(),
             proxies: Proxies::new(settings.forwarding),
             guard,

@@ -1,14 +1,17 @@
 //! A process as a worker: what it gets from its supervisor, and what it tells it.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use maitred_control::{Answered, Caller, Control};
+use maitred_control::{Answered, Caller, Control, Question};
+use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
+use maitred_runtime::{Exchange, Handler, InvocationType};
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server};
 use maitred_supervise::Beat;
 
@@ -40,6 +43,45 @@ struct Link {
     serving: OnceLock<Serving>,
     /// For the drain, if the supervisor is gone.
     drain_limit: OnceLock<Duration>,
+    /// Clients that wait for the figures of all workers.
+    awaited: Mutex<Awaited>,
+}
+
+/// Questions that the supervisor has not answered, by number.
+#[derive(Default)]
+struct Awaited {
+    last: u64,
+    clients: BTreeMap<u64, Exchange>,
+}
+
+/// Answers with the figures of all workers, which the supervisor knows.
+struct FiguresOfAll(Arc<Link>);
+
+impl Handler for FiguresOfAll {
+    fn invocation_type(&self) -> InvocationType {
+        InvocationType::NonBlocking
+    }
+
+    fn handle(&self, exchange: Exchange) {
+        let accept = exchange
+            .request()
+            .head
+            .fields
+            .all("accept")
+            .map(|value| String::from_utf8_lossy(value).into_owned());
+        let question = Question {
+            method: "GET".to_owned(),
+            path: "/metrics".to_owned(),
+            accept: accept.collect::<Vec<_>>().join(", "),
+            ..Question::default()
+        };
+        let mut awaited = lock(&self.0.awaited);
+        awaited.last += 1;
+        let id = awaited.last;
+        awaited.clients.insert(id, exchange);
+        drop(awaited);
+        self.0.say(&FromWorker::Ask(id, question));
+    }
 }
 
 struct Serving {
@@ -70,6 +112,7 @@ impl Worker {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
+            awaited: Mutex::default(),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
@@ -82,9 +125,14 @@ impl Worker {
     /// # Errors
     /// They are not those of the configuration.
     pub(crate) fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
-        let sockets = std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner));
+        let sockets = std::mem::take(&mut *lock(&self.listeners));
         BoundListeners::adopt(sockets, settings)
             .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
+    }
+
+    /// Who answers where figures are asked for.
+    pub(crate) fn figures(&self) -> Arc<dyn Handler> {
+        Arc::new(FiguresOfAll(Arc::clone(&self.link)))
     }
 
     /// How connections are shared with the other workers.
@@ -129,7 +177,7 @@ impl Worker {
 impl Link {
     fn say(&self, message: &FromWorker) {
         // Whoever is gone is noticed by who listens.
-        let _ = self.sending.lock().unwrap_or_else(PoisonError::into_inner).send(&message.to_text(), &[]);
+        let _ = lock(&self.sending).send(&message.to_text(), &[]);
     }
 
     fn control(&self) -> Option<Arc<Control>> {
@@ -163,7 +211,12 @@ impl Link {
                 };
                 self.say(&FromWorker::Answer(id, answer));
             }
-            ToWorker::Answer(..) => {}
+            ToWorker::Answer(id, answered) => {
+                let client = lock(&self.awaited).clients.remove(&id);
+                if let Some(client) = client {
+                    answer(client, answered);
+                }
+            }
             ToWorker::Unready => {}
             ToWorker::Last => {
                 if let Some(server) = self.server() {
@@ -199,12 +252,26 @@ impl Link {
             };
             drop(server);
             let text = FromWorker::Beat(beat).to_text();
-            if self.sending.lock().unwrap_or_else(PoisonError::into_inner).send(&text, &[]).is_err() {
+            if lock(&self.sending).send(&text, &[]).is_err() {
                 return;
             }
             thread::sleep(BEAT);
         }
     }
+}
+
+fn answer(client: Exchange, answered: Answered) {
+    let status = Status::from_code(answered.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+    let head = ResponseHead::new(status)
+        .with("Content-Type", answered.media_type)
+        .with("Vary", "Accept")
+        .with("Cache-Control", "no-store");
+    // The client may have gone meanwhile: nothing is left to do then.
+    let _ = client.respond(head, answered.body);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has this process end as SIGTERM does. A failure leaves the end to its supervisor.
