@@ -49,7 +49,7 @@ pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
 pub use question::{Answered, Question, help};
-pub use table::{Argument, Command, Given, commands, find};
+pub use table::{Argument, Command, Given, WORKER, commands, find};
 
 /// A server that can be asked and changed, until [`end`](Self::end) or its drop.
 pub struct Control {

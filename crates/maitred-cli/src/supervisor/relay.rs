@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use maitred_control::{Answered, Caller, Control, Doors, Question, help};
+use maitred_control::{Answered, Caller, Control, Doors, Question, WORKER, help};
 use maitred_server::Log;
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
@@ -22,9 +22,6 @@ const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
 /// Queries whose answer is the same for all workers.
 const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
-
-/// The argument that asks one worker only.
-const WORKER: &str = "worker";
 
 /// What the doors know of workers.
 pub(super) struct Workers {
