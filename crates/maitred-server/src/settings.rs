@@ -10,6 +10,7 @@ use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
+use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{NativeThreads, ThreadHost};
@@ -80,6 +81,9 @@ pub struct Settings {
     pub metrics_path: Option<String>,
     /// What is measured of each request.
     pub insight: Insight,
+    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
+    /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
+    pub figures: Option<Arc<SharedMemory>>,
     /// Which responses of the application are compressed, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
@@ -116,6 +120,7 @@ impl Settings {
             health_path: None,
             metrics_path: None,
             insight: Insight::default(),
+            figures: None,
             compression: None,
             log,
         }
