@@ -188,11 +188,7 @@ fn serve_loaded(
     };
     match worker {
         None => control::open_own(config, &mut doors, log),
-        Some(worker) => {
-            settings.bound = Some(worker.take_listeners(&settings.listeners)?);
-            settings.accept = worker.accept();
-            settings.metrics_handler = Some(worker.figures());
-        }
+        Some(worker) => worker.settle(&mut settings)?,
     }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {

@@ -291,8 +291,9 @@ impl Supervisor {
             }
             Happening::Said(_, FromWorker::Answer(..)) => {}
             Happening::Exit(worker, exit) => {
-                self.processes.remove(&worker);
-                self.workers.remove(worker);
+                if let Some(process) = self.processes.remove(&worker) {
+                    self.workers.retire(&process);
+                }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
                 let cause = self.causes.remove(&worker);
