@@ -11,8 +11,10 @@
 //! ```
 
 use super::batch::Batch;
+use super::kept::Place;
 use super::sink::Sink;
-use super::{Notice, Shared, State, Trouble};
+use super::state::{Pending, State};
+use super::{Notice, Shared, Trouble};
 use crate::background;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -30,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
-    let thread = WriterThread { shared, sink, batch: Batch::default(), pause: PAUSE_MIN };
+    let thread = WriterThread { shared, sink, batch: Batch::default(), is_own: true, pause: PAUSE_MIN };
     std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run())?;
     Ok(())
 }
@@ -40,6 +42,8 @@ struct WriterThread {
     sink: Sink,
     /// The lines being written.
     batch: Batch,
+    /// They were accepted by this process.
+    is_own: bool,
     pause: Duration,
 }
 
@@ -55,18 +59,31 @@ impl WriterThread {
     /// Waits for lines and takes them. False when the writer was dropped and nothing is left.
     fn take(&mut self) -> bool {
         self.batch.clear();
+        self.is_own = true;
         let mut lingered = false;
         loop {
             self.reopen_if_asked();
             self.remind_if_due();
             let mut state = self.shared.lock();
             state.in_flight = 0;
+            if state.left {
+                return false;
+            }
+            if let Some((batch, place)) = state.adopted.pop_front() {
+                drop(state);
+                self.adopt(batch, place);
+                return true;
+            }
             if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
                 state.push_notice();
             }
             if !state.pending.is_empty() && !lingered && !state.linger.is_zero() {
                 let asks = |state: &mut State| {
-                    !(state.closing || state.hurry || state.is_much() || state.reopened != state.reopen_asked)
+                    !(state.closing
+                        || state.hurry
+                        || state.is_much()
+                        || !state.adopted.is_empty()
+                        || state.reopened != state.reopen_asked)
                 };
                 let linger = state.linger;
                 // One wait, however it ends.
@@ -79,8 +96,7 @@ impl WriterThread {
                 );
                 continue;
             }
-            if !state.pending.is_empty() {
-                std::mem::swap(&mut state.pending, &mut self.batch);
+            if state.pending.take(&mut self.batch) {
                 state.in_flight = self.batch.remaining_cost();
                 return true;
             }
@@ -157,9 +173,7 @@ impl WriterThread {
             && let Err(error) = self.sink.rotate_if_due(self.batch.next_line().1.len())
         {
             let mut state = self.shared.lock();
-            let text = (state.notice)(Notice::NotRotated(error.raw_os_error()));
-            state.pending.push_notice(text.as_bytes(), 0);
-            state.accepted += 1;
+            state.push_text_of(Notice::NotRotated(error.raw_os_error()), 0);
         }
     }
 
@@ -167,9 +181,20 @@ impl WriterThread {
         self.pause = PAUSE_MIN;
         let mut state = self.shared.lock();
         state.failure = None;
-        state.settled += self.batch.advance(written);
+        state.settle(&mut self.batch, self.is_own, written);
         state.in_flight = self.batch.remaining_cost();
         self.shared.settled.notify_all();
+    }
+
+    /// Lines of another process, as far as they are not in the file.
+    fn adopt(&mut self, batch: Batch, place: Option<Place>) {
+        (self.batch, self.is_own) = (batch, false);
+        let found = place.map_or(0, |place| self.sink.found_at(place, &self.batch));
+        if found > 0 {
+            let mut state = self.shared.lock();
+            state.settle(&mut self.batch, self.is_own, found);
+            self.shared.settled.notify_all();
+        }
     }
 
     /// After EPIPE, or when nobody will repair the target any more, the batch is lost; else it is kept.
@@ -178,11 +203,23 @@ impl WriterThread {
         state.failure = Some(error);
         let begins = state.trouble_begins(0);
         if error == Errno::PIPE || state.closing {
+            if let Pending::Kept(ring) = &mut state.pending
+                && self.is_own
+            {
+                if error == Errno::PIPE {
+                    ring.settle(self.batch.lengths_of_rest());
+                } else {
+                    state.left = true;
+                }
+            }
             let lost = self.batch.lose();
             state.in_flight = 0;
             state.settled += lost.entries;
-            state.dropped += lost.lines;
-            state.unreported += lost.lines + lost.unreported;
+            if !state.left {
+                state.dropped += lost.lines;
+                let unreported = state.unreported + lost.lines + lost.unreported;
+                state.set_unreported(unreported);
+            }
             self.shared.settled.notify_all();
         }
         drop(state);
