@@ -52,7 +52,7 @@ pub use kept::{Kept, LeftBehind, left_behind};
 use ring::Ring;
 pub use rotation::{Period, Rotation};
 use sink::Sink;
-use state::State;
+use state::{Adopted, State};
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -258,9 +258,9 @@ impl LineWriter {
         }
         let mut state = self.shared.lock();
         let notice = (left.missing > 0).then(|| (state.notice)(Notice::Missing(left.missing)));
-        let (batch, place) = left.batch(notice.as_deref());
+        let (lines, place) = left.batch(notice.as_deref());
         state.accepted += left.lines.len() as u64 + u64::from(notice.is_some());
-        state.adopted.push_back((batch, place));
+        state.adopted.push_back(Adopted { lines, place });
         drop(state);
         self.shared.work.notify_one();
         left.lines.len() as u64

@@ -15,7 +15,7 @@ mod names;
 
 use super::batch::Batch;
 use super::kept::Kept;
-use super::sink::append_to;
+use super::sink::{Ready, append_to};
 use super::tail::{self, Tail};
 use names::{Piece, is_of, pieces, rendered};
 use rustix::fs::{FlockOperation, RenameFlags};
@@ -31,7 +31,7 @@ const RETRY: u64 = 60;
 
 /// So often in a row a file is followed by another one before the last one is taken: on file systems that give it another number each
 /// time it would go on for ever.
-const MOST_FOLLOWED: usize = 1000;
+const MOST_FOLLOWED: usize = 100;
 
 /// What a renamed file gets behind its name, in the digits of strftime.
 const STAMP: &str = "%Y%m%d-%H%M%S";
@@ -143,23 +143,26 @@ impl Rotated {
 
     /// Begins another file if that is due before a line of `length` bytes. After an error the old one goes on, and for a
     /// minute nothing is tried. Of several processes it is the turn of this one afterwards.
-    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
+    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<Ready, Errno> {
         loop {
             let now = now();
-            let followed = self.begin_turn(now);
+            let followed = match self.begin_turn(now) {
+                Ok(Ready::Torn) => return Ok(Ready::Torn),
+                other => other,
+            };
             let is_due = self.is_other_time(now) | self.is_full(length)?;
             if now < self.retry {
                 // It goes on, and becomes longer than it should.
                 self.room = usize::MAX;
-                return Ok(());
+                return Ok(Ready::Now);
             }
-            match followed.and_then(|()| if is_due { self.rotate(now) } else { Ok(false) }) {
+            match followed.and_then(|_| if is_due { self.rotate(now) } else { Ok(false) }) {
                 Ok(true) => {
                     self.period = self.period_at(now);
                     self.prune(now);
                     if self.tail.is_none() {
                         self.is_full(length)?;
-                        return Ok(());
+                        return Ok(Ready::Now);
                     }
                     // Others may have been at the new file already.
                 }
@@ -168,7 +171,7 @@ impl Rotated {
                         // The period has not been left: it is looked at again with the next line.
                         self.looked = 0;
                     }
-                    return Ok(());
+                    return Ok(Ready::Now);
                 }
                 Err(error) => {
                     self.retry = now + RETRY;
@@ -180,21 +183,19 @@ impl Rotated {
     }
 
     /// Waits until nobody else writes to the present file, which another process may have replaced.
-    fn begin_turn(&mut self, now: u64) -> io::Result<()> {
+    fn begin_turn(&mut self, now: u64) -> io::Result<Ready> {
         for _ in 0..MOST_FOLLOWED {
             let Some(tail) = &mut self.tail else { break };
             tail.begin(&self.file);
             if is_at(&self.file, &self.path)? {
-                if tail.is_whole(&self.file) {
-                    break;
-                }
+                return Ok(if tail.is_whole(&self.file) { Ready::Now } else { Ready::Torn });
             } else if now < self.retry {
                 break;
             } else {
                 self.follow(now)?;
             }
         }
-        Ok(())
+        Ok(Ready::Now)
     }
 
     /// Opens what the name leads to now.

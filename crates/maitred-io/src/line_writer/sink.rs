@@ -29,6 +29,13 @@ pub(super) enum Sink {
     Syslog(Syslog),
 }
 
+/// Whether a line can be written.
+pub(super) enum Ready {
+    Now,
+    /// The file ends with the beginning of a line of another process, which is to be completed first. Look again soon.
+    Torn,
+}
+
 pub(super) struct Stream {
     file: OwnedFd,
     target: Reopen,
@@ -87,11 +94,16 @@ impl Sink {
         }
     }
 
-    /// Begins another file where it is time for one before a line of `length` bytes.
-    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
+    /// Between two lines: waits for the turn of this process, and begins another file where it is time for one before a line of `length`
+    /// bytes.
+    pub(super) fn prepare(&mut self, length: usize) -> Result<Ready, Errno> {
         match self {
             Self::Rotated(rotated) => rotated.rotate_if_due(length),
-            Self::Stream(..) | Self::Syslog(_) => Ok(()),
+            Self::Stream(Stream { file, others: Others::Turns(tail), .. }) => {
+                tail.begin(file);
+                Ok(if tail.is_whole(file) { Ready::Now } else { Ready::Torn })
+            }
+            Self::Stream(_) | Self::Syslog(_) => Ok(Ready::Now),
         }
     }
 
@@ -138,15 +150,7 @@ impl Stream {
         match &mut self.others {
             Others::Ignored => rustix::io::write(&self.file, batch.chunk()),
             Others::SmallCalls => rustix::io::write(&self.file, batch.chunk_within(PIPE_BUF)),
-            Others::Turns(tail) => {
-                if batch.is_between_lines() {
-                    tail.begin(&self.file);
-                    while !tail.is_whole(&self.file) {
-                        tail.begin(&self.file);
-                    }
-                }
-                tail.append(&self.file, batch, batch.chunk().len())
-            }
+            Others::Turns(tail) => tail.append(&self.file, batch, batch.chunk().len()),
         }
     }
 }

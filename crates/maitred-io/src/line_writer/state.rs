@@ -66,6 +66,13 @@ impl Pending {
     }
 }
 
+/// What another process has left.
+pub(super) struct Adopted {
+    pub(super) lines: Batch,
+    /// Where the first of them may be already; looked at once.
+    pub(super) place: Option<Place>,
+}
+
 pub(super) struct State {
     pub(super) pending: Pending,
     /// Cost of the lines the thread has taken and not yet written.
@@ -92,8 +99,7 @@ pub(super) struct State {
     /// How long lines wait for others.
     pub(super) linger: Duration,
     pub(super) closing: bool,
-    /// What other processes have left, and where the first lines of it may be already.
-    pub(super) adopted: VecDeque<(Batch, Option<Place>)>,
+    pub(super) adopted: VecDeque<Adopted>,
     /// Nothing more is written: what is in the ring is left to another process.
     pub(super) left: bool,
 }

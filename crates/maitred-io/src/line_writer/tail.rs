@@ -84,8 +84,8 @@ impl Tail {
         }
     }
 
-    /// Whether the file ends with a line. If not, the turn is over for a moment: somebody may complete the line. After some time
-    /// it is ended here.
+    /// In the turn: whether the file ends with a line. If not, the turn is over: somebody may complete the line. After some time it is
+    /// ended here.
     pub(super) fn is_whole(&mut self, file: &OwnedFd) -> bool {
         if !self.is_held || !ends_within_a_line(file) {
             self.torn = None;
@@ -93,7 +93,6 @@ impl Tail {
         }
         if self.torn.get_or_insert_with(Instant::now).elapsed() < COMPLETION {
             self.end(file);
-            thread::sleep(PAUSE_MAX);
             return false;
         }
         self.torn = None;

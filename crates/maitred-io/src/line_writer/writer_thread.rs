@@ -11,8 +11,7 @@
 //! ```
 
 use super::batch::Batch;
-use super::kept::Place;
-use super::sink::Sink;
+use super::sink::{Ready, Sink};
 use super::state::{Pending, State};
 use super::{Notice, Shared, Trouble};
 use crate::background;
@@ -27,6 +26,9 @@ use std::time::{Duration, Instant};
 /// (one call a second) and the time until a repaired one is noticed.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How long to wait for another process to complete a line before the file is looked at again.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// How long to wait for a non-blocking descriptor before the requests of others are looked at again.
 const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -69,9 +71,11 @@ impl WriterThread {
             if state.left {
                 return false;
             }
-            if let Some((batch, place)) = state.adopted.pop_front() {
+            if !state.adopted.is_empty() {
                 drop(state);
-                self.adopt(batch, place);
+                self.complete_adopted();
+                let adopted = self.shared.lock().adopted.pop_front();
+                (self.batch, self.is_own) = (adopted.map(|adopted| adopted.lines).unwrap_or_default(), false);
                 return true;
             }
             if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
@@ -145,7 +149,13 @@ impl WriterThread {
     fn send(&mut self) {
         let mut said_writable = false;
         while !self.batch.is_empty() {
-            self.rotate_if_due();
+            if !self.is_ready() {
+                // What completes the line may be what somebody wants to have written here.
+                self.complete_adopted();
+                self.wait_a_moment();
+                self.reopen_if_asked();
+                continue;
+            }
             let result = self.sink.write(&self.batch);
             self.shared.writes.fetch_add(1, Relaxed);
             match result {
@@ -167,14 +177,28 @@ impl WriterThread {
         self.tell_that_it_is_over();
     }
 
-    /// Between two lines; what cannot be rotated goes on as it is, and the log says so.
-    fn rotate_if_due(&mut self) {
-        if self.batch.is_between_lines()
-            && let Err(error) = self.sink.rotate_if_due(self.batch.next_line().1.len())
-        {
-            let mut state = self.shared.lock();
-            state.push_text_of(Notice::NotRotated(error.raw_os_error()), 0);
+    /// Between two lines a file may be rotated; what cannot be goes on as it is, and the log says so. False if another process has
+    /// to complete a line first.
+    fn is_ready(&mut self) -> bool {
+        if !self.batch.is_between_lines() {
+            return true;
         }
+        match self.sink.prepare(self.batch.next_line().1.len()) {
+            Ok(Ready::Now) => true,
+            Ok(Ready::Torn) => false,
+            Err(error) => {
+                let mut state = self.shared.lock();
+                state.push_text_of(Notice::NotRotated(error.raw_os_error()), 0);
+                true
+            }
+        }
+    }
+
+    /// Until lines of another process are adopted, or a moment is over.
+    fn wait_a_moment(&self) {
+        let state = self.shared.lock();
+        let nothing_new = |state: &mut State| state.adopted.iter().all(|adopted| adopted.place.is_none());
+        drop(self.shared.work.wait_timeout_while(state, MOMENT, nothing_new));
     }
 
     fn note_written(&mut self, written: usize) {
@@ -186,13 +210,21 @@ impl WriterThread {
         self.shared.settled.notify_all();
     }
 
-    /// Lines of another process, as far as they are not in the file.
-    fn adopt(&mut self, batch: Batch, place: Option<Place>) {
-        (self.batch, self.is_own) = (batch, false);
-        let found = place.map_or(0, |place| self.sink.found_at(place, &self.batch));
-        if found > 0 {
+    /// Looks which lines of other processes are in the file already.
+    fn complete_adopted(&self) {
+        for number in 0.. {
             let mut state = self.shared.lock();
-            state.settle(&mut self.batch, self.is_own, found);
+            // Only this thread takes any away.
+            let Some(adopted) = state.adopted.get_mut(number) else { return };
+            let Some(place) = adopted.place.take() else { continue };
+            let mut lines = std::mem::take(&mut adopted.lines);
+            drop(state);
+            let found = self.sink.found_at(place, &lines);
+            let mut state = self.shared.lock();
+            state.settle(&mut lines, false, found);
+            if let Some(adopted) = state.adopted.get_mut(number) {
+                adopted.lines = lines;
+            }
             self.shared.settled.notify_all();
         }
     }
