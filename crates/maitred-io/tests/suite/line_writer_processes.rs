@@ -251,6 +251,52 @@ fn writers_change_the_file_together_when_the_time_comes() {
     }
 }
 
+/// One of them begins another file; the next line of the other one is in there.
+#[test]
+fn a_file_that_another_process_has_renamed_gets_no_further_line() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let task = Task { path: &path, lines: 0, max_bytes: 1000, max_file: None };
+    let writers = [writer(&task, None), writer(&task, None)];
+    let write = |process: usize, text: &[u8]| {
+        assert!(writers[process].write(text));
+        assert!(writers[process].flush(PLENTY));
+    };
+    write(0, b"first");
+    write(1, b"second");
+    write(0, &[b'x'; 990]);
+    assert_eq!(fs::read(&path).expect("file").len(), 991, "a file of its own");
+    write(1, b"third");
+    let present = fs::read_to_string(&path).expect("file");
+    assert!(present.starts_with('x') && present.ends_with("\nthird\n"), "where the name leads");
+    assert_eq!(lines_in(folder.path(), 1000).len(), 4);
+}
+
+/// What one process has opened before midnight, and another one has begun after it, is not closed by the first one.
+#[test]
+fn a_file_that_others_have_begun_in_this_period_goes_on() {
+    static BEFORE: AtomicU64 = AtomicU64::new(86_400);
+    let days = |pattern: &str, second: u64| {
+        let second = second - BEFORE.load(Relaxed);
+        if pattern.contains("%H") { format!("{second:08}-000000") } else { format!("{}", second / 86_400) }
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let rotation = Rotation { period: Some(Period::Day), strftime: days, ..rotation(0) };
+    let open = || {
+        let options = Options { several: true, ..Options::default() };
+        LineWriter::open_with(Target::Rotated(path.clone(), rotation), ROOM, options).expect("writer")
+    };
+    let early = open();
+    BEFORE.store(0, Relaxed);
+    let late = open();
+    for (writer, line) in [(&late, b"late"), (&early, b"last")] {
+        assert!(writer.write(line));
+        assert!(writer.flush(PLENTY));
+    }
+    assert_eq!(fs::read_to_string(&path).expect("file"), "late\nlast\n");
+}
+
 #[test]
 fn a_lock_that_is_never_given_back_keeps_no_line() {
     let folder = tempfile::tempdir().expect("folder");
