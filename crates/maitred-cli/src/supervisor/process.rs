@@ -12,6 +12,7 @@ use std::time::Duration;
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
+use maitred_server::Log;
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics};
 use maitred_supervise::{Exit, WorkerId};
 
@@ -30,6 +31,8 @@ pub(crate) struct Process {
     pub(crate) number: usize,
     /// Where it counts.
     figures: SharedMemory,
+    /// Lines of its logs that it has not written.
+    lines: Arc<SharedMemory>,
     /// The last page of its figures that was shown.
     page: Mutex<String>,
     child: Child,
@@ -51,6 +54,7 @@ impl Process {
         (id, number): (WorkerId, usize),
         setup: &Setup,
         descriptors: &[BorrowedFd<'_>],
+        lines: SharedMemory,
         happenings: &Sender<Happening>,
     ) -> io::Result<Arc<Self>> {
         let (own, other) = Channel::pair()?;
@@ -58,13 +62,15 @@ impl Process {
         let receiving = own.try_clone()?;
         let figures = SharedMemory::new(figures::MEMORY_BYTES)?;
         // Before the process is there: it finds its setup when it looks.
-        let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().copied().chain([figures.as_fd()]).collect();
+        let descriptors: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
         let child = Child::start(program, other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
             number,
             figures,
+            lines: Arc::new(lines),
             page: Mutex::default(),
             child,
             sending: Mutex::new(own),
@@ -109,6 +115,11 @@ impl Process {
     /// Keeps its page.
     pub(crate) fn keep_page(&self, page: &str) {
         page.clone_into(&mut lock(&self.page));
+    }
+
+    /// It has ended: the lines that it has left are written. Called once.
+    pub(crate) fn adopt_lines(&self, log: &Log) {
+        log.adopt(&self.lines);
     }
 
     /// It has ended: what it has counted is added to what others have left. Called once.

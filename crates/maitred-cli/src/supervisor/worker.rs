@@ -17,6 +17,7 @@ use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Set
 use maitred_supervise::Beat;
 
 use super::message::{COUNTED, FromWorker, OWN_PAGE, Setup, ToWorker};
+use crate::logs::Writer;
 use crate::problem::Problem;
 
 /// The first argument of a worker.
@@ -36,6 +37,8 @@ pub(crate) struct Worker {
     bell: Bell,
     /// Where it counts.
     figures: Arc<SharedMemory>,
+    /// Where lines of its logs are until they are written.
+    lines: Arc<SharedMemory>,
     link: Arc<Link>,
 }
 
@@ -109,10 +112,15 @@ impl Worker {
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
         let mut others = listeners.split_off(setup.listeners).into_iter();
-        let (Some(bell), Some(figures)) = (others.next().map(Bell::open), others.next()) else {
+        let Some(bell) = others.next().map(Bell::open) else {
             return Err(wrong("the supervisor is of another version".to_owned()));
         };
-        let figures = SharedMemory::open(figures).map_err(|error| wrong(format!("its memory: {error}")))?;
+        let mut memory = || {
+            let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
+            SharedMemory::open(descriptor).map(Arc::new)
+        };
+        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
+        let (figures, lines) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
         let link = Arc::new(Link {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
@@ -122,7 +130,7 @@ impl Worker {
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures: Arc::new(figures), link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, link })
     }
 
     /// What is other for the server of one of several workers.
@@ -145,6 +153,11 @@ impl Worker {
         let sockets = std::mem::take(&mut *lock(&self.listeners));
         BoundListeners::adopt(sockets, settings)
             .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
+    }
+
+    /// How its logs are opened.
+    pub(crate) fn log_writer(&self) -> Writer<'_> {
+        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX), &self.lines)
     }
 
     /// For the time when the supervisor should be gone.
