@@ -254,6 +254,19 @@ fn what_is_no_header_is_closed_without_an_answer() {
     wait_until("the log tells of each", || count() == 3);
 }
 
+/// Takes the 5 seconds that a header has.
+#[test]
+fn a_header_that_does_not_come_in_time_is_not_waited_for() {
+    let folder = folder();
+    let running = behind_proxy_headers(&folder, &["127.0.0.1"]);
+    let mut streams = [b"", &V1[..V1.len() - 1]].map(|begun| proxied(&running, begun));
+    for stream in &mut streams {
+        assert_eq!(until_its_end(stream), b"");
+    }
+    let count = || logged(folder.path()).matches("no header of the PROXY protocol has come in time").count();
+    wait_until("the log tells of each", || count() == 2);
+}
+
 #[test]
 fn only_trusted_proxies_may_send_headers() {
     let folder = folder();
