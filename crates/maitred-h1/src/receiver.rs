@@ -23,7 +23,6 @@ use crate::limits::Limits;
 use crate::lines::{line_end, section_end};
 use crate::trailers;
 
-pub(crate) use head::parse_decimal;
 pub use head::{HeadFacts, TargetForm};
 
 /// The receiving half of a connection. It owns no buffer: the caller drops what was consumed, keeps

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Status as Parsed};
 use maitred_http::authority::{is_authority, is_authority_with_host};
+use maitred_http::body::content_length;
 use maitred_http::fields::Span;
 use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 
@@ -353,18 +354,7 @@ impl<'a> Framing<'a> {
 /// may be accepted by the RFC; no client sends one, and a sign or white space is how filters are
 /// passed by.
 fn parse_content_length(value: &[u8]) -> Result<u64, RequestError> {
-    parse_decimal(value).ok_or(RequestError::bad("Content-Length is not one number below 2^64"))
-}
-
-/// A decimal number of digits alone; `None` when it is empty, has anything else, or overflows.
-pub(crate) fn parse_decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |sum, digit| {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 { None } else { sum.checked_mul(10)?.checked_add(u64::from(digit)) }
-    })
+    content_length(value).ok_or(RequestError::bad("Content-Length is not one number below 2^64"))
 }
 
 /// Only `chunked`, once and alone, is understood (RFC 9112 §6.1, §7).
