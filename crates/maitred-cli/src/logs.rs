@@ -187,15 +187,17 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             return Err(wrong((what, remedy.to_owned())));
         }
     }
-    let direct = match &config.site.access_log {
+    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
+    let indirect = |place: &LogPlace| match place {
         LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
         LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
         _ => None,
     };
-    if let Some(direct) = direct.filter(|_| config.access_log_sync) {
+    let indirect = [&config.site.access_log].into_iter().chain(own).find_map(indirect);
+    if let Some(indirect) = indirect.filter(|_| config.access_log_sync) {
         return Err(Problem::new(
             origins.describe("access-log-sync"),
-            format!("{direct} is written by a thread of its own"),
+            format!("{indirect} is written by a thread of its own"),
             "leave it out, or name a plain file",
         ));
     }
