@@ -40,6 +40,7 @@ mod roles;
 mod routes;
 mod server;
 mod settings;
+mod sharing;
 mod site;
 mod spill;
 mod traced;
@@ -66,5 +67,6 @@ pub use settings::{
     DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network, Overflow,
     PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
+pub use sharing::{Accept, Bell};
 pub use site::{ApplicationTiming, Insight, LeafCount, Statistics, Timeouts};
 pub use spill::WriterSettings;

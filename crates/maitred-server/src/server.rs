@@ -26,6 +26,8 @@ use crate::pool_map::{PoolMap, UnknownPool};
 use crate::proxies::Proxies;
 use crate::routes::Routes;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+#[cfg(doc)]
+use crate::sharing::Accept;
 use crate::site::{Counters, Figures, Insight, Measures, Names, Site, Statistics};
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
@@ -216,12 +218,12 @@ impl Server {
             let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();
             Scheduler::linked(&firsts, &settings.pools, processors)?
         };
-        let listeners = bound.listen(&settings.listeners);
+        let listeners = bound.listen(&settings.listeners, &settings.accept);
         for listening in &listeners {
             listening.warn(&site.log);
             listening.set_receipts(settings.insight.receipt);
         }
-        let shared = Arc::new(Groups::new(count, listeners));
+        let shared = Arc::new(Groups::new(count, listeners, settings.accept));
         let mut groups = Vec::with_capacity(count);
         for (number, scheduler) in schedulers.into_iter().enumerate() {
             let (site, host) = (Arc::clone(&site), Arc::clone(&settings.threads));
@@ -298,13 +300,22 @@ impl Server {
     }
 
     /// Begins the graceful end and returns at once: no connection is accepted any more, requests
-    /// that are being received or run are answered, each answer is the last of its connection.
+    /// that are being received or run are answered, each answer is the last of its connection. Connections that wait to be accepted
+    /// are served first, unless other processes [accept](Accept) at the same addresses, or a successor will.
     pub fn drain(&self) {
         if self.shared().begin_drain() {
             self.first().close_listeners();
+            self.shared().ring();
             // Afterwards: no connection is added any more.
             self.groups.iter().for_each(|group| group.tell_idle());
         }
+    }
+
+    /// The same of the last of several processes: nobody else will accept, so connections that wait are served first. Of several
+    /// that end together all may do so: each takes some.
+    pub fn drain_last(&self) {
+        self.shared().take_rest();
+        self.drain();
     }
 
     /// Ends streams of events (`text/event-stream`), whose handlers [`drain`](Self::drain) has asked to end: they cannot send any
@@ -409,8 +420,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for listening in &self.shared().listeners {
-            listening.shut(self.log());
+            listening.shut(&self.first().scheduler.poller, self.log());
         }
+        self.shared().ring();
         self.groups.iter().for_each(|group| group.scheduler.announce_stop());
         self.groups.iter().for_each(|group| group.scheduler.stop());
         for driver in self.drivers.drain(..) {

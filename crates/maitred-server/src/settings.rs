@@ -19,6 +19,7 @@ use crate::listener::BoundListeners;
 use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
+use crate::sharing::Accept;
 use crate::site::{Insight, Timeouts};
 use crate::spill::WriterSettings;
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub listeners: Vec<ListenerSettings>,
     /// Sockets that listen there already, one for each, in the same order. Without them the server listens when it starts.
     pub bound: Option<BoundListeners>,
+    /// Whether other processes accept at the same addresses.
+    pub accept: Accept,
     /// Which proxies are believed. None unless set.
     pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
@@ -93,6 +96,7 @@ impl Settings {
         Self {
             listeners: Vec::new(),
             bound: None,
+            accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
             pools: Vec::new(),

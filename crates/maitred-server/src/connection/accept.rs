@@ -116,13 +116,17 @@ impl Listening {
                 Accepted::Empty | Accepted::Failed(_) => break,
             }
         }
-        listener::end(&mut place, &group.site.log);
+        listener::end(&mut place, &group.scheduler.poller, &group.site.log);
         true
     }
 
-    /// Closes the listener for a drain: every connection that the kernel has taken is served.
+    /// Closes the listener for a drain: every connection that the kernel has taken is served, by this process or, where it has
+    /// others or a successor, by these.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
-        if self.take_rest(group, token.slot) {
+        if !group.groups.takes_rest() {
+            self.shut(&group.scheduler.poller, &group.site.log);
+            group.groups.tell_drained();
+        } else if self.take_rest(group, token.slot) {
             group.groups.tell_drained();
         } else {
             group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);

@@ -11,6 +11,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::slowness::Slowness;
 use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
+use crate::sharing::Accept;
 
 /// The group that accepts: its events are those of the listeners, too.
 const ACCEPTING: usize = 0;
@@ -39,6 +40,10 @@ pub(crate) struct Groups<R: Resident> {
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
     draining: AtomicBool,
+    /// Whether other processes accept at the same addresses.
+    pub(crate) accept: Accept,
+    /// What waits at the listeners is taken before they are closed.
+    takes_rest: AtomicBool,
     /// Streams of events are ended, whether or not their handlers have heard of it.
     ends_events: AtomicBool,
     /// Open connections that only wait for their handlers: their peers are gone.
@@ -58,8 +63,10 @@ pub(crate) struct Groups<R: Resident> {
 struct Open(AtomicUsize);
 
 impl<R: Resident> Groups<R> {
-    pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
+    pub(crate) fn new(count: usize, listeners: Vec<Listening>, accept: Accept) -> Self {
         Self {
+            takes_rest: AtomicBool::new(matches!(accept, Accept::Single)),
+            accept,
             listeners,
             thread_registry: Arc::default(),
             slowness: Slowness::new(),
@@ -165,6 +172,23 @@ impl<R: Resident> Groups<R> {
         self.draining.load(Ordering::Acquire)
     }
 
+    /// Whether what waits at the listeners is taken before they are closed; else it is that of other processes.
+    pub(crate) fn takes_rest(&self) -> bool {
+        self.takes_rest.load(Ordering::SeqCst)
+    }
+
+    /// There is no other process for what waits.
+    pub(crate) fn take_rest(&self) {
+        self.takes_rest.store(true, Ordering::SeqCst);
+    }
+
+    /// Calls another process, if there are any: this one may have been woken for a connection that it does not take.
+    pub(crate) fn ring(&self) {
+        if let Some(bell) = self.accept.bell() {
+            bell.ring();
+        }
+    }
+
     /// Begins the end; whether it had not begun.
     pub(crate) fn begin_drain(&self) -> bool {
         !self.draining.swap(true, Ordering::SeqCst)
@@ -212,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_group_is_the_own_one_on_a_tie() {
-        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new());
+        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new(), Accept::Single);
         assert_eq!((groups.emptiest(0), groups.emptiest(2)), (0, 2));
         for number in [0, 0, 1, 2] {
             groups.count_opened(number);

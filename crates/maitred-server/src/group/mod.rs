@@ -48,6 +48,9 @@ pub(crate) use slowness::Watched;
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
 
+/// The token of what processes that accept from the same sockets call each other by.
+const BELL: u64 = u64::MAX - 3;
+
 /// The group.
 pub(crate) struct Group<R: Resident> {
     /// Which one of all.
@@ -89,6 +92,9 @@ impl<R: Resident> Group<R> {
             let (slot, _) = group.slots.take().ok_or(io::ErrorKind::OutOfMemory)?;
             let token = Token { slot, generation: 0 };
             listening.watch(&group.scheduler.poller, token.to_u64())?;
+        }
+        if let Some(bell) = group.groups.accept.bell().filter(|_| !group.listeners().is_empty()) {
+            group.scheduler.poller.add_waker(bell.waker(), BELL, Interest::ReadExclusive)?;
         }
         Ok(group)
     }
@@ -355,6 +361,12 @@ impl<R: Resident> Serve for Group<R> {
         }
         if token == ALARM {
             self.ring();
+            return Jobs::none();
+        }
+        if token == BELL {
+            for (slot, listening) in (0..).zip(self.listeners()).filter(|(_, listening)| listening.shared) {
+                R::accept(self, listening, Token { slot, generation: 0 });
+            }
             return Jobs::none();
         }
         let token = Token::from_u64(token);
