@@ -95,6 +95,10 @@ pub struct Config {
     pub user: Option<Account>,
     /// Its group.
     pub group: Option<Account>,
+    /// Has the number of the process while it serves.
+    pub pid_file: Option<PathBuf>,
+    /// From SIGTERM to the drain.
+    pub drain_delay: Duration,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// For streams of events after a stop signal.
@@ -311,6 +315,8 @@ impl Config {
             response_budget: 0,
             user: None,
             group: None,
+            pid_file: None,
+            drain_delay: Duration::ZERO,
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,
             access_log_mask: None,

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::accounts::shown_user;
 use crate::config::Config;
 use crate::host::Host;
+use crate::passed::PassedSockets;
 use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::sources::Loaded;
@@ -43,6 +44,7 @@ pub(crate) fn give_up(
     folder: &Path,
     checked: &Checked,
     host: &dyn Host,
+    passed: &mut Option<PassedSockets>,
 ) -> Result<Option<Early>, Problem> {
     let Some(wanted) = checked.wanted.as_ref().filter(|wanted| wanted.differs()) else { return Ok(None) };
     let (config, origins) = (&loaded.config, &loaded.origins);
@@ -60,7 +62,7 @@ pub(crate) fn give_up(
         ));
     }
     logs::give(config, identity);
-    let listeners = listeners::bind(config, checked, origins)?;
+    let listeners = listeners::bind(checked, origins, passed.take().unwrap_or_default())?;
     let doors = control::open_named(config, origins, Some(identity))?;
     identity.assume().map_err(|error| {
         let remedy = match &error {

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_control::local;
-use maitred_server::{Log, Server, StartError};
+use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::EXIT_FAILURE;
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain};
+use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::logs;
 use crate::operator::Operator;
@@ -23,6 +23,7 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
@@ -35,15 +36,19 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
 pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
-    let checked = validation::check(&loaded.config, &loaded.origins)?;
+    let mut service = Service::begin();
+    let mut checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let early = early::give_up(loaded, &inputs.folder, &checked, host)?;
+    let mut passed = service.assign_sockets(&mut checked, &loaded.origins)?;
+    service.claim_pid_file(&loaded.config, &loaded.origins)?;
+    let early = early::give_up(loaded, &inputs.folder, &checked, host, &mut passed)?;
+    let bound = passed.map(|passed| listeners::bind(&checked, &loaded.origins, passed)).transpose()?;
     let log = logs::open(&loaded.config, &loaded.origins)?;
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early), &checked, &log, host, &serving);
+    let code = serve(loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -80,9 +85,9 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
 
 fn serve(
     loaded: &Loaded,
-    (inputs, early): (Inputs, Option<Early>),
+    (inputs, early, bound): (Inputs, Option<Early>, Option<BoundListeners>),
     checked: &Checked,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
@@ -101,7 +106,7 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early), checked, applications, log, host, serving);
+    let ended = serve_loaded((reload, early, bound), checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -126,10 +131,10 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early): (Reload, Option<Early>),
+    (reload, early, bound): (Reload, Option<Early>, Option<BoundListeners>),
     checked: &Checked,
     applications: Vec<Application>,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
@@ -142,7 +147,7 @@ fn serve_loaded(
     let mut settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
-        Ok(signals) => signals,
+        Ok(signals) => service.signals(signals),
         Err(error) => {
             log.error(format_args!("the signal handlers cannot be installed: {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
@@ -155,7 +160,10 @@ fn serve_loaded(
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
-        None => control::open_named(config, origins, None)?,
+        None => {
+            settings.bound = bound;
+            control::open_named(config, origins, None)?
+        }
     };
     control::open_own(config, &mut doors, log);
     serving.store(true, Ordering::Relaxed);
@@ -169,6 +177,7 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
+    service.write_pid_file(log);
     if config.log_level >= LogLevel::Info {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
@@ -180,25 +189,33 @@ fn serve_loaded(
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
     let reload = Arc::new(Mutex::new(reload));
-    let operator =
-        Operator { reload: Arc::clone(&reload), log: Arc::clone(log), about: control::about(host, what) };
+    let operator = Operator {
+        reload: Arc::clone(&reload),
+        log: Arc::clone(log),
+        about: control::about(host, what.clone()),
+    };
     let control = control::start(&server, doors, operator, log);
+    service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
     let mut answer = |asked| match asked {
-        Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
+        Asked::Reload => {
+            service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
+        }
         Asked::Reopen => {
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
-    let limits = (config.drain_timeout, config.events_timeout);
-    let (code, left) = lifetime::wait_for_end(&*server, &mut *signals, limits, &mut answer, &mut say);
+    let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
+    let limits = Limits { delay, drain, events };
+    let told = Told { server: &server, service, log };
+    let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
     }
-    Ok(match lifetime::end_application(&HostEnd(host), &mut *signals, left, &mut say) {
+    Ok(match lifetime::end_application(&HostEnd(host), &mut signals, left, &mut say) {
         Some(second) => Ended::AtOnce(second),
         None => Ended::Waited(code),
     })
@@ -216,21 +233,34 @@ impl lifetime::End for HostEnd<'_> {
     }
 }
 
-impl Drain for Server {
+/// A server whose service manager is told of its end.
+struct Told<'a> {
+    server: &'a Server,
+    service: &'a Service,
+    log: &'a Log,
+}
+
+impl Drain for Told<'_> {
+    fn set_unready(&self) {
+        self.service.stops("serving, until drain-delay is over", self.log);
+        self.server.set_unready();
+    }
+
     fn drain(&self) {
-        Self::drain(self);
+        self.service.stops("draining", self.log);
+        self.server.drain();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {
-        Self::wait_drained(self, limit)
+        self.server.wait_drained(limit)
     }
 
     fn has_only_abandoned(&self) -> bool {
-        Self::has_only_abandoned(self)
+        self.server.has_only_abandoned()
     }
 
     fn end_events(&self) {
-        Self::end_events(self);
+        self.server.end_events();
     }
 }
 

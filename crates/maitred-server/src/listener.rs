@@ -60,6 +60,11 @@ impl BoundListeners {
         Ok(adopted)
     }
 
+    /// Puts these behind the others.
+    pub fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
     /// The sockets in their order, to be handed to other processes. They stay open here.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().map(AsFd::as_fd)

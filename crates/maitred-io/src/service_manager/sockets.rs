@@ -1,16 +1,23 @@
 //! Sockets that a service manager has made and passed: descriptors from 3 on, without a gap (sd_listen_fds(3)).
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{SocketAddrUnix, SocketType, sockopt};
+
+use crate::listener::{Address, UnixAddress};
 
 /// The first one.
 const FIRST: RawFd = 3;
 
 /// The most: a service manager has some few. A larger number is a mistake.
 const MOST: RawFd = 4096;
+
+const NEITHER: &str = "neither a TCP nor a Unix stream socket";
 
 /// What has been passed.
 #[derive(Debug, Default)]
@@ -76,23 +83,30 @@ fn own(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 impl PassedSocket {
-    /// Whether connections can be accepted from it.
+    /// Where connections can be accepted from it.
     ///
     /// # Errors
-    /// What it is instead, in words that follow "it is".
-    pub fn check(&self) -> Result<(), &'static str> {
+    /// None can: what it is instead, in words that follow "it is".
+    pub fn address(&self) -> Result<Address, &'static str> {
         let socket = &self.socket;
-        let Ok(kind) = sockopt::socket_type(socket) else { return Err("no socket") };
-        let family = sockopt::socket_domain(socket).unwrap_or(AddressFamily::UNSPEC);
-        let is_known = [AddressFamily::INET, AddressFamily::INET6, AddressFamily::UNIX].contains(&family);
-        if kind == SocketType::DGRAM {
-            Err("a datagram socket")
-        } else if kind != SocketType::STREAM || !is_known {
-            Err("neither a TCP nor a Unix stream socket")
-        } else if !sockopt::socket_acceptconn(socket).unwrap_or(false) {
-            Err("a socket that does not listen")
-        } else {
-            Ok(())
+        match sockopt::socket_type(socket) {
+            Err(_) => return Err("no socket"),
+            Ok(SocketType::DGRAM) => return Err("a datagram socket"),
+            Ok(SocketType::STREAM) => {}
+            Ok(_) => return Err(NEITHER),
+        }
+        if !sockopt::socket_acceptconn(socket).unwrap_or(false) {
+            return Err("a socket that does not listen");
+        }
+        let found = rustix::net::getsockname(socket).map_err(|_| NEITHER)?;
+        if let Ok(address) = SocketAddr::try_from(found.clone()) {
+            return Ok(Address::Tcp(address));
+        }
+        let found = SocketAddrUnix::try_from(found).map_err(|_| NEITHER)?;
+        match (found.path_bytes(), found.abstract_name()) {
+            (Some(path), _) => Ok(Address::Unix(UnixAddress::path(OsStr::from_bytes(path)))),
+            (None, Some(name)) => Ok(Address::Unix(UnixAddress::abstract_name(name))),
+            (None, None) => Err("a Unix socket without a name"),
         }
     }
 }
@@ -111,20 +125,24 @@ mod tests {
 
     use super::*;
 
-    fn check(socket: impl Into<OwnedFd>) -> Result<(), &'static str> {
-        PassedSocket { number: 3, name: "http".to_owned(), socket: socket.into() }.check()
+    fn address(socket: impl Into<OwnedFd>) -> Result<String, &'static str> {
+        let socket = PassedSocket { number: 3, name: "http".to_owned(), socket: socket.into() };
+        socket.address().map(|address| address.to_string())
     }
 
     #[test]
     fn only_what_listens_for_streams_is_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connected = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        assert_eq!(check(connected), Err("a socket that does not listen"));
-        assert_eq!(check(listener), Ok(()));
+        let own = listener.local_addr().unwrap();
+        let connected = TcpStream::connect(own).unwrap();
+        assert_eq!(address(connected), Err("a socket that does not listen"));
+        assert_eq!(address(listener), Ok(own.to_string()));
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(check(UnixListener::bind(folder.path().join("socket")).unwrap()), Ok(()));
-        assert_eq!(check(UdpSocket::bind("127.0.0.1:0").unwrap()), Err("a datagram socket"));
-        assert_eq!(check(UnixDatagram::unbound().unwrap()), Err("a datagram socket"));
-        assert_eq!(check(std::fs::File::open("/dev/null").unwrap()), Err("no socket"));
+        let path = folder.path().join("socket");
+        let expected = format!("unix:{}", path.display());
+        assert_eq!(address(UnixListener::bind(path).unwrap()), Ok(expected));
+        assert_eq!(address(UdpSocket::bind("127.0.0.1:0").unwrap()), Err("a datagram socket"));
+        assert_eq!(address(UnixDatagram::unbound().unwrap()), Err("a datagram socket"));
+        assert_eq!(address(std::fs::File::open("/dev/null").unwrap()), Err("no socket"));
     }
 }
