@@ -28,6 +28,7 @@ mod operator;
 mod options;
 mod origins;
 mod passed;
+mod passed_name;
 mod passwd;
 mod pools;
 mod problem;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
 
 use crate::accounts::{Account, account};
-use crate::passed;
+use crate::passed_name;
 use crate::problem::nearest;
 use crate::value::{BadValue, switch};
 
@@ -137,7 +137,7 @@ impl ListenAddress {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-        if let (Place::Passed(_), Some(remedy)) = (&self.place, passed::of_unit(name)) {
+        if let (Place::Passed(_), Some(remedy)) = (&self.place, passed_name::of_unit(name)) {
             return Err(BadValue::new(format!("'{name}' belongs to whoever made the socket"), remedy));
         }
         let number = || value.parse::<u32>().ok();
@@ -267,7 +267,7 @@ fn place(text: &str) -> Result<Place, BadValue> {
     if let Some(path) = text.strip_prefix("unix:") {
         return unix(path).map(Place::Unix);
     }
-    if let Some(name) = passed::name(text) {
+    if let Some(name) = passed_name::name(text) {
         return name.map(Place::Passed);
     }
     tcp_place(text).ok_or_else(|| {
@@ -350,8 +350,8 @@ impl fmt::Display for Place {
             Self::Tcp(Host::All, port) => write!(f, ":{port}"),
             Self::Tcp(Host::Name(name), port) => write!(f, "{name}:{port}"),
             Self::Unix(address) => address.fmt(f),
-            Self::Passed(None) => f.write_str(passed::WORD),
-            Self::Passed(Some(name)) => write!(f, "{}:{name}", passed::WORD),
+            Self::Passed(None) => f.write_str(passed_name::WORD),
+            Self::Passed(Some(name)) => write!(f, "{}:{name}", passed_name::WORD),
         }
     }
 }
