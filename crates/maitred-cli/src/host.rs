@@ -3,6 +3,7 @@
 //! The Rust binary brings a host without a language; the Python package brings one that imports
 //! WSGI and ASGI applications.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -48,6 +49,14 @@ pub trait Host: Sync {
     fn folders(&self) -> Vec<(&'static str, PathBuf)> {
         Vec::new()
     }
+
+    /// How this program was started, without its arguments: a supervisor starts workers in the same way, by path.
+    fn command(&self) -> Vec<OsString> {
+        std::env::args_os().take(1).collect()
+    }
+
+    /// This process is going to be a supervisor, which takes signals itself and never loads an application.
+    fn supervises(&self) {}
 
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::config::NamedPool;
     use crate::host::StopSignal::{Interrupt, Terminate};
-    use crate::validation::CheckedSite;
+    use crate::validation::{CheckedSite, PassedName};
 
     #[test]
     fn the_threads_of_every_pool_are_told() {
@@ -419,13 +419,10 @@ mod tests {
         let listener = |text: &str, passed: Option<&str>| CheckedListener {
             listen: text.parse().expect("a listener"),
             address: None,
-            passed: passed.map(str::to_owned),
+            passed: passed.map(|name| PassedName { number: 3, name: name.to_owned() }),
         };
         let mut checked = Checked {
-            listeners: vec![
-                listener(":8000", None),
-                listener("systemd,read-ahead=off", Some("socket 3 (http) of the service manager")),
-            ],
+            listeners: vec![listener(":8000", None), listener("systemd,read-ahead=off", Some("http"))],
             sites: vec![CheckedSite::default()],
             wanted: None,
             environment: Vec::new(),

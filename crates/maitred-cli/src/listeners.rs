@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
 use maitred_server::{BoundListeners, ListenerSettings};
 
 use crate::holder;
 use crate::origins::Origins;
-use crate::passed::PassedSockets;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedListener};
 
@@ -26,12 +26,12 @@ pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
     settings.collect()
 }
 
-/// Listens, as the user that starts the server, or takes the socket that was passed. Files of Unix sockets belong to the one that the
-/// process becomes, unless they are given to another one.
+/// Listens, as the user that starts the server, but where there is a socket already: of as many as there are, in the same order. Files
+/// of Unix sockets belong to the one that the process becomes, unless they are given to another one.
 pub(crate) fn bind(
     checked: &Checked,
     origins: &Origins,
-    mut passed: PassedSockets,
+    sockets: Vec<Option<OwnedFd>>,
 ) -> Result<BoundListeners, Problem> {
     let mut settings = settings(checked);
     if let Some(wanted) = &checked.wanted {
@@ -44,16 +44,8 @@ pub(crate) fn bind(
             }
         }
     }
-    let mut bound = BoundListeners::default();
-    for (position, settings) in settings.into_iter().enumerate() {
-        let one = std::slice::from_ref(&settings);
-        let listener = match passed.take(position) {
-            Some(socket) => BoundListeners::adopt(vec![socket], one),
-            None => BoundListeners::bind(one),
-        };
-        bound.append(listener.map_err(|(address, error)| not_bound(&address, &error, origins))?);
-    }
-    Ok(bound)
+    BoundListeners::bind_or_adopt(&settings, sockets)
+        .map_err(|(address, error)| not_bound(&address, &error, origins))
 }
 
 /// The line about an address that could not be bound (bind(2)).

@@ -7,24 +7,21 @@ use maitred_server::service_manager::{PassedSocket, Passing};
 use crate::listen;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
-use crate::validation::{Checked, CheckedListener};
+use crate::validation::{Checked, CheckedListener, PassedName};
 
 /// How they come to be.
 const REMEDY: &str = "start it by a .socket unit, or name an address";
 
-/// The sockets of the listeners that have got one, by the position of the listener.
-#[derive(Debug, Default)]
-pub(crate) struct PassedSockets(Vec<Option<OwnedFd>>);
-
-impl PassedSockets {
-    /// That of the listener at this position.
-    pub(crate) fn take(&mut self, position: usize) -> Option<OwnedFd> {
-        self.0.get_mut(position)?.take()
-    }
+/// Sockets that another process of the same server has got from a service manager.
+pub(crate) fn passing(sockets: impl Iterator<Item = (PassedName, OwnedFd)>) -> Passing {
+    let passed = |(PassedName { number, name }, socket)| PassedSocket { number, name, socket };
+    let mut sockets: Vec<PassedSocket> = sockets.map(passed).collect();
+    sockets.sort_by_key(|socket| socket.number);
+    if sockets.is_empty() { Passing::Nothing } else { Passing::Sockets(sockets) }
 }
 
 /// Puts the sockets that were passed in the place of the listeners that stand for them, in their order, and in that of the default if
-/// nobody has said where to listen. None if no listener is one of them. Adds to `warnings` which sockets are not used.
+/// nobody has said where to listen. Returns them by the position of the listener; none if no listener is one of them. Adds to `warnings` which sockets are not used.
 ///
 /// # Errors
 /// Sockets are asked for that are not there, or one is none to accept from.
@@ -33,7 +30,7 @@ pub(crate) fn assign(
     origins: &Origins,
     passing: Passing,
     warnings: &mut Vec<String>,
-) -> Result<Option<PassedSockets>, Problem> {
+) -> Result<Option<Vec<Option<OwnedFd>>>, Problem> {
     let place = origins.describe("listen");
     let (mut sockets, meant) = match passing {
         Passing::Sockets(sockets) => (sockets, None),
@@ -85,7 +82,7 @@ pub(crate) fn assign(
                 let what = format!("{socket} of the service manager is {what}");
                 Problem::new(&*place, what, "use ListenStream= with Accept=no in its .socket unit")
             })?;
-            let passed = Some(format!("{socket} of the service manager"));
+            let passed = Some(PassedName { number: socket.number, name: socket.name });
             listeners.push(CheckedListener {
                 listen: listener.listen.clone(),
                 address: Some(address),
@@ -99,7 +96,7 @@ pub(crate) fn assign(
     }
     checked.listeners = listeners;
     warnings.extend(left.iter().flatten().map(unused));
-    Ok(Some(PassedSockets(taken)))
+    Ok(Some(taken))
 }
 
 fn unused(socket: &PassedSocket) -> String {
@@ -158,7 +155,11 @@ mod tests {
         let mut sockets = result.map_err(|problem| problem.to_string())?.unwrap_or_default();
         let lines = checked.listeners.iter().enumerate().map(|(position, listener)| {
             let address = listener.address.as_ref().expect("assigned");
-            let what = if sockets.take(position).is_some() { "passed" } else { "own" };
+            let what = if sockets.get_mut(position).is_some_and(|socket| socket.take().is_some()) {
+                "passed"
+            } else {
+                "own"
+            };
             format!("{} {address} {what}", listener.listen)
         });
         Ok((lines.collect(), warnings))

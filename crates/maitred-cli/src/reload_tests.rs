@@ -23,6 +23,8 @@ impl Case {
             environment: Vec::new(),
             folder: folder_path,
             earlier: crate::options::renamed::NAMES,
+            files: None,
+            started_in: "/".into(),
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();

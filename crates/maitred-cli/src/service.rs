@@ -12,7 +12,9 @@
 //! (service_manager and pid_file of maitred-io).
 
 use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,7 +28,7 @@ use signal_hook::consts::SIGTERM;
 use crate::config::Config;
 use crate::host::{Signal, Signals, StopSignal};
 use crate::origins::Origins;
-use crate::passed::{self, PassedSockets};
+use crate::passed;
 use crate::problem::Problem;
 use crate::validation::Checked;
 
@@ -67,40 +69,54 @@ struct Next {
 impl Service {
     /// To be called first: while the process has one thread, and before signals are handled.
     pub(crate) fn begin() -> Self {
-        let Handed { notifier, sockets, troubles } = Handed::take();
-        let ends_at_once = Arc::new(AtomicBool::new(true));
+        let service = Self::with(Handed::take(), Terminal::at_start());
         if std::process::id() == FIRST_PROCESS {
             // While the application is imported: nobody else handles it, and the kernel would drop it.
             let code = 128 + i32::from(StopSignal::Terminate.number());
-            let flag = Arc::clone(&ends_at_once);
+            let flag = Arc::clone(&service.ends_at_once);
             // Without it the process cannot be stopped for a moment.
             let _ = signal_hook::flag::register_conditional_shutdown(SIGTERM, code, flag);
         }
+        service
+    }
+
+    /// That of a worker: its supervisor has all of it.
+    pub(crate) fn of_worker() -> Self {
+        Self::with(Handed::default(), Terminal::default())
+    }
+
+    fn with(Handed { notifier, sockets, troubles }: Handed, terminal: Terminal) -> Self {
         let alive = notifier.as_ref().and_then(Notifier::watchdog).map(|beat| Instant::now() + beat);
         Self {
             notifier,
             sockets,
             warnings: RefCell::new(troubles),
-            terminal: Terminal::at_start(),
+            terminal,
             pid_file: None,
             status: RefCell::default(),
-            ends_at_once,
+            ends_at_once: Arc::new(AtomicBool::new(true)),
             next: Cell::new(Next { alive, extension: None }),
             stops: Cell::default(),
             failed: Cell::default(),
         }
     }
 
-    /// Puts the sockets that were passed in the place of the listeners that stand for them, as [`passed::assign`] says.
+    /// The sockets that were passed, once.
+    pub(crate) fn take_sockets(&mut self) -> Passing {
+        std::mem::take(&mut self.sockets)
+    }
+
+    /// Puts sockets that were passed in the place of the listeners that stand for them, as [`passed::assign`] says.
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn assign_sockets(
+    pub(crate) fn assign(
         &mut self,
+        passing: Passing,
         checked: &mut Checked,
         origins: &Origins,
-    ) -> Result<Option<PassedSockets>, Problem> {
-        passed::assign(checked, origins, std::mem::take(&mut self.sockets), self.warnings.get_mut())
+    ) -> Result<Option<Vec<Option<OwnedFd>>>, Problem> {
+        passed::assign(checked, origins, passing, self.warnings.get_mut())
     }
 
     /// Makes the PID file, if one is asked for. With the rights that the process has so far.
@@ -133,6 +149,27 @@ impl Service {
         Ok(())
     }
 
+    /// The PID file, for a successor of this process.
+    pub(crate) fn pid_file(&self) -> Option<BorrowedFd<'_>> {
+        self.pid_file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes the PID file over from the process that this one replaces. Where that has none, or another one, it is claimed.
+    pub(crate) fn take_over_pid_file(&mut self, config: &Config, handed: Option<OwnedFd>, log: &Log) {
+        let Some(path) = &config.pid_file else { return };
+        let taken = handed.and_then(|file| PidFile::take_over(path, file).ok());
+        let file = match taken.map_or_else(|| PidFile::claim(path), Ok) {
+            Ok(file) => self.pid_file.insert(file),
+            Err(error) => {
+                return log
+                    .error(format_args!("--pid-file: {} cannot be taken over: {error}", path.display()));
+            }
+        };
+        if let Err(error) = file.write() {
+            log.error(format_args!("--pid-file: the number of the process cannot be written: {error}"));
+        }
+    }
+
     /// Writes the number of the process into the PID file: it serves.
     pub(crate) fn write_pid_file(&self, log: &Log) {
         if let Some(Err(error)) = self.pid_file.as_ref().map(PidFile::write) {
@@ -149,9 +186,32 @@ impl Service {
 
     /// Says that the configuration is read again, before and after `read`.
     pub(crate) fn reloads(&self, log: &Log, read: impl FnOnce()) {
-        self.tell(log, Notifier::reloading);
+        self.begins_reload(log);
         read();
+        self.ends_reload(log);
+    }
+
+    /// Says that the configuration is read again, until [`ends_reload`](Self::ends_reload).
+    pub(crate) fn begins_reload(&self, log: &Log) {
+        self.tell(log, Notifier::reloading);
+    }
+
+    /// Says that it serves with the configuration of now.
+    pub(crate) fn ends_reload(&self, log: &Log) {
         self.tell(log, |notifier| notifier.ready(&self.status.borrow()));
+    }
+
+    /// What the successor of this process needs in its environment.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let variables = self.notifier.as_ref().map(Notifier::variables).unwrap_or_default();
+        variables.into_iter().map(|(name, value)| (name.into(), value)).collect()
+    }
+
+    /// Says that another process is the one of the service from now on; this one is nobody's business any more.
+    pub(crate) fn hands_over(&mut self, process: u32, log: &Log) {
+        self.tell(log, |notifier| notifier.main_process(process));
+        self.notifier = None;
+        self.next.take();
     }
 
     /// Says that the process will end, and from then on that it takes its time.
@@ -164,19 +224,28 @@ impl Service {
     /// The signals of `inner`, with what is to be said while it waits for them: beats, more time for the end. SIGHUP of a terminal
     /// that has hung up ends the process.
     pub(crate) fn signals<'a>(&'a self, inner: Box<dyn Signals>) -> Watched<'a> {
-        self.ends_at_once.store(false, Ordering::Relaxed);
+        self.handles_signals();
         Watched { service: self, inner, ends: false }
     }
 
-    /// How long the next wait may be.
-    fn due(&self) -> Option<Duration> {
+    /// Somebody else answers signals from now on.
+    pub(crate) fn handles_signals(&self) {
+        self.ends_at_once.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a SIGHUP that has come says that the terminal has hung up.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.terminal.has_hung_up()
+    }
+
+    /// When [`beat`](Self::beat) is to be called next.
+    pub(crate) fn due(&self) -> Option<Instant> {
         let Next { alive, extension } = self.next.get();
-        let next = alive.into_iter().chain(extension).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        alive.into_iter().chain(extension).min()
     }
 
     /// Says what is to be said by now. What cannot be said is told in the log the next time that something changes.
-    fn beat(&self) {
+    pub(crate) fn beat(&self) {
         let Some(notifier) = &self.notifier else { return };
         let now = Instant::now();
         let mut next = self.next.get();
@@ -225,11 +294,11 @@ impl Signals for Watched<'_> {
         loop {
             self.service.beat();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let due = self.service.due();
+            let due = self.service.due().map(|due| due.saturating_duration_since(Instant::now()));
             let next = left.into_iter().chain(due).min();
             match self.inner.wait(next) {
                 // The shell and the kernel may send it both: the second one says nothing new.
-                Some(Signal::Reload) if !self.ends && self.service.terminal.has_hung_up() => {
+                Some(Signal::Reload) if !self.ends && self.service.has_hung_up() => {
                     self.ends = true;
                     return Some(Signal::Stop(StopSignal::Hangup));
                 }

@@ -1,5 +1,6 @@
 //! What no single option can know: whether the configuration fits together, and this machine.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use maitred_server::listening::Address;
@@ -34,6 +35,11 @@ impl Checked {
         self.sites.iter().flat_map(|site| &site.programs)
     }
 
+    /// Where the server will listen, once the sockets of a service manager have been looked at.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().filter_map(|listener| listener.address.clone()).collect()
+    }
+
     /// Whether no host serves anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.sites.iter().all(|site| site.programs.is_empty() && site.mounts.is_empty())
@@ -47,8 +53,21 @@ pub(crate) struct CheckedListener {
     pub(crate) listen: ListenAddress,
     /// None of sockets that a service manager passes, as long as they have not been looked at.
     pub(crate) address: Option<Address>,
-    /// What that one calls the socket.
-    pub(crate) passed: Option<String>,
+    /// How that one calls the socket.
+    pub(crate) passed: Option<PassedName>,
+}
+
+/// A socket that a service manager has passed, as that one calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassedName {
+    pub(crate) number: i32,
+    pub(crate) name: String,
+}
+
+impl fmt::Display for PassedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "socket {} ({}) of the service manager", self.number, self.name)
+    }
 }
 
 /// What a host serves.

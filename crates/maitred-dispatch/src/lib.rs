@@ -14,6 +14,7 @@
 //!
 //! Sections below: the jobs of one turn; responses that leave together.
 
+mod admission;
 mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
@@ -60,6 +61,7 @@ use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::EventLoop;
 
+use admission::Deferred;
 use driver::Driver;
 use event_loop::{LoopTurns, Looped};
 use extra::Extra;
@@ -137,6 +139,7 @@ pub struct Scheduler<J> {
     inside: AtomicUsize,
     /// Other threads there.
     beside: AtomicUsize,
+    deferred: Deferred,
     /// EPC: somebody is the producer.
     producing: AtomicBool,
     /// EPC: somebody has been called to become it.
@@ -216,6 +219,7 @@ impl<J: Send> Scheduler<J> {
             gated,
             inside: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
+            deferred: Deferred::default(),
             producing: AtomicBool::new(false),
             followed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
@@ -594,6 +598,7 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 
 /// The life of the engine's own thread: it stands by where application threads poll, and polls where they do not.
 pub fn run_driver<S: Serve>(server: &Arc<S>) {
+    admission::set_drives();
     match server.scheduler().strategy {
         Strategy::Pec if server.scheduler().looped.is_none() => pec::run(server),
         _ => driver::run(server),

@@ -16,6 +16,8 @@
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
 //! | [`accounts`] | users and groups by name and by number |
 //! | [`activity`] | what another thread of this process is doing |
+//! | [`channel`] | messages between two processes of one server, with descriptors |
+//! | [`child`] | processes that this one has started |
 //! | [`clock`] | monotonic time and dates |
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
@@ -34,6 +36,8 @@
 pub mod accounts;
 pub mod activity;
 pub mod background;
+pub mod channel;
+pub mod child;
 pub mod clock;
 pub mod line_writer;
 pub mod listener;

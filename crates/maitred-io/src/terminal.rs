@@ -16,8 +16,8 @@ const BETWEEN: Duration = Duration::from_millis(10);
 /// SIGHUP's bit in the sets of proc_pid_status(5).
 const HANGUP: u64 = 1;
 
-/// What there was when the process began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What there was when the process began; by default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
     is_there: bool,
     ignores_hangup: bool,

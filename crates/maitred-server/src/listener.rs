@@ -30,10 +30,26 @@ impl BoundListeners {
     /// # Errors
     /// This one cannot be listened on; none is.
     pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        Self::bind_or_adopt(settings, Vec::new())
+    }
+
+    /// The same, but for those for which another process has made a socket that it gives up: of as many as there are, in the same
+    /// order. The files of Unix sockets are removed with these.
+    ///
+    /// # Errors
+    /// This one cannot be listened on, or its socket is another one; none is.
+    pub fn bind_or_adopt(
+        settings: &[ListenerSettings],
+        sockets: Vec<Option<OwnedFd>>,
+    ) -> Result<Self, (Address, BindError)> {
         // Those before one that fails are closed with this.
         let mut bound = Self::default();
-        for ListenerSettings { address, options, .. } in settings {
-            let listener = Listener::bind(address, options);
+        let sockets = sockets.into_iter().chain(std::iter::repeat_with(|| None));
+        for (ListenerSettings { address, options, .. }, socket) in settings.iter().zip(sockets) {
+            let listener = match socket {
+                Some(socket) => Listener::adopt(socket, address, options),
+                None => Listener::bind(address, options),
+            };
             bound.0.push(listener.map_err(|error| (address.clone(), error))?);
         }
         Ok(bound)
@@ -58,11 +74,6 @@ impl BoundListeners {
             adopted.0.push(listener.map_err(|error| (address.clone(), error))?);
         }
         Ok(adopted)
-    }
-
-    /// Puts these behind the others.
-    pub fn append(&mut self, mut more: Self) {
-        self.0.append(&mut more.0);
     }
 
     /// The sockets in their order, to be handed to other processes. They stay open here.
@@ -201,6 +212,13 @@ impl Listening {
         match &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             Some(listener) => poller.add(listener, token, interest),
             None => Ok(()),
+        }
+    }
+
+    /// Ends the watch, if there is one.
+    pub(crate) fn unwatch(&self, poller: &Poller) {
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            let _ = poller.remove(listener);
         }
     }
 

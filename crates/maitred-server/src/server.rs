@@ -184,6 +184,7 @@ impl Server {
             filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
+            metrics_handler: settings.metrics_handler,
             limits: Limits::default(),
             proxies: Proxies::new(settings.forwarding),
             guard,
@@ -311,7 +312,7 @@ impl Server {
     pub fn drain(&self) {
         if self.shared().begin_drain() {
             self.first().close_listeners();
-            self.shared().ring();
+            self.first().leave_line();
             // Afterwards: no connection is added any more.
             self.groups.iter().for_each(|group| group.tell_idle());
         }
@@ -428,7 +429,7 @@ impl Drop for Server {
         for listening in &self.shared().listeners {
             listening.shut(&self.first().scheduler.poller, self.log());
         }
-        self.shared().ring();
+        self.first().leave_line();
         self.groups.iter().for_each(|group| group.scheduler.announce_stop());
         self.groups.iter().for_each(|group| group.scheduler.stop());
         for driver in self.drivers.drain(..) {

@@ -12,7 +12,7 @@ use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
 use maitred_limits::Limits;
 use maitred_log::Log;
-use maitred_runtime::{NativeThreads, ThreadHost};
+use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 
 use crate::hosts::HostSettings;
 use crate::listener::BoundListeners;
@@ -81,6 +81,8 @@ pub struct Settings {
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
     pub metrics_path: Option<String>,
+    /// Who answers there instead: whoever knows the figures of several processes. It must not block.
+    pub metrics_handler: Option<Arc<dyn Handler>>,
     /// What is measured of each request.
     pub insight: Insight,
     /// Which responses of the application are compressed, if any. Files have settings of their own
@@ -119,6 +121,7 @@ impl Settings {
             submissions: Submissions::default(),
             health_path: None,
             metrics_path: None,
+            metrics_handler: None,
             insight: Insight::default(),
             compression: None,
             log,

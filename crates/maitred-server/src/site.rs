@@ -22,6 +22,7 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_limits::Guard;
 use maitred_log::{End, Log, Outcome};
 use maitred_match::Shape;
+use maitred_runtime::Handler;
 use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
@@ -45,6 +46,7 @@ pub(crate) struct Site {
     /// Answered by the engine, before any route.
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
+    pub(crate) metrics_handler: Option<Arc<dyn Handler>>,
     pub(crate) limits: Limits,
     /// Which proxies are believed.
     pub(crate) proxies: Proxies,

@@ -40,6 +40,8 @@ impl Case {
             environment: self.environment.clone(),
             folder: self.folder.path().to_owned(),
             earlier: self.earlier,
+            files: None,
+            started_in: "/".into(),
         })
     }
 

@@ -68,6 +68,15 @@ impl Notifier {
         self.send(format_args!("READY=1\nMAINPID={process}\nSTATUS={}", Line(status)))
     }
 
+    /// Another process is the one of the service from now on: a successor that is [`ready`](Self::ready). The service manager believes this
+    /// only of the process that is so far.
+    ///
+    /// # Errors
+    /// As of [`alive`](Self::alive).
+    pub fn main_process(&self, process: u32) -> io::Result<()> {
+        self.send(format_args!("MAINPID={process}"))
+    }
+
     /// It reads its configuration again, until it is [`ready`](Self::ready).
     ///
     /// # Errors

@@ -65,6 +65,14 @@ impl Connection {
             let body = Body::One(text.into());
             return self.answer_now(context, sender, stream, &answer, text.len() as u64, body);
         }
+        if asks_for(group.site.metrics_path.as_deref(), head)
+            && let Some(handler) = &group.site.metrics_handler
+        {
+            let mut path = std::mem::take(&mut context.scratch.path);
+            let received = self.hand_over(context, sender, stream, Arc::clone(handler), &mut path);
+            context.scratch.path = path;
+            return received;
+        }
         if asks_for(group.site.metrics_path.as_deref(), head) {
             let format = Format::accepted(head.fields.all("accept"));
             let mut text = String::new();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::slowness::Slowness;
+use super::turnstile::Turnstile;
 use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
 use crate::sharing::Accept;
@@ -44,6 +45,7 @@ pub(crate) struct Groups<R: Resident> {
     draining: AtomicBool,
     /// Whether other processes accept at the same addresses.
     pub(crate) accept: Accept,
+    pub(crate) turnstile: Turnstile,
     /// What waits at the listeners is taken before they are closed.
     takes_rest: AtomicBool,
     /// Streams of events are ended, whether or not their handlers have heard of it.
@@ -69,6 +71,7 @@ impl<R: Resident> Groups<R> {
         Self {
             takes_rest: AtomicBool::new(matches!(accept, Accept::Single)),
             accept,
+            turnstile: Turnstile::default(),
             listeners,
             thread_registry: Arc::default(),
             slowness: Slowness::new(),
@@ -103,6 +106,11 @@ impl<R: Resident> Groups<R> {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter_map(|number| self.find(number))
+    }
+
+    /// All but the one with this number.
+    pub(crate) fn others(&self, number: usize) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
+        (0..self.count()).filter(move |other| *other != number).filter_map(|other| self.find(other))
     }
 
     /// The listeners whose events are those of this group.
