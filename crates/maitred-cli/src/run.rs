@@ -75,8 +75,14 @@ fn run_here(
             early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
         }
     };
-    let log = logs::open(&loaded.config, &loaded.origins)?;
-    if worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1) {
+    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let writer = match worker {
+        Some(worker) => worker.log_writer(),
+        None if supervises => logs::Writer::Supervisor,
+        None => logs::Writer::Only,
+    };
+    let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
+    if supervises {
         let here = (early, sockets, predecessor, service);
         let code = supervisor::run(loaded, inputs, checked, here, &log, host);
         log.finish(FLUSH_LIMIT);
@@ -208,11 +214,7 @@ fn serve_loaded(
     };
     match worker {
         None => control::open_own(config, &mut doors, log),
-        Some(worker) => {
-            settings.bound = Some(worker.take_listeners(&settings.listeners)?);
-            settings.accept = worker.accept();
-            settings.metrics_handler = Some(worker.figures());
-        }
+        Some(worker) => worker.settle(&mut settings)?,
     }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {

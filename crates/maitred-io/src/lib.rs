@@ -29,6 +29,7 @@
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`terminal`] | whether the terminal is still there that the process was started in |
 //! | [`usage`] | what a thread has used and waited for |
+//! | [`private_memory`] | memory of this process that costs nothing until it is written |
 //! | [`shared_memory`] | memory that several processes see |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
@@ -47,6 +48,7 @@ pub mod memory;
 pub mod parker;
 pub mod pid_file;
 pub mod poller;
+pub mod private_memory;
 pub mod process;
 pub mod rights;
 pub mod service_manager;
