@@ -13,6 +13,7 @@ use maitred_server::{Log, Server, StartError};
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
+use crate::hooks::HookThread;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain};
 use crate::listeners;
@@ -28,7 +29,7 @@ use crate::sources::{Inputs, Loaded};
 use crate::supervisor::{self, Predecessor, Worker};
 use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
-use crate::{EXIT_FAILURE, Part};
+use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
@@ -63,14 +64,21 @@ fn run_here(
         None => early::give_up(loaded, &inputs.folder, &checked, host)?,
     };
     let log = logs::open(&loaded.config, &loaded.origins)?;
-    if worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1) {
-        let code = supervisor::run(loaded, inputs, checked, (early, predecessor), &log, host);
-        log.finish(FLUSH_LIMIT);
-        return code;
-    }
-    let serving = Arc::new(AtomicBool::new(false));
+    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    // What a supervisor says is read among what its workers say.
+    let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early, worker), &checked, &log, host, &serving);
+    let hooks = match worker {
+        Some(_) => Ok(None),
+        None => HookThread::load(host, loaded, &checked, early.is_some(), &log),
+    };
+    let code = hooks.and_then(|hooks| match hooks {
+        hooks if supervises => {
+            supervisor::run(loaded, inputs, checked, (early, predecessor), (&log, host), hooks)
+        }
+        Some(hooks) => serve_with(hooks, loaded, (inputs, early), &checked, &log, host, &serving),
+        None => serve(loaded, (inputs, early, worker, None), &checked, &log, host, &serving),
+    });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -105,9 +113,32 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
     })
 }
 
+/// The only process, with hooks around its serving.
+fn serve_with(
+    hooks: HookThread,
+    loaded: &Loaded,
+    (inputs, early): (Inputs, Option<Early>),
+    checked: &Checked,
+    log: &Arc<Log>,
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<u8, Problem> {
+    // What they prepare may be in use by a server that listens there.
+    let early = match early {
+        Some(early) => early,
+        None => early::listen(loaded, checked)?,
+    };
+    hooks.before_start(host)?;
+    let code = serve(loaded, (inputs, Some(early), None, Some(&hooks)), checked, log, host, serving);
+    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+    hooks.worker_exit(1, std::process::id(), number.into());
+    hooks.finish();
+    code
+}
+
 fn serve(
     loaded: &Loaded,
-    (inputs, early, worker): (Inputs, Option<Early>, Option<&Worker>),
+    (inputs, early, worker, hooks): (Inputs, Option<Early>, Option<&Worker>, Option<&HookThread>),
     checked: &Checked,
     log: &Arc<Log>,
     host: &dyn Host,
@@ -115,7 +146,8 @@ fn serve(
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes = early.is_some() || worker.is_some_and(|worker| worker.setup.acts);
+    let becomes =
+        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -128,7 +160,7 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early, worker), checked, applications, log, host, serving);
+    let ended = serve_loaded((reload, early, worker, hooks), checked, applications, log, host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -153,7 +185,7 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early, worker): (Reload, Option<Early>, Option<&Worker>),
+    (reload, early, worker, hooks): (Reload, Option<Early>, Option<&Worker>, Option<&HookThread>),
     checked: &Checked,
     applications: Vec<Application>,
     log: &Arc<Log>,
@@ -175,9 +207,9 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             settings.bound = Some(listeners);
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
@@ -224,6 +256,7 @@ fn serve_loaded(
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
     }
+    hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
     let mut answer = |asked| match asked {
         Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
         Asked::Reopen => {
