@@ -31,6 +31,7 @@ use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
+use crate::hooks::HookThread;
 use crate::host::Host;
 use crate::lifetime;
 use crate::origins::Origins;
@@ -100,6 +101,7 @@ struct Supervisor {
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
+    hooks: Option<HookThread>,
     /// The start-up lines have been said.
     introduced: bool,
     acts: Option<String>,
@@ -119,14 +121,14 @@ pub(crate) fn run(
     inputs: Inputs,
     checked: Checked,
     (early, passed, mut predecessor, service): Here,
-    log: &Arc<Log>,
-    host: &dyn Host,
+    (log, host): (&Arc<Log>, &dyn Host),
+    hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
@@ -147,6 +149,10 @@ pub(crate) fn run(
         }
     };
     host.supervises();
+    // A new program goes on with what the one before has prepared.
+    if let (Some(hooks), None) = (&hooks, &predecessor) {
+        hooks.before_start(host)?;
+    }
     let (sender, happenings) = mpsc::channel();
     let system = |what: &str, error: std::io::Error| {
         Problem::new(
@@ -175,6 +181,8 @@ pub(crate) fn run(
             command: host.command(),
             folder: inputs.started_in.clone(),
             environment: Vec::new(),
+            // Workers have them by themselves, as they are then.
+            without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
         },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
@@ -190,6 +198,7 @@ pub(crate) fn run(
         stand_in: None,
         successor: None,
         predecessor,
+        hooks,
         introduced: false,
         acts,
         ending: false,
@@ -198,6 +207,9 @@ pub(crate) fn run(
     };
     let code = supervisor.supervise(&happenings);
     drop(control);
+    if let Some(hooks) = supervisor.hooks.take() {
+        hooks.finish();
+    }
     Ok(code)
 }
 
@@ -256,7 +268,13 @@ impl Supervisor {
             }
             self.crew.handle_timeout(Instant::now());
             if is_first {
-                child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                let reap =
+                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                // A hook may have children, and waits for them itself.
+                match &self.hooks {
+                    Some(hooks) => hooks.unless_running(reap),
+                    None => reap(),
+                }
             }
             self.workers.show(&self.crew, &self.processes);
         }
@@ -302,6 +320,7 @@ impl Supervisor {
                     if self.holds_until.is_some() {
                         process.send(&ToWorker::Unready);
                     }
+                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -320,6 +339,9 @@ impl Supervisor {
                 if let Some(process) = self.processes.remove(&worker) {
                     self.workers.retire(&process);
                     process.adopt_lines(&self.log);
+                    if let Some(hooks) = &self.hooks {
+                        hooks.worker_exit(process.number, process.pid(), code(exit));
+                    }
                 }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
@@ -587,6 +609,14 @@ impl Supervisor {
     }
 }
 
+/// As `subprocess` has it: below zero for a signal.
+fn code(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code.into(),
+        Exit::Signal(signal) => -i32::from(signal),
+    }
+}
+
 /// Options whose values are the supervisor's own.
 fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
     let own = [
@@ -599,6 +629,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "accept",
         "chdir",
         "pid-file",
+        "hooks",
         "error-log",
         "access-log",
     ];
