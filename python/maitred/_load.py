@@ -83,7 +83,7 @@ def load(
         return (_made(application, name), f"{name}()") if factory else (application, name)
 
     try:
-        application, name = _shared.in_turn(target, found)
+        application, name = _shared.in_turn(target, _folder_of(place, folder), found)
     except _shared.Clash as clash:
         raise LoadFailure(clash.what, clash.remedy) from None
     kind = _interface(application, name, interface, factory)
@@ -148,6 +148,11 @@ def _split(target: str) -> tuple[str, str | None]:
             f"{target!r} names no application", "write module:attribute or path/to/file.py:attribute"
         )
     return place, attribute or None
+
+
+def _folder_of(place: str, app_dir: str) -> str:
+    """Where the modules of an application are looked for first."""
+    return os.path.dirname(os.path.abspath(place)) if _is_path(place) else app_dir
 
 
 def _is_path(place: str) -> bool:

@@ -62,8 +62,14 @@ fn run_here(
         Some(_) => None,
         None => early::give_up(loaded, &inputs.folder, &checked, host)?,
     };
-    let log = logs::open(&loaded.config, &loaded.origins)?;
-    if worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1) {
+    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let writer = match worker {
+        Some(worker) => worker.log_writer(),
+        None if supervises => logs::Writer::Supervisor,
+        None => logs::Writer::Only,
+    };
+    let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
+    if supervises {
         let code = supervisor::run(loaded, inputs, checked, (early, predecessor), &log, host);
         log.finish(FLUSH_LIMIT);
         return code;
@@ -188,11 +194,7 @@ fn serve_loaded(
     };
     match worker {
         None => control::open_own(config, &mut doors, log),
-        Some(worker) => {
-            settings.bound = Some(worker.take_listeners(&settings.listeners)?);
-            settings.accept = worker.accept();
-            settings.metrics_handler = Some(worker.figures());
-        }
+        Some(worker) => worker.settle(&mut settings)?,
     }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {

@@ -26,6 +26,7 @@
 //! | [`rights`] | what the process may do, and giving it up for good |
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`usage`] | what a thread has used and waited for |
+//! | [`private_memory`] | memory of this process that costs nothing until it is written |
 //! | [`shared_memory`] | memory that several processes see |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
@@ -43,6 +44,7 @@ pub mod machine;
 pub mod memory;
 pub mod parker;
 pub mod poller;
+pub mod private_memory;
 pub mod process;
 pub mod rights;
 pub mod shared_memory;

@@ -185,6 +185,12 @@ impl Server {
         self.first().metrics(format)
     }
 
+    /// The same without what statistics say of exchanges and without an end: for who merges the figures of several processes
+    /// ([`merge_pages`](crate::figures::merge_pages)).
+    pub fn own_metrics_in(&self, format: Format) -> String {
+        self.first().own_metrics(format)
+    }
+
     /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.
     pub fn dispatched(&self) -> Vec<Dispatched> {
         self.first().site.traced.all()

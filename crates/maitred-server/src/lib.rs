@@ -28,10 +28,12 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+pub mod figures;
 mod group;
 mod hosts;
 pub mod inspect;
 mod listener;
+mod merged;
 mod metrics;
 mod pages;
 pub mod pool_map;

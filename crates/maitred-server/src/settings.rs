@@ -10,6 +10,7 @@ use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
+use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
@@ -85,6 +86,9 @@ pub struct Settings {
     pub metrics_handler: Option<Arc<dyn Handler>>,
     /// What is measured of each request.
     pub insight: Insight,
+    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
+    /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
+    pub figures: Option<Arc<SharedMemory>>,
     /// Which responses of the application are compressed, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
@@ -123,6 +127,7 @@ impl Settings {
             metrics_path: None,
             metrics_handler: None,
             insight: Insight::default(),
+            figures: None,
             compression: None,
             log,
         }

@@ -16,8 +16,12 @@ use serde_json::{Value, json};
 
 use crate::sources::file::SourceFile;
 
-/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, then the memory for its figures and
-/// its logs.
+/// Questions of the supervisor's own: what a worker has counted, and its part of the page of figures.
+pub(crate) const COUNTED: &str = "/worker/counted";
+pub(crate) const OWN_PAGE: &str = "/worker/metrics";
+
+/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the memory in which it
+/// counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Its number, from 1 on.

@@ -291,8 +291,10 @@ impl Supervisor {
             }
             Happening::Said(_, FromWorker::Answer(..)) => {}
             Happening::Exit(worker, exit) => {
-                self.processes.remove(&worker);
-                self.workers.remove(worker);
+                if let Some(process) = self.processes.remove(&worker) {
+                    self.workers.retire(&process);
+                    process.adopt_lines(&self.log);
+                }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
                 let cause = self.causes.remove(&worker);
@@ -318,7 +320,9 @@ impl Supervisor {
         let started = {
             let descriptors: Vec<BorrowedFd<'_>> =
                 self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
-            Process::start(&program, (worker, number), &setup, &descriptors, &self.sender)
+            self.log.memory_for_worker().and_then(|lines| {
+                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+            })
         };
         match started {
             Ok(process) => {

@@ -5,17 +5,19 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Caller, Control, Question};
+use maitred_control::{Answered, Caller, Control, Counted, Question};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
 use maitred_runtime::{Exchange, Handler, InvocationType};
-use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server};
+use maitred_server::figures::SharedMemory;
+use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
-use super::message::{FromWorker, Setup, ToWorker};
+use super::message::{COUNTED, FromWorker, OWN_PAGE, Setup, ToWorker};
+use crate::logs::Writer;
 use crate::problem::Problem;
 
 /// The first argument of a worker.
@@ -33,6 +35,10 @@ pub(crate) struct Worker {
     /// In the order of the configuration, until the server has them.
     listeners: Mutex<Vec<OwnedFd>>,
     bell: Bell,
+    /// Where it counts.
+    figures: Arc<SharedMemory>,
+    /// Where lines of its logs are until they are written.
+    lines: Arc<SharedMemory>,
     link: Arc<Link>,
 }
 
@@ -85,6 +91,7 @@ impl Handler for FiguresOfAll {
 }
 
 struct Serving {
+    since: Instant,
     server: Weak<Server>,
     control: Weak<Control>,
 }
@@ -108,6 +115,12 @@ impl Worker {
         let Some(bell) = others.next().map(Bell::open) else {
             return Err(wrong("the supervisor is of another version".to_owned()));
         };
+        let mut memory = || {
+            let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
+            SharedMemory::open(descriptor).map(Arc::new)
+        };
+        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
+        let (figures, lines) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
         let link = Arc::new(Link {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
@@ -117,27 +130,34 @@ impl Worker {
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners: Mutex::new(listeners), bell, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, link })
+    }
+
+    /// What is other for the server of one of several workers.
+    ///
+    /// # Errors
+    /// The sockets are not those of the configuration.
+    pub(crate) fn settle(&self, settings: &mut Settings) -> Result<(), Problem> {
+        settings.bound = Some(self.take_listeners(&settings.listeners)?);
+        settings.accept = Accept::Shared(self.bell.clone());
+        settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
+        settings.figures = Some(Arc::clone(&self.figures));
+        Ok(())
     }
 
     /// The sockets to serve, once.
     ///
     /// # Errors
     /// They are not those of the configuration.
-    pub(crate) fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
+    fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
         let sockets = std::mem::take(&mut *lock(&self.listeners));
         BoundListeners::adopt(sockets, settings)
             .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
     }
 
-    /// Who answers where figures are asked for.
-    pub(crate) fn figures(&self) -> Arc<dyn Handler> {
-        Arc::new(FiguresOfAll(Arc::clone(&self.link)))
-    }
-
-    /// How connections are shared with the other workers.
-    pub(crate) fn accept(&self) -> Accept {
-        Accept::Shared(self.bell.clone())
+    /// How its logs are opened.
+    pub(crate) fn log_writer(&self) -> Writer<'_> {
+        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX), &self.lines)
     }
 
     /// For the time when the supervisor should be gone.
@@ -155,7 +175,8 @@ impl Worker {
         served: Vec<String>,
     ) {
         let control = control.map_or_else(Weak::new, Arc::downgrade);
-        let _ = self.link.serving.set(Serving { server: Arc::downgrade(server), control });
+        let _ =
+            self.link.serving.set(Serving { since: Instant::now(), server: Arc::downgrade(server), control });
         if let Some(control) = self.link.control() {
             for change in &self.setup.changes {
                 control.ask(change, Caller::Relayed("as changed before".to_owned()));
@@ -205,10 +226,10 @@ impl Link {
     fn hear(&self, message: ToWorker) {
         match message {
             ToWorker::Ask(id, question, caller) => {
-                let answer = match self.control() {
-                    Some(control) => control.ask(&question, Caller::Relayed(caller)),
-                    None => Answered::error(503, "the worker does not serve"),
-                };
+                let own = self.server().and_then(|server| self.own_figures(&server, &question));
+                let answer = own
+                    .or_else(|| Some(self.control()?.ask(&question, Caller::Relayed(caller))))
+                    .unwrap_or_else(|| Answered::error(503, "the worker does not serve"));
                 self.say(&FromWorker::Answer(id, answer));
             }
             ToWorker::Answer(id, answered) => {
@@ -224,6 +245,24 @@ impl Link {
                 }
                 terminate();
             }
+        }
+    }
+
+    /// What only the supervisor asks: counts that are added up, and this worker's part of the page of figures. Its memory is up to date then.
+    fn own_figures(&self, server: &Server, question: &Question) -> Option<Answered> {
+        match &*question.path {
+            COUNTED => {
+                server.settle_figures();
+                let up = self.serving.get().map(|serving| serving.since.elapsed()).unwrap_or_default();
+                Some(Answered::json(200, &Counted::of(server, up).to_json()))
+            }
+            OWN_PAGE => {
+                server.settle_figures();
+                let format = question.format();
+                let media_type = format.media_type().to_owned();
+                Some(Answered { status: 200, body: server.own_metrics_in(format), media_type, allow: None })
+            }
+            _ => None,
         }
     }
 
