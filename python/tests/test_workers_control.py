@@ -66,12 +66,12 @@ def test_counts_are_those_of_all(crew: Start) -> None:
         server.answer()
         asked += 1
     until("all are counted", lambda: requests(server) - before == asked)
-    parts = [server.ask("stats", worker=number)["server"]["requests"] for number in (1, 2)]
+    parts = [server.ask("stats", worker=number)["requests"] for number in (1, 2)]
     assert all(parts) and sum(parts) == requests(server)
 
 
 def requests(server: Crew) -> int:
-    count = server.ask("stats")["server"]["requests"]
+    count = server.ask("stats")["requests"]
     assert isinstance(count, int)
     return count
 
@@ -89,9 +89,9 @@ def test_what_is_set_holds_in_all_and_in_those_that_are_started_later(crew: Star
     # Read again, the configuration takes it back.
     before = server.workers()
     server.tell(signal.SIGHUP)
-    until("all are replaced", lambda: len(server.workers()) == 2 and not server.workers() & before)
-    server.serving(2)
-    assert [setting(server, number) for number in (1, 2)] == ["10", "10"]
+    until("all are replaced", lambda: len(server.workers()) == 3 and not server.workers() & before)
+    server.serving(3)
+    assert [setting(server, number) for number in (1, 2, 3)] == ["10", "10", "10"]
 
 
 def test_a_drain_ends_all(crew: Start) -> None:

@@ -169,7 +169,7 @@ def test_one_that_hangs_at_its_start_is_given_up(crew: Start, tmp_path: Path) ->
 
 
 def test_a_new_program_takes_over(crew: Start, tmp_path: Path) -> None:
-    server = crew()
+    server = crew("--listen", f"unix:{tmp_path}/app.sock", "--listen", "127.0.0.1:0")
     before = server.serving(2)
     peers = server.stay(2)
     release(tmp_path, second())
@@ -184,6 +184,7 @@ def test_a_new_program_takes_over(crew: Start, tmp_path: Path) -> None:
         assert all(peer.getresponse().read().startswith(b"first ") for peer in peers)
         assert server.process.wait(PATIENCE) == 0
     assert server.processes() == server.workers() | {server.leader}
+    assert (tmp_path / "app.sock").is_socket()
     until("it is asked", lambda: (tmp_path / "ctl.sock").exists())
     status = server.ask("status")
     assert status["pid"] == server.leader
@@ -196,6 +197,7 @@ def test_a_new_program_takes_over(crew: Start, tmp_path: Path) -> None:
     server.serving(2, "second")
     assert " error " not in server.said and " warn " not in server.said
     server.ends()
+    assert not (tmp_path / "app.sock").exists() and not (tmp_path / "ctl.sock").exists()
 
 
 @pytest.mark.parametrize(
@@ -246,6 +248,15 @@ def test_a_new_program_with_what_is_broken_changes_nothing(crew: Start, tmp_path
     assert server.serving(2) == before == server.workers()
     assert server.processes() == before | {server.process.pid}
     server.ends()
+
+
+def test_a_stop_during_a_replacement_is_no_failure(crew: Start, tmp_path: Path) -> None:
+    server = crew()
+    (tmp_path / "hold").touch()
+    start = server.tell(signal.SIGHUP)
+    server.wait_for("imports in", start)
+    server.ends()
+    assert "asked to end" not in server.said
 
 
 def test_a_stop_during_an_upgrade_ends_both_programs(crew: Start, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@
 //!     ---- addresses, with the sockets ----------->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
-//! drains and ends                               serves
+//! closes its doors, and the channel
+//! drains and ends                               opens its doors
 //! ```
 //! The successor that ends, or is not ready in time, has changed nothing: its predecessor serves on. It is started by path, so that a new
 //! installation at the same place is what runs.
@@ -32,9 +33,20 @@ pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 /// Both programs may be of different versions, also older ones: what is not known is left out.
 const VERSION: u64 = 1;
 
+/// What a successor gets.
+pub(crate) struct HandOver<'a> {
+    pub(crate) listeners: &'a BoundListeners,
+    /// Of the listeners, in their order.
+    pub(crate) addresses: &'a [Address],
+    /// The process has become another user.
+    pub(crate) acts: bool,
+}
+
 /// A program that is to take over, as the one before has it.
 pub(crate) struct Successor {
     child: Arc<Child>,
+    /// Its end tells that the doors are free.
+    _channel: Channel,
 }
 
 impl Successor {
@@ -44,15 +56,15 @@ impl Successor {
     /// No process, thread or descriptor can be had.
     pub(crate) fn start(
         program: &Program,
-        listeners: &BoundListeners,
-        addresses: &[Address],
+        hand_over: &HandOver<'_>,
         limit: Duration,
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
+        let HandOver { listeners, addresses, acts } = hand_over;
         let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().collect();
-        let text = json!({ "version": VERSION, "listeners": names }).to_string();
+        let text = json!({ "version": VERSION, "listeners": names, "acts": acts }).to_string();
         own.send(text.as_bytes(), &sockets)?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         // Said once: by who comes first.
@@ -71,6 +83,7 @@ impl Successor {
             };
             says(Err(how));
         })?;
+        let channel = own.try_clone()?;
         own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
         thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
             Ok(_) => say(Ok(())),
@@ -81,7 +94,7 @@ impl Successor {
             // Its end is told by who waits for it, with how it was.
             Err(_) => {}
         })?;
-        Ok(Self { child })
+        Ok(Self { child, _channel: channel })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -98,6 +111,7 @@ impl Successor {
 pub(crate) struct Predecessor {
     channel: Channel,
     sockets: Vec<(String, OwnedFd)>,
+    acts: bool,
 }
 
 impl Predecessor {
@@ -117,7 +131,13 @@ impl Predecessor {
         let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
         let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let sockets = names.map(ToOwned::to_owned).zip(received.descriptors).collect();
-        Ok(Self { channel, sockets })
+        let acts = value["acts"].as_bool().unwrap_or_default();
+        Ok(Self { channel, sockets, acts })
+    }
+
+    /// Whether it had become another user, as which this process runs.
+    pub(crate) fn acts(&self) -> bool {
+        self.acts
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.
@@ -132,9 +152,16 @@ impl Predecessor {
         taken
     }
 
-    /// This program is ready: the predecessor may end.
-    pub(crate) fn tell_ready(self) {
+    /// This program is ready: the predecessor may end. When it answers nobody any more, [`Happening::Alone`] is told.
+    pub(crate) fn tell_ready(self, told: Sender<Happening>) {
         // It may be gone already.
         let _ = self.channel.send(b"ready", &[]);
+        let channel = self.channel;
+        let waits = thread::Builder::new().name("maitred-channel".to_owned());
+        // Without a thread it is not controlled.
+        let _ = waits.spawn(move || {
+            while channel.receive().is_ok() {}
+            let _ = told.send(Happening::Alone);
+        });
     }
 }
