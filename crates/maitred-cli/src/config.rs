@@ -17,7 +17,7 @@ use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
-use crate::value::{ControlSocket, LogLevel, Mount, Spans};
+use crate::value::{AcceptModel, ControlSocket, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -95,6 +95,12 @@ pub struct Config {
     pub user: Option<Account>,
     /// Its group.
     pub group: Option<Account>,
+    /// Has the number of the process while it serves.
+    pub pid_file: Option<PathBuf>,
+    /// From SIGTERM to the drain.
+    pub drain_delay: Duration,
+    /// Worker processes.
+    pub workers: WorkersConfig,
     /// For running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
     /// For streams of events after a stop signal.
@@ -220,6 +226,27 @@ pub struct PoolConfig {
     pub strategy: Strategy,
 }
 
+/// Worker processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkersConfig {
+    /// How many; without it one for each processor.
+    pub count: Option<usize>,
+    /// How they take connections.
+    pub accept: AcceptModel,
+    /// For the start of one; zero for any time.
+    pub start_timeout: Duration,
+    /// One is replaced after so many requests; zero for never.
+    pub requests: usize,
+    /// One is replaced at this age; zero for never.
+    pub lifetime: Duration,
+    /// One is replaced when it has more bytes of memory of its own; zero for never.
+    pub memory: u64,
+    /// One is replaced when requests wait and none has ended for so long; zero for never.
+    pub stuck: Duration,
+    /// Without a worker that serves; then clients are told.
+    pub unavailable_after: Duration,
+}
+
 /// A pool besides the default one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPool {
@@ -272,6 +299,22 @@ pub enum BasicAuthConfig {
 }
 
 impl Config {
+    /// The part that one of several workers has of what is for all together: memory, connections, bandwidths. Limits of one client
+    /// are those of each worker.
+    pub(crate) fn share(&mut self, workers: usize) {
+        let workers = workers.max(1) as u64;
+        let part = |whole: &mut u64| {
+            if *whole > 0 {
+                *whole = (*whole / workers).max(1);
+            }
+        };
+        part(&mut self.body_budget);
+        part(&mut self.response_budget);
+        self.limits.share(workers);
+        let pools = self.pools.iter_mut().map(|pool| &mut pool.threads);
+        std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.bandwidth));
+    }
+
     /// What the option table fills.
     pub(crate) fn empty() -> Self {
         Self {
@@ -311,6 +354,9 @@ impl Config {
             response_budget: 0,
             user: None,
             group: None,
+            pid_file: None,
+            drain_delay: Duration::ZERO,
+            workers: WorkersConfig::default(),
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,
             access_log_mask: None,

@@ -3,6 +3,7 @@
 //! The Rust binary brings a host without a language; the Python package brings one that imports
 //! WSGI and ASGI applications.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -48,6 +49,14 @@ pub trait Host: Sync {
     fn folders(&self) -> Vec<(&'static str, PathBuf)> {
         Vec::new()
     }
+
+    /// How this program was started, without its arguments: a supervisor starts workers in the same way, by path.
+    fn command(&self) -> Vec<OsString> {
+        std::env::args_os().take(1).collect()
+    }
+
+    /// This process is going to be a supervisor, which takes signals itself and never loads an application.
+    fn supervises(&self) {}
 
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
@@ -105,12 +114,15 @@ pub enum StopSignal {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP because the terminal has hung up; the command finds that out, a host reports [`Signal::Reload`].
+    Hangup,
 }
 
 impl StopSignal {
     /// The number of the signal (POSIX).
     pub fn number(self) -> u8 {
         match self {
+            Self::Hangup => 1,
             Self::Interrupt => 2,
             Self::Terminate => 15,
         }
@@ -120,6 +132,7 @@ impl StopSignal {
 impl fmt::Display for StopSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Hangup => "SIGHUP (the terminal has hung up)",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
         })

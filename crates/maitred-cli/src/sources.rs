@@ -21,6 +21,7 @@ use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::value::BadValue;
 use command_line::Command;
+use file::SourceFile;
 
 /// A value of an option as it was written.
 pub(crate) struct Assignment {
@@ -37,8 +38,12 @@ pub(crate) struct Inputs {
     pub(crate) environment: Vec<(String, String)>,
     /// The folder in which `maitred.toml` is looked for.
     pub(crate) folder: PathBuf,
+    /// The folder in which the process was started.
+    pub(crate) started_in: PathBuf,
     /// Earlier names of options.
     pub(crate) earlier: Names,
+    /// The configuration files as the supervisor has read them, if this is a worker.
+    pub(crate) files: Option<Vec<SourceFile>>,
 }
 
 /// The merged configuration and how it came about.
@@ -49,6 +54,8 @@ pub(crate) struct Loaded {
     pub(crate) origins: Origins,
     /// The files that were read, in order.
     pub(crate) files: Vec<String>,
+    /// The same with what was in them.
+    pub(crate) gathered: Vec<SourceFile>,
     /// Lines for the user about what was ignored.
     pub(crate) warnings: Vec<String>,
 }
@@ -61,6 +68,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         config: Config::default(),
         origins: Origins::default(),
         files: Vec::new(),
+        gathered: Vec::new(),
         warnings: Vec::new(),
     };
     if !matches!(loaded.command, Command::Run | Command::Check) {
@@ -71,7 +79,11 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         .config_file
         .map(|path| ("--config".to_owned(), path))
         .or(variables.config_file.map(|path| ("MAITRED_CONFIG".to_owned(), path)));
-    let files = file::read(&inputs.folder, named, inputs.earlier)?;
+    loaded.gathered = match &inputs.files {
+        Some(files) => files.clone(),
+        None => file::gather(&inputs.folder, named)?,
+    };
+    let files = file::parse(&loaded.gathered, inputs.earlier)?;
     loaded.files = files.names;
     let mut renamed = files.renamed;
     renamed.extend(variables.renamed);

@@ -25,6 +25,16 @@ impl BadValue {
     }
 }
 
+/// How several workers take connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcceptModel {
+    /// From one queue that all share.
+    #[default]
+    Shared,
+    /// From a queue each (SO_REUSEPORT).
+    Reuseport,
+}
+
 /// A folder of static files at a prefix of the URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {

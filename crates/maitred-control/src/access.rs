@@ -8,12 +8,14 @@ use maitred_http::RequestHead;
 use maitred_io::local::Peer;
 
 /// Who has asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A process of this machine, over the Unix socket.
     Local(Peer),
     /// A client of the listener for HTTP.
     Remote(SocketAddr),
+    /// Whoever has asked the supervisor, as it says.
+    Relayed(String),
 }
 
 impl fmt::Display for Caller {
@@ -21,6 +23,7 @@ impl fmt::Display for Caller {
         match self {
             Self::Local(Peer { uid, pid }) => write!(f, "user {uid}, process {pid}"),
             Self::Remote(peer) => write!(f, "{peer}"),
+            Self::Relayed(caller) => f.write_str(caller),
         }
     }
 }

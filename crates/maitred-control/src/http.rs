@@ -12,17 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_h1::{Event, Limits, Receiver, Sender};
-use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, date, target};
+use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, date};
 use maitred_io::clock;
 use maitred_io::local::wait_readable;
-use maitred_stats::exposition::Format;
-use serde_json::{Value, json};
 
+use super::Inner;
 use super::access::{Caller, admit_local, admit_remote};
-use super::owner::Refusal;
-use super::table::{Given, commands, find};
+use super::question::{Answered, Question};
 use super::watch::SpinWatch;
-use super::{Inner, QueryContext};
 use maitred_server::CONTROL;
 
 /// Connections at a time, of each door.
@@ -30,9 +27,6 @@ const MAX_GUESTS: usize = 8;
 
 /// For one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// The figures for Prometheus and its kin, which are no JSON.
-const METRICS: &str = "metrics";
 
 /// The longest body of a request: arguments are short.
 const MAX_BODY: usize = 64 * 1024;
@@ -55,7 +49,7 @@ pub(super) fn serve(inner: &Arc<Inner>) {
     let guests = Arc::new(Guests::default());
     let mut watch = SpinWatch::default();
     loop {
-        let Some(next) = inner.with_server(|asking| watch.look(asking.server, Instant::now())) else {
+        let Some(next) = inner.look(&mut watch) else {
             return wait_for(&guests, inner);
         };
         let doors = &inner.doors;
@@ -222,34 +216,27 @@ fn ask<S: Read>(
 
 /// What is sent back.
 struct Answer {
-    status: u16,
-    body: String,
-    media_type: &'static str,
-    allow: Option<&'static str>,
+    answered: Answered,
     to_head: bool,
 }
 
 impl Answer {
-    fn json(status: u16, value: &Value) -> Self {
-        let body = format!("{value}\n");
-        Self { status, body, media_type: "application/json", allow: None, to_head: false }
-    }
-
     fn error(status: u16, text: &str) -> Self {
-        Self::json(status, &json!({ "error": text }))
+        Self { answered: Answered::error(status, text), to_head: false }
     }
 
     fn into_bytes(self) -> Vec<u8> {
-        let body = self.body;
-        let status = Status::from_code(self.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+        let Answered { status, body, media_type, allow } = self.answered;
+        let code = status;
+        let status = Status::from_code(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
         let mut head = ResponseHead::new(status)
-            .with("Content-Type", self.media_type)
+            .with("Content-Type", &*media_type)
             .with("Cache-Control", "no-store")
             .with("X-Content-Type-Options", "nosniff");
-        if let Some(allow) = self.allow {
-            head = head.with("Allow", allow);
+        if let Some(allow) = allow {
+            head = head.with("Allow", &*allow);
         }
-        if self.status == 401 {
+        if code == 401 {
             head = head.with("WWW-Authenticate", "Bearer");
         }
         let mut sender = Sender::new(Version::Http11, self.to_head, false);
@@ -265,114 +252,22 @@ impl Answer {
     }
 }
 
-impl From<Refusal> for Answer {
-    fn from(refusal: Refusal) -> Self {
-        Self::error(refusal.status, &refusal.text)
-    }
-}
-
 fn answer(inner: &Inner, asked: RequestSummary, caller: Caller) -> Answer {
     let (head, body) = match asked {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
-    let answered = inner.with_server(|asking| answer_question(asking, &head, &body, caller));
-    let ended = || Answer::error(503, "the server has ended");
-    let mut answer = answered.map_or_else(ended, |answered| answered.unwrap_or_else(|refused| refused));
-    answer.to_head = head.method == Method::Head;
-    answer
-}
-
-fn answer_question(
-    asking: &QueryContext<'_>,
-    head: &RequestHead,
-    body: &[u8],
-    caller: Caller,
-) -> Result<Answer, Answer> {
-    let path = String::from_utf8_lossy(head.path()).into_owned();
-    let name = path.trim_matches('/').replace('/', " ");
-    if name.is_empty() {
-        return Ok(Answer::json(200, &help()));
-    }
-    let is_query = matches!(head.method, Method::Get | Method::Head);
-    if name == METRICS && is_query {
-        let format = Format::accepted(head.fields.all("accept"));
-        let body = asking.server.metrics_in(format);
-        return Ok(Answer { body, media_type: format.media_type(), ..Answer::json(200, &Value::Null) });
-    }
-    let command = find(&name)?;
-    if command.change && head.method != Method::Post || !command.change && !is_query {
-        let allow = if command.change { "POST" } else { "GET, HEAD" };
-        let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
-        return Err(Answer { allow: Some(allow), ..Answer::error(405, &text) });
-    }
-    let mut given = in_query(head.query().unwrap_or_default());
-    if command.change && !body.is_empty() {
-        given.0.extend(in_body(body)?.0);
-    }
-    let (value, lines) = command.run(asking, &given)?;
-    for line in lines {
-        asking.server.log().notice(format_args!("control: {line} ({caller})"));
-    }
-    Ok(Answer::json(200, &value))
-}
-
-/// The commands, for whoever asks for nothing.
-fn help() -> Value {
-    let all = commands().iter().map(|command| {
-        json!({
-            "path": format!("/{}", command.name.replace(' ', "/")),
-            "method": if command.change { "POST" } else { "GET" },
-            "usage": command.usage(),
-            "help": command.help,
-        })
-    });
-    json!({ "commands": all.collect::<Vec<_>>() })
-}
-
-/// `name=value&name=value`, as a form sends it.
-fn in_query(query: &[u8]) -> Given {
-    let decode = |part: &[u8]| {
-        let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-        let mut decoded = Vec::new();
-        target::percent_decode(&plain, &mut decoded);
-        String::from_utf8_lossy(&decoded).into_owned()
+    let question = Question {
+        method: head.method.to_string(),
+        path: String::from_utf8_lossy(head.path()).into_owned(),
+        query: String::from_utf8_lossy(head.query().unwrap_or_default()).into_owned(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+        accept: head
+            .fields
+            .all("accept")
+            .map(|value| String::from_utf8_lossy(value).into_owned())
+            .collect::<Vec<_>>()
+            .join(", "),
     };
-    let parts = query.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
-    let pairs = parts.map(|part| {
-        let mut sides = part.splitn(2, |byte| *byte == b'=');
-        let mut next = || decode(sides.next().unwrap_or_default());
-        (next(), next())
-    });
-    Given(pairs.collect())
-}
-
-/// An object of JSON whose values are texts, numbers or switches.
-fn in_body(body: &[u8]) -> Result<Given, Answer> {
-    let wrong = || Answer::error(400, "the body is no JSON object of names with their values");
-    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return Err(wrong()) };
-    let pair = |(name, value): (String, Value)| match value {
-        Value::String(text) => Ok((name, text)),
-        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
-        _ => Err(wrong()),
-    };
-    Ok(Given(fields.into_iter().map(pair).collect::<Result<_, _>>()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_read_from_the_query_and_from_a_body() {
-        let given = in_query(b"url=%2Fa%3Fb%3D1&header=X:+y&header=Z:%2B&&from");
-        assert_eq!(given.value("url"), Some("/a?b=1"));
-        assert_eq!(given.all("header").collect::<Vec<_>>(), ["X: y", "Z:+"]);
-        assert_eq!(given.value("from"), Some(""));
-        let given = in_body(br#"{"name": "pool.default.queue", "value": 7}"#).ok().expect("an object");
-        assert_eq!((given.value("name"), given.value("value")), (Some("pool.default.queue"), Some("7")));
-        for wrong in ["", "7", "[]", r#"{"a": {}}"#, r#"{"a": null}"#] {
-            assert!(in_body(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-    }
+    Answer { answered: inner.answer(&question, caller), to_head: head.method == Method::Head }
 }

@@ -3,9 +3,10 @@
 //! ```text
 //! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
+//! counted.rs   what stats shows beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active
-//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in
+//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -17,6 +18,7 @@
 
 mod access;
 mod change;
+mod counted;
 mod deliveries;
 mod doors;
 mod explain;
@@ -24,6 +26,7 @@ mod http;
 mod nearest;
 mod owner;
 mod pool;
+mod question;
 mod requests;
 mod shown;
 mod sockets;
@@ -40,13 +43,17 @@ use std::time::{Duration, Instant};
 
 use doors::Bell;
 use maitred_server::Server;
+use watch::SpinWatch;
 
 pub use access::Caller;
+pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
-pub use table::{Argument, Command, Given, commands, find};
+pub use question::{Answered, Question, help};
+pub use stats::stats_of;
+pub use table::{Argument, Command, Given, WORKER, commands, find};
 
 /// A server that can be asked and changed, until [`end`](Self::end) or its drop.
 pub struct Control {
@@ -56,13 +63,32 @@ pub struct Control {
 
 /// What all who ask share.
 pub(crate) struct Inner {
-    /// None after the end.
-    server: RwLock<Option<Arc<Server>>>,
-    owner: Arc<dyn Owner>,
-    began: Instant,
+    answers: Answers,
     doors: Doors,
     bell: Bell,
 }
+
+/// Who knows the answers.
+enum Answers {
+    /// A server of this process.
+    Server {
+        /// None after the end.
+        server: RwLock<Option<Arc<Server>>>,
+        owner: Arc<dyn Owner>,
+        began: Instant,
+    },
+    /// Somebody who asks the servers of other processes.
+    Relay {
+        /// None after the end.
+        relay: RwLock<Option<Relay>>,
+    },
+}
+
+/// Answers questions by asking others.
+pub type Relay = Arc<dyn Fn(&Question, &Caller) -> Answered + Send + Sync>;
+
+/// How often one without a server of its own looks whether it has ended.
+const RELAY_LOOKS: Duration = Duration::from_secs(3600);
 
 /// Who asks, and what can be asked.
 pub(crate) struct QueryContext<'a> {
@@ -78,13 +104,20 @@ impl Control {
     /// # Errors
     /// The process has no thread or descriptor left.
     pub fn start(server: &Arc<Server>, doors: Doors, owner: Arc<dyn Owner>) -> io::Result<Self> {
-        let inner = Arc::new(Inner {
-            server: RwLock::new(Some(Arc::clone(server))),
-            owner,
-            began: Instant::now(),
-            doors,
-            bell: Bell::new()?,
-        });
+        let server = RwLock::new(Some(Arc::clone(server)));
+        Self::start_with(Answers::Server { server, owner, began: Instant::now() }, doors)
+    }
+
+    /// Begins to answer with what `relay` says.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn relay(doors: Doors, relay: Relay) -> io::Result<Self> {
+        Self::start_with(Answers::Relay { relay: RwLock::new(Some(relay)) }, doors)
+    }
+
+    fn start_with(answers: Answers, doors: Doors) -> io::Result<Self> {
+        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()? });
         let own = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
@@ -96,13 +129,24 @@ impl Control {
         &self.inner.doors
     }
 
+    /// The answer to a question that came another way than by a door.
+    pub fn ask(&self, question: &Question, caller: Caller) -> Answered {
+        self.inner.answer(question, caller)
+    }
+
     /// Lets go of the server: questions that are being answered are, later ones are not.
     pub fn end(mut self) {
         self.finish();
     }
 
     fn finish(&mut self) {
-        let server = self.inner.server.write().unwrap_or_else(PoisonError::into_inner).take();
+        let server = match &self.inner.answers {
+            Answers::Server { server, .. } => server.write().unwrap_or_else(PoisonError::into_inner).take(),
+            Answers::Relay { relay } => {
+                relay.write().unwrap_or_else(PoisonError::into_inner).take();
+                None
+            }
+        };
         // A guest that is still being answered has a part in the doors.
         if let Some(socket) = &self.inner.doors.local
             && let Err(error) = socket.withdraw()
@@ -129,12 +173,35 @@ impl Drop for Control {
 }
 
 impl Inner {
-    /// Calls `ask` while the server stays; none after the end.
-    pub(crate) fn with_server<T>(&self, ask: impl FnOnce(&QueryContext<'_>) -> T) -> Option<T> {
-        let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
-        let up = self.began.elapsed();
-        server
-            .as_deref()
-            .map(|server| ask(&QueryContext { server, owner: &*self.owner, doors: &self.doors, up }))
+    /// Calls `ask` while the server stays; none after the end, and where there is none.
+    fn with_server<T>(&self, ask: impl FnOnce(&QueryContext<'_>) -> T) -> Option<T> {
+        let Answers::Server { server, owner, began } = &self.answers else { return None };
+        let server = server.read().unwrap_or_else(PoisonError::into_inner);
+        let up = began.elapsed();
+        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors: &self.doors, up }))
+    }
+
+    /// Looks at the threads of the server; when to look again, none after the end.
+    pub(crate) fn look(&self, watch: &mut SpinWatch) -> Option<Duration> {
+        match &self.answers {
+            Answers::Server { .. } => self.with_server(|asking| watch.look(asking.server, Instant::now())),
+            Answers::Relay { relay } => {
+                relay.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|_| RELAY_LOOKS)
+            }
+        }
+    }
+
+    pub(crate) fn answer(&self, question: &Question, caller: Caller) -> Answered {
+        let ended = || Answered::error(503, "the server has ended");
+        match &self.answers {
+            Answers::Server { .. } => {
+                self.with_server(|asking| question::answer(asking, question, &caller)).unwrap_or_else(ended)
+            }
+            Answers::Relay { relay } => {
+                // Not held while others are asked: the end would wait for them.
+                let relay = relay.read().unwrap_or_else(PoisonError::into_inner).clone();
+                relay.map_or_else(ended, |relay| relay(question, &caller))
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Promises: no call waits, but for a moment before a Unix socket's file appears; every result is a connection, nobody there, or an error. Options are set before the socket listens.
 //! What is wrong with an address is told with what to do.
 //!
-//! Leaves out: which sockets there are (maitred-server); sockets that somebody else has made.
+//! Leaves out: which sockets there are (maitred-server).
 //!
 //! | room | |
 //! |---|---|
@@ -11,8 +11,10 @@
 //! | options | socket options, and what the kernel made of them |
 //! | unix | the file of a Unix socket, or its name in the kernel |
 //! | backlog | what waits to be accepted |
+//! | adopt | a socket that another process has made |
 
 mod address;
+mod adopt;
 mod backlog;
 mod options;
 #[cfg(all(test, target_os = "linux", not(shuttle)))]

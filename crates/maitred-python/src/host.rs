@@ -1,5 +1,6 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
@@ -26,6 +27,8 @@ use crate::wsgi::WsgiHandler;
 
 /// The host of the Python package.
 pub(crate) struct PythonHost {
+    /// How workers are started.
+    command: Vec<OsString>,
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
     /// What the application writes itself.
@@ -45,7 +48,7 @@ pub(crate) struct PythonHost {
 }
 
 impl PythonHost {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(command: Vec<OsString>) -> io::Result<Self> {
         let error_log: Arc<OnceLock<ErrorLog>> = Arc::default();
         let later = error_log.clone();
         let leveled: LeveledSink = Arc::new(move |level, entry: &str| match later.get() {
@@ -61,6 +64,7 @@ impl PythonHost {
             None => say_last(line),
         });
         Ok(Self {
+            command,
             threads: PythonThreads::new(log.clone())?,
             log,
             lines,
@@ -258,6 +262,23 @@ impl Host for PythonHost {
         Python::attach(|py| {
             modules.into_iter().filter_map(|(what, module)| Some((what, folder_of(py, module)?))).collect()
         })
+    }
+
+    fn command(&self) -> Vec<OsString> {
+        self.command.clone()
+    }
+
+    fn supervises(&self) {
+        // Python would raise KeyboardInterrupt when the command has ended.
+        let released = Python::attach(|py| {
+            let module = py.import("signal")?;
+            let default = module.getattr("SIG_DFL")?;
+            module.call_method1("signal", (2, default)).map(drop)
+        });
+        if let Err(error) = released {
+            let text = Python::attach(|py| report::summary(py, &error));
+            (self.log)(&format!("SIGINT stays with Python: {text}"));
+        }
     }
 
     fn languages(&self) -> &'static str {

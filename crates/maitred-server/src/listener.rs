@@ -1,11 +1,12 @@
 //! A listening socket and what it is told; how connections are taken from it says `connection/accept.rs`.
 //!
 //! ```text
-//! ListenerSettings --bind--> BoundListeners --Server::start--> Listening --shut, close--> closed, its file removed
-//!                                 `--dropped without a server--> the same
+//! ListenerSettings --bind, adopt--> BoundListeners --Server::start--> Listening --shut, close--> closed, its file removed
+//!                                        `--dropped without a server--> the same
 //! ```
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLock};
 
 use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener, SocketOptions};
@@ -15,9 +16,11 @@ use maitred_log::Log;
 use maitred_runtime::Local;
 
 use crate::settings::ListenerSettings;
+use crate::sharing::Accept;
 
 /// Sockets that listen already, for a server that is yet to be made: who connects waits. So a program can listen while it may, give up
-/// its rights, and load the application afterwards. Dropped without a server they are closed, and their files removed.
+/// its rights, and load the application afterwards. Dropped without a server they are closed, and the files of those that were bound
+/// here are removed.
 #[derive(Default)]
 pub struct BoundListeners(Vec<Listener>);
 
@@ -27,13 +30,65 @@ impl BoundListeners {
     /// # Errors
     /// This one cannot be listened on; none is.
     pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        Self::bind_or_adopt(settings, Vec::new())
+    }
+
+    /// The same, but for those for which another process has made a socket that it gives up: of as many as there are, in the same
+    /// order. The files of Unix sockets are removed with these.
+    ///
+    /// # Errors
+    /// This one cannot be listened on, or its socket is another one; none is.
+    pub fn bind_or_adopt(
+        settings: &[ListenerSettings],
+        sockets: Vec<Option<OwnedFd>>,
+    ) -> Result<Self, (Address, BindError)> {
         // Those before one that fails are closed with this.
         let mut bound = Self::default();
-        for ListenerSettings { address, options, .. } in settings {
-            let listener = Listener::bind(address, options);
+        let sockets = sockets.into_iter().chain(std::iter::repeat_with(|| None));
+        for (ListenerSettings { address, options, .. }, socket) in settings.iter().zip(sockets) {
+            let listener = match socket {
+                Some(socket) => Listener::adopt(socket, address, options),
+                None => Listener::bind(address, options),
+            };
             bound.0.push(listener.map_err(|error| (address.clone(), error))?);
         }
         Ok(bound)
+    }
+
+    /// Takes sockets that another process has made, one for each of `settings`, in the same order. The files of Unix sockets stay
+    /// those of whoever bound them.
+    ///
+    /// # Errors
+    /// This one is no such socket, as [`Listener::adopt`] says, or is missing, or there are more sockets than listeners. All are
+    /// closed here, and go on where else they are open.
+    pub fn adopt(sockets: Vec<OwnedFd>, settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        let count = sockets.len();
+        if let Some(odd) = settings.get(count).or(settings.last().filter(|_| count != settings.len())) {
+            let what = format!("{count} sockets are handed over for {} listeners", settings.len());
+            let remedy = "hand over one for each listener, in their order, or none";
+            return Err((odd.address.clone(), BindError::new(io::ErrorKind::InvalidInput, what, remedy)));
+        }
+        let mut adopted = Self::default();
+        for (socket, ListenerSettings { address, options, .. }) in sockets.into_iter().zip(settings) {
+            let listener = Listener::adopt(socket, address, options);
+            adopted.0.push(listener.map_err(|error| (address.clone(), error))?);
+        }
+        Ok(adopted)
+    }
+
+    /// The sockets in their order, to be handed to other processes. They stay open here.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.0.iter().map(AsFd::as_fd)
+    }
+
+    /// The files of Unix sockets are removed with these from now on, whoever has bound them.
+    pub fn own_files(&mut self) {
+        self.0.iter_mut().for_each(Listener::own_file);
+    }
+
+    /// The files of Unix sockets stay at the end of these: another process has the sockets, and will remove them.
+    pub fn disown_files(&mut self) {
+        self.0.iter_mut().for_each(Listener::disown_file);
     }
 
     /// The addresses listened on, with the ports the system chose.
@@ -42,12 +97,12 @@ impl BoundListeners {
     }
 
     /// With what each is told besides.
-    pub(crate) fn listen(mut self, settings: &[ListenerSettings]) -> Vec<Listening> {
+    pub(crate) fn listen(mut self, settings: &[ListenerSettings], accept: &Accept) -> Vec<Listening> {
         let listeners = std::mem::take(&mut self.0);
         listeners
             .into_iter()
             .zip(settings)
-            .map(|(listener, settings)| Listening::new(listener, settings))
+            .map(|(listener, settings)| Listening::new(listener, settings, accept))
             .collect()
     }
 }
@@ -69,6 +124,8 @@ pub(crate) struct Listening {
     /// The same as applications see it.
     local: Local,
     options: SocketOptions,
+    /// Other processes accept from it.
+    pub(crate) shared: bool,
     proxy_protocol: bool,
     read_ahead: Option<bool>,
     writer: bool,
@@ -77,16 +134,18 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    fn new(listener: Listener, settings: &ListenerSettings) -> Self {
+    fn new(listener: Listener, settings: &ListenerSettings, accept: &Accept) -> Self {
         let ListenerSettings { options, proxy_protocol, read_ahead, writer, .. } = settings;
         let address = listener.address().clone();
         let local = local_of(&address);
         let reported = AtomicU64::new(0);
+        let shared = accept.shares(&address);
         Self {
             listener: RwLock::new(Some(listener)),
             address,
             local,
             options: *options,
+            shared,
             proxy_protocol: *proxy_protocol,
             read_ahead: *read_ahead,
             writer: *writer,
@@ -149,15 +208,23 @@ impl Listening {
     }
 
     pub(crate) fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
+        let interest = if self.shared { Interest::ReadExclusive } else { Interest::Read };
         match &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(listener) => poller.add(listener, token, Interest::Read),
+            Some(listener) => poller.add(listener, token, interest),
             None => Ok(()),
         }
     }
 
+    /// Ends the watch, if there is one.
+    pub(crate) fn unwatch(&self, poller: &Poller) {
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            let _ = poller.remove(listener);
+        }
+    }
+
     /// Closes the listener at once.
-    pub(crate) fn shut(&self, log: &Log) {
-        end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner), log);
+    pub(crate) fn shut(&self, poller: &Poller, log: &Log) {
+        end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner), poller, log);
     }
 
     /// Whether nothing is accepted any more.
@@ -167,10 +234,11 @@ impl Listening {
 }
 
 /// Closes a listener, and removes its file if it has one.
-pub(crate) fn end(place: &mut Option<Listener>, log: &Log) {
-    if let Some(listener) = place.take()
-        && let Err(error) = listener.remove_file()
-    {
+pub(crate) fn end(place: &mut Option<Listener>, poller: &Poller, log: &Log) {
+    let Some(listener) = place.take() else { return };
+    // To close it does not end the watch where other processes have the socket, too. It may not be watched at this moment.
+    let _ = poller.remove(&listener);
+    if let Err(error) = listener.remove_file() {
         let address = listener.address();
         log.info(format_args!("the file of {address} stays ({error}); the next server there replaces it"));
     }

@@ -10,15 +10,17 @@ use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
+use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::Limits;
 use maitred_log::Log;
-use maitred_runtime::{NativeThreads, ThreadHost};
+use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 
 use crate::hosts::HostSettings;
 use crate::listener::BoundListeners;
 use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
+use crate::sharing::Accept;
 use crate::site::{Insight, Timeouts};
 use crate::spill::WriterSettings;
 
@@ -31,6 +33,8 @@ pub struct Settings {
     pub listeners: Vec<ListenerSettings>,
     /// Sockets that listen there already, one for each, in the same order. Without them the server listens when it starts.
     pub bound: Option<BoundListeners>,
+    /// Whether other processes accept at the same addresses.
+    pub accept: Accept,
     /// Which proxies are believed. None unless set.
     pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
@@ -78,8 +82,13 @@ pub struct Settings {
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
     pub metrics_path: Option<String>,
+    /// Who answers there instead: whoever knows the figures of several processes. It must not block.
+    pub metrics_handler: Option<Arc<dyn Handler>>,
     /// What is measured of each request.
     pub insight: Insight,
+    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
+    /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
+    pub figures: Option<Arc<SharedMemory>>,
     /// Which responses of the application are compressed, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
@@ -93,6 +102,7 @@ impl Settings {
         Self {
             listeners: Vec::new(),
             bound: None,
+            accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
             pools: Vec::new(),
@@ -115,7 +125,9 @@ impl Settings {
             submissions: Submissions::default(),
             health_path: None,
             metrics_path: None,
+            metrics_handler: None,
             insight: Insight::default(),
+            figures: None,
             compression: None,
             log,
         }

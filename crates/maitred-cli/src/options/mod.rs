@@ -14,6 +14,7 @@ mod requests;
 mod responses;
 mod serving;
 mod threads;
+mod workers;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
-use crate::value::{self, BadValue, ControlSocket, LogLevel, Mount, Spans};
+use crate::value::{self, AcceptModel, BadValue, ControlSocket, LogLevel, Mount, Spans};
 use renamed::Names;
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
@@ -83,6 +84,8 @@ pub(crate) enum Kind {
     Count(usize, usize, Field<usize>),
     /// A default that depends on another option is none here.
     CountOrNone(usize, usize, Field<Option<usize>>),
+    /// `auto`, which depends on the machine, is none.
+    CountOrAuto(usize, usize, Field<Option<usize>>),
     Percent(Field<u8>),
     Seconds(Field<Duration>),
     /// Zero switches it off.
@@ -117,6 +120,7 @@ pub(crate) enum Kind {
     Overflow(Field<Overflow>),
     Spans(Field<Spans>),
     Strategy(Field<Strategy>),
+    Accept(Field<AcceptModel>),
     Switch(Field<bool>),
     /// Named pools, which are read and shown by `pools`.
     Pools,
@@ -140,6 +144,8 @@ pub(crate) const MAX_THREADS: usize = 10_000;
 pub(crate) const MAX_QUEUE: usize = 1_000_000;
 /// The most connections of one client, and requests at once: as many as there can be connections.
 pub(crate) const MAX_CLIENT_CONNECTIONS: usize = 1_000_000;
+/// The most workers: as many as processors of a large machine.
+pub(crate) const MAX_WORKERS: usize = 1_024;
 /// The most poll groups: one for each eight of 1,024 processors. Each takes a thread and descriptors.
 pub(crate) const MAX_POLL_GROUPS: usize = 128;
 /// The most requests of a thread: more are meant as 'never', which is 0.
@@ -170,13 +176,17 @@ const SPANS: &[(&str, Spans)] = &[("kernel", Spans::Kernel), ("read", Spans::Rea
 const STRATEGIES: &[(&str, Strategy)] =
     &[("adaptive", Strategy::Adaptive), ("pc", Strategy::Pc), ("pec", Strategy::Pec), ("epc", Strategy::Epc)];
 
+const ACCEPTS: &[(&str, AcceptModel)] =
+    &[("shared", AcceptModel::Shared), ("reuseport", AcceptModel::Reuseport)];
+
 /// In the order of the help text.
-const TABLES: [&[Definition]; 14] = [
+const TABLES: [&[Definition]; 15] = [
     serving::OPTIONS,
     proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,
     threads::GROUPS,
+    workers::OPTIONS,
     application::OPTIONS,
     requests::OPTIONS,
     responses::OPTIONS,
@@ -305,6 +315,10 @@ impl Definition {
             Kind::ErrorPages(field) => *field(config) = each(texts, error_page)?,
             Kind::Count(min, max, field) => *field(config) = value::count(text, *min, *max)?,
             Kind::CountOrNone(min, max, field) => *field(config) = Some(value::count(text, *min, *max)?),
+            Kind::CountOrAuto(min, max, field) => {
+                let is_auto = text == limit_values::AUTO;
+                *field(config) = (!is_auto).then(|| value::count(text, *min, *max)).transpose()?;
+            }
             Kind::Percent(field) => *field(config) = value::percent(text)?,
             Kind::Seconds(field) => *field(config) = value::seconds(text, MIN_SECONDS, MAX_SECONDS)?,
             Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
@@ -335,6 +349,7 @@ impl Definition {
             Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
             Kind::Spans(field) => *field(config) = choice(text, SPANS)?,
             Kind::Strategy(field) => *field(config) = choice(text, STRATEGIES)?,
+            Kind::Accept(field) => *field(config) = choice(text, ACCEPTS)?,
             Kind::Switch(field) => *field(config) = value::switch(text)?,
             Kind::Pools | Kind::File | Kind::Action => {}
         }
@@ -354,6 +369,9 @@ impl Definition {
             Kind::ErrorPages(field) => list(field(config)),
             Kind::Count(_, _, field) => field(config).to_string(),
             Kind::CountOrNone(_, _, field) => (*field(config))?.to_string(),
+            Kind::CountOrAuto(_, _, field) => {
+                field(config).map_or_else(|| quoted(limit_values::AUTO), |count| count.to_string())
+            }
             Kind::Percent(field) => field(config).to_string(),
             Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
             Kind::Account(field) => quoted(&field(config).as_ref()?.to_string()),
@@ -385,6 +403,7 @@ impl Definition {
             Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
             Kind::Spans(field) => quoted(word(*field(config), SPANS)),
             Kind::Strategy(field) => quoted(word(*field(config), STRATEGIES)),
+            Kind::Accept(field) => quoted(word(*field(config), ACCEPTS)),
             Kind::Switch(field) => field(config).to_string(),
             Kind::Pools | Kind::File | Kind::Action => return None,
         })
@@ -411,6 +430,7 @@ impl Definition {
             Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => {
                 format!("whole number from {min} to {max}")
             }
+            Kind::CountOrAuto(min, max, _) => format!("auto, or a whole number from {min} to {max}"),
             Kind::Percent(_) => "whole number from 0 to 100".to_owned(),
             Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
             Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
@@ -442,6 +462,7 @@ impl Definition {
             | Kind::Overflow(_)
             | Kind::Spans(_)
             | Kind::Strategy(_)
+            | Kind::Accept(_)
             | Kind::Period(_)
             | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
             Kind::Pools => "a name, and keys with their values behind commas".to_owned(),

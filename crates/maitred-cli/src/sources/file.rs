@@ -40,13 +40,22 @@ pub(crate) struct Files {
     pub(crate) filters: Vec<(FilterConfig, Source)>,
 }
 
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceFile {
+    /// As it is shown to the user.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_drop_in: bool,
+}
+
 /// Reads the files below `folder`. A `named` file (who named it, and its path) must exist;
 /// `maitred.toml` need not.
-pub(crate) fn read(folder: &Path, named: Option<(String, String)>, earlier: Names) -> Result<Files, Problem> {
-    let mut files = Files { earlier, ..Files::default() };
+pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<Vec<SourceFile>, Problem> {
+    let mut files = Vec::new();
     let (who, name) = named.map_or((None, NAME.to_owned()), |(who, path)| (Some(who), path));
     match std::fs::read(folder.join(&name)) {
-        Ok(bytes) => files.add(&name, &bytes, |path, line| Source::File { path, line })?,
+        Ok(bytes) => files.push(SourceFile { name: name.clone(), bytes, is_drop_in: false }),
         Err(error) if error.kind() == ErrorKind::NotFound && who.is_none() => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let place = who.unwrap_or_default();
@@ -64,7 +73,21 @@ pub(crate) fn read(folder: &Path, named: Option<(String, String)>, earlier: Name
         let bytes = std::fs::read(folder.join(&name)).map_err(|error| {
             Problem::new(&name, format!("cannot be read: {error}"), "allow it or remove it")
         })?;
-        files.add(&name, &bytes, |path, line| Source::DropIn { path, line })?;
+        files.push(SourceFile { name, bytes, is_drop_in: true });
+    }
+    Ok(files)
+}
+
+/// What the files say, in their order.
+pub(crate) fn parse(gathered: &[SourceFile], earlier: Names) -> Result<Files, Problem> {
+    let mut files = Files { earlier, ..Files::default() };
+    for SourceFile { name, bytes, is_drop_in } in gathered {
+        let source: fn(String, usize) -> Source = if *is_drop_in {
+            |path, line| Source::DropIn { path, line }
+        } else {
+            |path, line| Source::File { path, line }
+        };
+        files.add(name, bytes, source)?;
     }
     Ok(files)
 }

@@ -1,5 +1,6 @@
 //! Listeners against the system.
 
+mod adopt;
 mod tcp;
 mod unix;
 

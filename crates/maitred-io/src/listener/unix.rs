@@ -30,7 +30,7 @@ use crate::local;
 const LONGEST: usize = 107;
 
 /// Bytes of the file's name that the name before the move has.
-const NAME_PART: usize = 48;
+pub(super) const NAME_PART: usize = 48;
 
 /// Times that something else may be in the way.
 const ATTEMPTS: u32 = 100;
@@ -49,6 +49,12 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
+    /// The one that is at `path` now.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        let path = std::path::absolute(path).ok()?;
+        Some(Self { id: id_at(&path)?, path })
+    }
+
     /// Removes it, unless another one is at its path by now.
     pub(super) fn remove(&self) -> io::Result<()> {
         match id_at(&self.path) {
@@ -64,12 +70,7 @@ pub(super) fn bind(
     options: &SocketOptions,
 ) -> Result<(OwnedFd, Option<OwnFile>), BindError> {
     let place = Place { address };
-    if let Some(option) = options.of_tcp() {
-        return Err(BindError::invalid(
-            format!("{address} cannot have {option}, which is an option of TCP"),
-            "leave it out for Unix sockets",
-        ));
-    }
+    check_options(address, options)?;
     let owners = [("owner", address.owner), ("group", address.group)];
     if let Some((name, _)) = owners.iter().find(|(_, id)| *id == Some(u32::MAX)) {
         return Err(BindError::invalid(
@@ -86,6 +87,17 @@ pub(super) fn bind(
     match &address.name {
         UnixName::Path(path) => place.bind_path(path, options).map(|(socket, file)| (socket, Some(file))),
         UnixName::Abstract(name) => place.bind_abstract(name, options).map(|socket| (socket, None)),
+    }
+}
+
+/// Refuses options that only TCP has.
+pub(super) fn check_options(address: &UnixAddress, options: &SocketOptions) -> Result<(), BindError> {
+    match options.of_tcp() {
+        None => Ok(()),
+        Some(option) => Err(BindError::invalid(
+            format!("{address} cannot have {option}, which is an option of TCP"),
+            "leave it out for Unix sockets",
+        )),
     }
 }
 

@@ -154,6 +154,13 @@ impl Waker {
     }
 }
 
+impl From<OwnedFd> for Waker {
+    /// That of another process, whose descriptor this is.
+    fn from(event: OwnedFd) -> Self {
+        Self { event }
+    }
+}
+
 impl AsFd for Waker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.event.as_fd()

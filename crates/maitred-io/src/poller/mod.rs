@@ -56,6 +56,10 @@ pub enum Interest {
     Write,
     /// Bytes to read; edges.
     Read,
+    /// Bytes to read, or connections; edges. Of several queues that watch the same source, one with a thread that waits there is
+    /// woken, the one that has watched longest (EPOLLEXCLUSIVE, epoll_ctl(2)); the others before it have the event when they
+    /// look. Cannot be modified.
+    ReadExclusive,
     /// Readable as a level: every wait reports it until it is read.
     ReadLevel,
 }
@@ -67,6 +71,7 @@ impl Interest {
             Self::ReadWrite => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             Self::Write => EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             Self::Read => EventFlags::IN | EventFlags::ET,
+            Self::ReadExclusive => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
             Self::ReadLevel => EventFlags::IN,
         }
     }

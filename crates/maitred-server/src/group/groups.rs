@@ -9,8 +9,10 @@ use std::time::Duration;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::slowness::Slowness;
+use super::turnstile::Turnstile;
 use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
+use crate::sharing::Accept;
 
 /// The group that accepts: its events are those of the listeners, too.
 const ACCEPTING: usize = 0;
@@ -38,7 +40,14 @@ pub(crate) struct Groups<R: Resident> {
     pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
+    /// The engine's own answer about itself is that nothing new should come here.
+    unready: AtomicBool,
     draining: AtomicBool,
+    /// Whether other processes accept at the same addresses.
+    pub(crate) accept: Accept,
+    pub(crate) turnstile: Turnstile,
+    /// What waits at the listeners is taken before they are closed.
+    takes_rest: AtomicBool,
     /// Streams of events are ended, whether or not their handlers have heard of it.
     ends_events: AtomicBool,
     /// Open connections that only wait for their handlers: their peers are gone.
@@ -58,12 +67,16 @@ pub(crate) struct Groups<R: Resident> {
 struct Open(AtomicUsize);
 
 impl<R: Resident> Groups<R> {
-    pub(crate) fn new(count: usize, listeners: Vec<Listening>) -> Self {
+    pub(crate) fn new(count: usize, listeners: Vec<Listening>, accept: Accept) -> Self {
         Self {
+            takes_rest: AtomicBool::new(matches!(accept, Accept::Single)),
+            accept,
+            turnstile: Turnstile::default(),
             listeners,
             thread_registry: Arc::default(),
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
+            unready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             ends_events: AtomicBool::new(false),
             abandoned: AtomicUsize::new(0),
@@ -93,6 +106,11 @@ impl<R: Resident> Groups<R> {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter_map(|number| self.find(number))
+    }
+
+    /// All but the one with this number.
+    pub(crate) fn others(&self, number: usize) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
+        (0..self.count()).filter(move |other| *other != number).filter_map(|other| self.find(other))
     }
 
     /// The listeners whose events are those of this group.
@@ -161,8 +179,35 @@ impl<R: Resident> Groups<R> {
         (0..self.count()).min_by_key(|number| (open(*number), *number != own)).unwrap_or(own)
     }
 
+    /// Has the engine say of itself that nothing new should come here.
+    pub(crate) fn set_unready(&self) {
+        self.unready.store(true, Ordering::Release);
+    }
+
+    /// Whether it says that more may come.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.unready.load(Ordering::Acquire) && !self.is_draining()
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    /// Whether what waits at the listeners is taken before they are closed; else it is that of other processes.
+    pub(crate) fn takes_rest(&self) -> bool {
+        self.takes_rest.load(Ordering::SeqCst)
+    }
+
+    /// There is no other process for what waits.
+    pub(crate) fn take_rest(&self) {
+        self.takes_rest.store(true, Ordering::SeqCst);
+    }
+
+    /// Calls another process, if there are any: this one may have been woken for a connection that it does not take.
+    pub(crate) fn ring(&self) {
+        if let Some(bell) = self.accept.bell() {
+            bell.ring();
+        }
     }
 
     /// Begins the end; whether it had not begun.
@@ -212,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_group_is_the_own_one_on_a_tie() {
-        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new());
+        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new(), Accept::Single);
         assert_eq!((groups.emptiest(0), groups.emptiest(2)), (0, 2));
         for number in [0, 0, 1, 2] {
             groups.count_opened(number);

@@ -1,0 +1,93 @@
+//! Worker processes: how many, when one is replaced, how they share connections.
+
+use super::{Definition, Kind, MAX_WORKERS, Reach};
+
+/// Requests of a worker: more are meant as 'never', which is 0.
+const MAX_REQUESTS: usize = 1_000_000_000_000;
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "workers",
+        placeholder: "N|auto",
+        kind: Kind::CountOrAuto(1, MAX_WORKERS, |config| &mut config.workers.count),
+        default: &["1"],
+        reach: Reach::Everywhere,
+        summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the control \
+                  group). With more than one a supervisor starts them, starts those that end again, and replaces all at SIGHUP.",
+        cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
+        worst: "an application that keeps state in memory sees a part of the requests in each of them; more than processors: \
+                they interrupt each other",
+    },
+    Definition {
+        name: "accept",
+        placeholder: "shared|reuseport",
+        kind: Kind::Accept(|config| &mut config.workers.accept),
+        default: &["shared"],
+        reach: Reach::Everywhere,
+        summary: "How several workers take connections: from one queue that all share, or from a queue each (SO_REUSEPORT; TCP only).",
+        cost: "shared: two system calls more for each connection",
+        worst: "reuseport: what waits behind a worker that is busy waits, though others are idle",
+    },
+    Definition {
+        name: "start-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.workers.start_timeout),
+        default: &["120"],
+        reach: Reach::Everywhere,
+        summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and to be ready; then it is killed. 0 waits for ever.",
+        cost: "a deploy that hangs is noticed this much later",
+        worst: "too short: an application that loads much never serves; for ever: a deploy that hangs is not noticed",
+    },
+    Definition {
+        name: "worker-requests",
+        placeholder: "N",
+        kind: Kind::Count(0, MAX_REQUESTS, |config| &mut config.workers.requests),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "A worker is replaced after so many requests, up to a tenth fewer; 0 for never. Its successor is ready before it ends.",
+        cost: "a start of the application each time",
+        worst: "few: workers do nothing but start",
+    },
+    Definition {
+        name: "worker-lifetime",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.workers.lifetime),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "A worker is replaced after this time, up to a tenth earlier; 0 for never.",
+        cost: "as worker-requests",
+        worst: "as worker-requests",
+    },
+    Definition {
+        name: "worker-memory",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.workers.memory),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "A worker is replaced when three looks in a row, a second apart, find more memory that is its own alone than this; 0 for never.",
+        cost: "a look at /proc each second",
+        worst: "less than the application needs: workers do nothing but start",
+    },
+    Definition {
+        name: "worker-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.workers.stuck),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "A worker in which requests wait and none has ended for this time is replaced, and killed when it has not ended after \
+                  drain-timeout; 0 for never.",
+        cost: "nothing",
+        worst: "shorter than the slowest requests: a burst of them has workers replaced that are well",
+    },
+    Definition {
+        name: "unavailable-after",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.workers.unavailable_after),
+        default: &["2"],
+        reach: Reach::Everywhere,
+        summary: "When no worker has been ready for this time, the supervisor itself answers with 503 and Retry-After, health-path as well. \
+                  Until then clients wait.",
+        cost: "clients wait this much longer for the word that nothing is there",
+        worst: "long: clients and balancers wait for a server that does not come",
+    },
+];

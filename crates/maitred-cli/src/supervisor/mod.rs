@@ -1,0 +1,608 @@
+//! Several worker processes: a supervisor starts them and looks after them. It listens, and loads no application.
+//!
+//! ```text
+//! mod.rs      what happens to the supervisor, and what it does
+//! process.rs  a worker as it has it            worker.rs   a process as a worker
+//! message.rs  what they say to each other      relay.rs    questions of ctl to all workers
+//! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
+//! signals.rs  signals of the supervisor
+//! ```
+//! When a worker is started, stopped and replaced says maitred-supervise.
+
+mod message;
+mod process;
+mod relay;
+mod signals;
+mod stand_in;
+mod upgrade;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use maitred_control::Doors;
+use maitred_io::child::{self, Program};
+use maitred_server::{Bell, BoundListeners, Log};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
+
+use crate::config::{Config, WorkersConfig};
+use crate::early::Early;
+use crate::host::Host;
+use crate::lifetime;
+use crate::origins::Origins;
+use crate::problem::Problem;
+use crate::rights::Wanted;
+use crate::service::Service;
+use crate::sources::{self, Inputs, Loaded};
+use crate::validation::{self, Checked};
+use crate::value::{AcceptModel, LogLevel};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, options};
+use message::{FromWorker, Setup, ToWorker};
+use process::Process;
+use relay::Workers;
+use signals::Signal;
+use stand_in::StandIn;
+use upgrade::Successor;
+
+pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
+pub(crate) use worker::{AS_WORKER, Worker};
+
+/// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
+const STOP_GRACE: Duration = Duration::from_secs(6);
+
+/// After a second signal.
+const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
+
+/// Process 1 looks this often for orphans that have ended.
+const REAP: Duration = Duration::from_secs(1);
+
+/// What has happened.
+pub(crate) enum Happening {
+    Signal(Signal),
+    /// A worker has said something.
+    Said(WorkerId, FromWorker),
+    /// A worker's process has ended.
+    Exit(WorkerId, Exit),
+    /// The new program is ready, or what has become of it.
+    Succeeded(Result<(), String>),
+    /// An operator wants the end.
+    Drain,
+}
+
+/// How many workers the configuration means on this machine.
+pub(crate) fn count(config: &Config) -> usize {
+    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
+}
+
+/// What the supervisor is and has.
+struct Supervisor {
+    log: Arc<Log>,
+    inputs: Inputs,
+    config: Config,
+    checked: Checked,
+    /// What new workers are told: files, changes.
+    setup: Setup,
+    program: Program,
+    listeners: BoundListeners,
+    /// What workers call each other by.
+    bell: Bell,
+    crew: Crew,
+    processes: BTreeMap<WorkerId, Arc<Process>>,
+    /// What each has said of why it could not start.
+    causes: BTreeMap<WorkerId, String>,
+    /// The same for the doors.
+    workers: Arc<Workers>,
+    sender: Sender<Happening>,
+    stand_in: Option<StandIn>,
+    successor: Option<Successor>,
+    predecessor: Option<Predecessor>,
+    /// The start-up lines have been said.
+    introduced: bool,
+    acts: Option<String>,
+    ending: bool,
+    /// What the process is for whoever has started it.
+    service: Service,
+    /// When drain-delay is over, while it lasts.
+    holds_until: Option<Instant>,
+}
+
+/// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
+pub(crate) type Here = (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service);
+
+/// Supervises until a signal ends it; returns the exit code.
+pub(crate) fn run(
+    loaded: &Loaded,
+    inputs: Inputs,
+    checked: Checked,
+    (early, passed, mut predecessor, service): Here,
+    log: &Arc<Log>,
+    host: &dyn Host,
+) -> Result<u8, Problem> {
+    let (config, origins) = (&loaded.config, &loaded.origins);
+    check(config, origins)?;
+    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let (listeners, mut doors) = match early {
+        Some(Early { listeners, doors, warnings }) => {
+            warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
+            (listeners, doors)
+        }
+        None => {
+            let doors = match predecessor {
+                // Its doors stay until it ends.
+                Some(_) => Doors::default(),
+                None => control::open_named(config, origins, None)?,
+            };
+            let addresses = checked.addresses();
+            let mut sockets = passed.unwrap_or_default();
+            sockets.resize_with(addresses.len(), || None);
+            let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
+            for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
+                *own = own.take().or(handed);
+            }
+            (listeners::bind(&checked, origins, sockets)?, doors)
+        }
+    };
+    host.supervises();
+    let (sender, happenings) = mpsc::channel();
+    let system = |what: &str, error: std::io::Error| {
+        Problem::new(
+            "supervisor",
+            format!("{what}: {error}"),
+            "see what limits this process (ulimit, control group)",
+        )
+    };
+    signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
+    service.handles_signals();
+    let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
+    control::open_own(config, &mut doors, log);
+    let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
+    let control = relay::start(&workers, doors, log);
+    let setup = Setup {
+        workers: count(config),
+        listeners: checked.listeners.len(),
+        passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
+        files: loaded.gathered.clone(),
+        acts: acts.is_some(),
+        ..Setup::default()
+    };
+    let mut supervisor = Supervisor {
+        log: Arc::clone(log),
+        program: Program {
+            command: host.command(),
+            folder: inputs.started_in.clone(),
+            environment: Vec::new(),
+        },
+        inputs,
+        crew: Crew::new(settings(config), Instant::now()),
+        config: config.clone(),
+        checked,
+        setup,
+        listeners,
+        bell,
+        processes: BTreeMap::new(),
+        causes: BTreeMap::new(),
+        workers,
+        sender,
+        stand_in: None,
+        successor: None,
+        predecessor,
+        introduced: false,
+        acts,
+        ending: false,
+        service,
+        holds_until: None,
+    };
+    let code = supervisor.supervise(&happenings);
+    drop(control);
+    Ok(code)
+}
+
+/// What does not go together with several workers.
+fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    if config.workers.accept == AcceptModel::Reuseport
+        && let Some(unix) = config.listen.iter().find(|listen| listen.is_unix())
+    {
+        return Err(Problem::new(
+            origins.describe("accept"),
+            format!("reuseport is of TCP only, and {unix} is a Unix socket"),
+            "take shared, which is the default",
+        ));
+    }
+    Ok(())
+}
+
+fn settings(config: &Config) -> Settings {
+    let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
+        config.workers.clone();
+    Settings {
+        workers: count(config),
+        start_timeout,
+        stop_timeout: config.drain_timeout + STOP_GRACE,
+        unavailable_after,
+        limits: Limits { requests: requests as u64, lifetime, memory, stuck },
+        seed: u64::from(std::process::id()),
+    }
+}
+
+impl Supervisor {
+    fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
+        let is_first = std::process::id() == 1;
+        loop {
+            while let Some(action) = self.crew.poll_action() {
+                if let Some(code) = self.act(action) {
+                    return code;
+                }
+            }
+            let now = Instant::now();
+            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
+            let happened = match due {
+                Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
+                None => happenings.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match happened {
+                Ok(happening) => self.handle(happening),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The supervisor has a sender of its own.
+                Err(RecvTimeoutError::Disconnected) => return EXIT_FAILURE,
+            }
+            self.service.beat();
+            if self.holds_until.is_some_and(|end| end <= Instant::now()) {
+                self.drain(Signal::Terminate, Instant::now());
+            }
+            self.crew.handle_timeout(Instant::now());
+            if is_first {
+                child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+            }
+            self.workers.show(&self.crew, &self.processes);
+        }
+    }
+
+    /// The exit code, if this is the end.
+    fn act(&mut self, action: Action) -> Option<u8> {
+        match action {
+            Action::Start { worker, number } => self.start(worker, number),
+            Action::Stop(worker) => {
+                if let Some(process) = self.processes.get(&worker) {
+                    // The first time it is told that nobody else takes what waits, and ends itself.
+                    if self.ending && process.is_first_request() {
+                        process.send(&ToWorker::Last);
+                    } else {
+                        process.terminate();
+                    }
+                }
+            }
+            Action::Kill(worker) => {
+                if let Some(process) = self.processes.get(&worker) {
+                    process.kill();
+                }
+            }
+            Action::StandIn(true) => self.stand_in(),
+            Action::StandIn(false) => self.stand_in = None,
+            Action::Ready => self.ready(),
+            Action::Say(level, text) => self.say(level, &text),
+            Action::End(code) => return Some(code),
+        }
+        None
+    }
+
+    fn handle(&mut self, happening: Happening) {
+        let now = Instant::now();
+        match happening {
+            Happening::Signal(signal) => self.hear(signal, now),
+            Happening::Drain => self.hear(Signal::Terminate, now),
+            Happening::Said(worker, FromWorker::Ready { what, served }) => {
+                self.introduce(what, &served);
+                if let Some(process) = self.processes.get(&worker) {
+                    self.workers.add(process);
+                    if self.holds_until.is_some() {
+                        process.send(&ToWorker::Unready);
+                    }
+                }
+                self.crew.handle_ready(worker, now);
+            }
+            Happening::Said(worker, FromWorker::Failed(cause)) => _ = self.causes.insert(worker, cause),
+            Happening::Said(worker, FromWorker::Beat(beat)) => {
+                self.workers.note(worker, beat);
+                self.crew.handle_beat(worker, beat, now);
+            }
+            Happening::Said(worker, FromWorker::Ask(id, question)) => {
+                if let Some(process) = self.processes.get(&worker) {
+                    self.workers.answer_worker(process, id, question);
+                }
+            }
+            Happening::Said(_, FromWorker::Answer(..)) => {}
+            Happening::Exit(worker, exit) => {
+                if let Some(process) = self.processes.remove(&worker) {
+                    self.workers.retire(&process);
+                    process.adopt_lines(&self.log);
+                }
+                // It may have been called for a connection that it did not take.
+                self.bell.ring();
+                let cause = self.causes.remove(&worker);
+                self.crew.handle_exit(worker, exit, cause.as_deref(), now);
+            }
+            Happening::Succeeded(outcome) => self.succeeded(outcome, now),
+        }
+    }
+
+    fn start(&mut self, worker: WorkerId, number: usize) {
+        let setup = Setup {
+            number,
+            workers: self.crew.wanted(),
+            changes: self.workers.changes(),
+            ..self.setup.clone()
+        };
+        let program = {
+            let mut program = self.program.clone();
+            program.command.push(AS_WORKER.into());
+            program.command.extend(self.inputs.arguments.iter().map(OsString::from));
+            program
+        };
+        let started = {
+            let descriptors: Vec<BorrowedFd<'_>> =
+                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
+            self.log.memory_for_worker().and_then(|lines| {
+                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+            })
+        };
+        match started {
+            Ok(process) => {
+                self.log.debug(format_args!("worker {number} is process {}", process.pid()));
+                self.processes.insert(worker, process);
+            }
+            Err(error) => {
+                let cause = format!("the process cannot be started: {error}");
+                self.crew.handle_exit(worker, Exit::Code(1), Some(&cause), Instant::now());
+            }
+        }
+    }
+
+    fn say(&self, level: Level, text: &str) {
+        match level {
+            Level::Error => self.log.error(format_args!("{text}")),
+            Level::Warning => self.log.warn(format_args!("{text}")),
+            Level::Info => self.log.info(format_args!("{text}")),
+        }
+    }
+
+    /// Says what is served where, once, when the first worker knows it.
+    fn introduce(&mut self, what: Option<String>, served: &[String]) {
+        self.workers.set_application(what.clone());
+        if std::mem::replace(&mut self.introduced, true) || self.config.log_level < LogLevel::Info {
+            return;
+        }
+        let workers = match count(&self.config) {
+            1 => "1 worker".to_owned(),
+            several => format!("{several} workers"),
+        };
+        let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
+        let lines =
+            lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
+        for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
+            match position {
+                0 => self.log.plain(&format!("{line} in {workers}")),
+                _ => self.log.plain(&line),
+            }
+        }
+    }
+
+    fn ready(&mut self) {
+        self.log.info(format_args!("all workers are ready"));
+        if let Some(mut predecessor) = self.predecessor.take() {
+            self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
+            predecessor.tell_ready();
+        } else {
+            self.service.write_pid_file(&self.log);
+        }
+        let what = format!("supervising {} workers", self.crew.wanted());
+        self.service.serves(&what, &self.log);
+    }
+
+    fn stand_in(&mut self) {
+        self.log.error(format_args!(
+            "no worker is ready: clients get 503 with Retry-After until one is (unavailable-after)"
+        ));
+        match StandIn::start(&self.listeners, &self.config, &self.checked, &self.bell, &self.log) {
+            Ok(stand_in) => self.stand_in = Some(stand_in),
+            Err(error) => self.log.error(format_args!("clients wait: {error}")),
+        }
+    }
+
+    fn hear(&mut self, signal: Signal, now: Instant) {
+        match signal {
+            Signal::Interrupt | Signal::Terminate => self.stop(signal, now),
+            Signal::Hangup if self.ending || self.holds_until.is_some() => {}
+            Signal::Hangup if self.service.has_hung_up() => {
+                self.log.info(format_args!("the terminal has hung up"));
+                self.stop(signal, now);
+            }
+            Signal::Hangup => {
+                self.service.begins_reload(&self.log);
+                self.reload(now);
+                self.service.ends_reload(&self.log);
+            }
+            Signal::Reopen => {
+                self.log.reopen();
+                self.processes.values().for_each(|process| process.reopen_logs());
+                self.log.info(format_args!("SIGUSR1: the log files are opened anew, also by the workers"));
+            }
+            Signal::Upgrade => self.upgrade(),
+            Signal::More => self.set_count(self.crew.wanted() + 1, "SIGTTIN", now),
+            Signal::Fewer => self.set_count(self.crew.wanted() - 1, "SIGTTOU", now),
+        }
+    }
+
+    fn set_count(&mut self, workers: usize, signal: &str, now: Instant) {
+        let workers = workers.clamp(1, options::MAX_WORKERS);
+        self.log.info(format_args!("{signal}: workers {} -> {workers}", self.crew.wanted()));
+        self.crew.set_count(workers, now);
+    }
+
+    fn stop(&mut self, signal: Signal, now: Instant) {
+        if self.holds_until.is_some() {
+            self.log.info(format_args!("{signal}: the delay ends"));
+            return self.drain(signal, now);
+        }
+        if !self.ending && signal == Signal::Terminate && !self.config.drain_delay.is_zero() {
+            return self.hold(now);
+        }
+        if self.ending {
+            self.log.info(format_args!("{signal}: ending at once, running requests are cut off"));
+            return self.crew.stop_at_once(128 + signal.number(), AT_ONCE_GRACE, now);
+        }
+        self.drain(signal, now);
+    }
+
+    /// The workers say that they are not ready, and go on with everything else, until drain-delay is over.
+    fn hold(&mut self, now: Instant) {
+        let delay = self.config.drain_delay;
+        self.holds_until = Some(now + delay);
+        self.service.stops("serving, until drain-delay is over", &self.log);
+        self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
+        let seconds = delay.as_secs_f64();
+        self.log.info(format_args!(
+            "SIGTERM: not ready any more, draining in {seconds} s (drain-delay); another signal drains at once"
+        ));
+    }
+
+    fn drain(&mut self, signal: Signal, now: Instant) {
+        self.holds_until = None;
+        self.service.stops("draining", &self.log);
+        let seconds = self.config.drain_timeout.as_secs_f64();
+        self.log.info(format_args!(
+            "{signal}: the workers drain, at most {seconds} s for running requests; a second signal ends at once"
+        ));
+        self.end_crew(now);
+    }
+
+    /// The workers end, and nobody else takes what waits to be accepted.
+    fn end_crew(&mut self, now: Instant) {
+        self.ending = true;
+        self.stand_in = None;
+        self.crew.stop(EXIT_SUCCESS, now);
+        // The last descriptors are those of the workers then: a queue ends when they have emptied it.
+        self.listeners = BoundListeners::default();
+    }
+
+    /// The configuration is read again, and all workers are replaced.
+    fn reload(&mut self, now: Instant) {
+        let read = sources::load(&self.inputs).and_then(|loaded| {
+            let checked = validation::check(&loaded.config, &loaded.origins)?;
+            check(&loaded.config, &loaded.origins)?;
+            Ok((loaded, checked))
+        });
+        let (loaded, checked) = match read {
+            Ok(read) => read,
+            Err(problem) => {
+                self.log.error(format_args!(
+                    "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
+                ));
+                return;
+            }
+        };
+        loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
+        let restart = needs_restart(&self.config, &loaded.config);
+        if !restart.is_empty() {
+            let names = restart.join(", ");
+            self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
+        }
+        self.log.info(format_args!(
+            "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
+        ));
+        if restart.contains(&"listen".to_owned()) {
+            // New workers would look for sockets that are not there.
+            return self.log.error(format_args!(
+                "no worker is replaced: the listeners are others (SIGUSR2 or a restart)"
+            ));
+        }
+        let before = count(&self.config);
+        self.setup.files = loaded.gathered;
+        self.workers.forget_changes();
+        // They are as they were, and sockets that were passed are known by then.
+        let listeners = std::mem::take(&mut self.checked.listeners);
+        (self.config, self.checked) = (loaded.config, Checked { listeners, ..checked });
+        self.crew.set(settings(&self.config));
+        if count(&self.config) != before {
+            self.crew.set_count(count(&self.config), now);
+        }
+        self.crew.replace_all(now);
+    }
+
+    fn upgrade(&mut self) {
+        if self.successor.is_some() {
+            return self.log.warn(format_args!("SIGUSR2: a new program is being started already"));
+        }
+        if std::process::id() == 1 {
+            return self.log.error(format_args!(
+                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers"
+            ));
+        }
+        let program = {
+            let mut program = self.program.clone();
+            program.command.push(AS_SUCCESSOR.into());
+            program.environment = self.service.variables();
+            program.command.extend(self.inputs.arguments.iter().map(OsString::from));
+            program
+        };
+        let limit = self.config.workers.start_timeout;
+        let sockets = (&self.listeners, &self.checked);
+        let pid_file = self.service.pid_file();
+        match Successor::start(&program, sockets, pid_file, limit, self.sender.clone()) {
+            Ok(successor) => {
+                self.log.info(format_args!(
+                    "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
+                    successor.pid()
+                ));
+                self.successor = Some(successor);
+            }
+            Err(error) => self.log.error(format_args!("SIGUSR2: the new program cannot be started: {error}")),
+        }
+    }
+
+    fn succeeded(&mut self, outcome: Result<(), String>, now: Instant) {
+        let Some(successor) = self.successor.take() else { return };
+        match outcome {
+            Ok(()) => {
+                self.log.info(format_args!(
+                    "process {} is ready and serves: this one drains and ends",
+                    successor.pid()
+                ));
+                self.service.hands_over(successor.pid(), &self.log);
+                // What waits to be accepted is the successor's.
+                self.stand_in = None;
+                self.crew.stop(EXIT_SUCCESS, now);
+                self.listeners.disown_files();
+                self.listeners = BoundListeners::default();
+            }
+            Err(why) => {
+                successor.end();
+                self.log.error(format_args!("SIGUSR2: the new program {why}; this one serves on"));
+            }
+        }
+    }
+}
+
+/// Options whose values are the supervisor's own.
+fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
+    let own = [
+        "listen",
+        "user",
+        "group",
+        "control",
+        "admin",
+        "admin-token-file",
+        "accept",
+        "chdir",
+        "pid-file",
+        "error-log",
+        "access-log",
+    ];
+    let changed =
+        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
+    own.iter().filter(changed).map(ToString::to_string).collect()
+}

@@ -1,0 +1,204 @@
+//! A worker as its supervisor has it: the process, its channel, what is asked of it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use maitred_control::{Answered, Question};
+use maitred_io::channel::Channel;
+use maitred_io::child::{Child, Ended, Program};
+use maitred_server::Log;
+use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics};
+use maitred_supervise::{Exit, WorkerId};
+
+use super::Happening;
+use super::message::{FromWorker, Setup, ToWorker};
+
+/// How long a message waits for a worker to read it: its listening thread does nothing else.
+const SEND_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long an answer is waited for.
+const ANSWER_LIMIT: Duration = Duration::from_secs(4);
+
+/// A worker.
+pub(crate) struct Process {
+    pub(crate) id: WorkerId,
+    pub(crate) number: usize,
+    /// Where it counts.
+    figures: SharedMemory,
+    /// Lines of its logs that it has not written.
+    lines: Arc<SharedMemory>,
+    /// The last page of its figures that was shown.
+    page: Mutex<String>,
+    child: Child,
+    sending: Mutex<Channel>,
+    /// Questions that it has not answered.
+    asked: Mutex<BTreeMap<u64, Sender<Answered>>>,
+    next: AtomicU64,
+    /// It has been asked to end.
+    is_asked: AtomicBool,
+}
+
+impl Process {
+    /// Starts it. What becomes of it is told to `happenings`.
+    ///
+    /// # Errors
+    /// There is no such program, or no process, thread or descriptor can be had.
+    pub(crate) fn start(
+        program: &Program,
+        (id, number): (WorkerId, usize),
+        setup: &Setup,
+        descriptors: &[BorrowedFd<'_>],
+        lines: SharedMemory,
+        happenings: &Sender<Happening>,
+    ) -> io::Result<Arc<Self>> {
+        let (own, other) = Channel::pair()?;
+        own.set_send_limit(Some(SEND_LIMIT))?;
+        let receiving = own.try_clone()?;
+        let figures = SharedMemory::new(figures::MEMORY_BYTES)?;
+        // Before the process is there: it finds its setup when it looks.
+        let descriptors: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd()]).collect();
+        own.send(&setup.to_text(), &descriptors)?;
+        let child = Child::start(program, other.into_descriptor())?;
+        let process = Arc::new(Self {
+            id,
+            number,
+            figures,
+            lines: Arc::new(lines),
+            page: Mutex::default(),
+            child,
+            sending: Mutex::new(own),
+            asked: Mutex::default(),
+            next: AtomicU64::new(1),
+            is_asked: AtomicBool::new(false),
+        });
+        let (listener, told) = (Arc::clone(&process), happenings.clone());
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let listens = named("maitred-channel").spawn(move || listener.listen(&receiving, &told));
+        let (waiter, told) = (Arc::clone(&process), happenings.clone());
+        let waits = named("maitred-child").spawn(move || {
+            let exit = match waiter.child.wait() {
+                Ok(Ended::Code(code)) => Exit::Code(code),
+                Ok(Ended::Signal(signal)) => Exit::Signal(signal),
+                // Nobody else waits for it; whatever it was, it is gone.
+                Err(_) => Exit::Code(1),
+            };
+            // What it has said last comes first.
+            waiter.hang_up();
+            if let Ok(listens) = listens {
+                let _ = listens.join();
+            }
+            let _ = told.send(Happening::Exit(id, exit));
+        });
+        if let Err(error) = waits {
+            process.child.kill();
+            return Err(error);
+        }
+        Ok(process)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// What it has counted, read after it has been asked to bring its memory up to date.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics::read(self.figures.words(), Owner::Runs).unwrap_or_default()
+    }
+
+    /// Keeps its page.
+    pub(crate) fn keep_page(&self, page: &str) {
+        page.clone_into(&mut lock(&self.page));
+    }
+
+    /// It has ended: the lines that it has left are written. Called once.
+    pub(crate) fn adopt_lines(&self, log: &Log) {
+        log.adopt(&self.lines);
+    }
+
+    /// It has ended: what it has counted is added to what others have left. Called once.
+    pub(crate) fn retire(&self, retired: &mut Retired) {
+        retired.add(self.figures.words(), &lock(&self.page));
+    }
+
+    /// Whether it is asked to end for the first time; it is from now on.
+    pub(crate) fn is_first_request(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::Relaxed)
+    }
+
+    /// Asks it to end: SIGTERM.
+    pub(crate) fn terminate(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+        self.child.terminate();
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&self) {
+        self.child.kill();
+    }
+
+    /// Has it open its log files anew: SIGUSR1.
+    pub(crate) fn reopen_logs(&self) {
+        self.child.signal(rustix::process::Signal::USR1);
+    }
+
+    pub(crate) fn send(&self, message: &ToWorker) {
+        // Whoever is gone is told of by its end.
+        let _ = lock(&self.sending).send(&message.to_text(), &[]);
+    }
+
+    /// Puts a question; the answer comes later, or never.
+    pub(crate) fn ask(&self, question: &Question, caller: &str) -> Pending {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = mpsc::channel();
+        lock(&self.asked).insert(id, sender);
+        self.send(&ToWorker::Ask(id, question.clone(), caller.to_owned()));
+        Pending { answer }
+    }
+
+    fn listen(&self, channel: &Channel, told: &Sender<Happening>) {
+        while let Ok(message) = channel.receive() {
+            match FromWorker::read(&message.text) {
+                Some(FromWorker::Answer(id, answer)) => {
+                    if let Some(sender) = lock(&self.asked).remove(&id) {
+                        // Who has asked may have given up.
+                        let _ = sender.send(answer);
+                    }
+                }
+                Some(said) => {
+                    let _ = told.send(Happening::Said(self.id, said));
+                }
+                None => {}
+            }
+        }
+        // Nobody answers any more.
+        lock(&self.asked).clear();
+    }
+
+    /// The process has ended: what it had said is read, then the channel ends. Children of the application may have the other side open still.
+    fn hang_up(&self) {
+        lock(&self.sending).shut_down();
+    }
+}
+
+/// An answer that is to come.
+pub(crate) struct Pending {
+    answer: mpsc::Receiver<Answered>,
+}
+
+impl Pending {
+    /// Waits for it; none where the worker has ended, or takes too long.
+    pub(crate) fn wait(self) -> Option<Answered> {
+        self.answer.recv_timeout(ANSWER_LIMIT).ok()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

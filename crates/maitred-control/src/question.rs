@@ -1,0 +1,188 @@
+//! A question as plain data, so that a supervisor can hand it on to workers, and what a server answers.
+
+use maitred_http::target;
+use maitred_stats::exposition::Format;
+use serde_json::{Value, json};
+
+use super::QueryContext;
+use super::access::Caller;
+use super::owner::Refusal;
+use super::table::{Given, commands, find};
+
+/// The figures for Prometheus and its kin, which are no JSON.
+pub(super) const METRICS: &str = "metrics";
+
+/// What is asked, as it came by HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// `/stats`, `/deliveries/end`.
+    pub path: String,
+    /// Behind the question mark, still encoded.
+    pub query: String,
+    /// Arguments of a change: an object of JSON, or nothing.
+    pub body: String,
+    /// The media types that are taken.
+    pub accept: String,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+    /// What it is.
+    pub media_type: String,
+    /// Methods that would be right.
+    pub allow: Option<String>,
+}
+
+impl Answered {
+    /// A value.
+    pub fn json(status: u16, value: &Value) -> Self {
+        Self { status, body: format!("{value}\n"), media_type: "application/json".to_owned(), allow: None }
+    }
+
+    /// A line that says what is wrong.
+    pub fn error(status: u16, text: &str) -> Self {
+        Self::json(status, &json!({ "error": text }))
+    }
+
+    /// The value that was answered; none of what is no JSON.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(&self.body).ok()
+    }
+}
+
+impl From<Refusal> for Answered {
+    fn from(refusal: Refusal) -> Self {
+        Self::error(refusal.status, &refusal.text)
+    }
+}
+
+impl Question {
+    /// The name of the command, `deliveries end`; empty where nothing is asked for.
+    pub fn name(&self) -> String {
+        self.path.trim_matches('/').replace('/', " ")
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_query(&self) -> bool {
+        matches!(&*self.method, "GET" | "HEAD")
+    }
+
+    /// Whether it is for the page of figures.
+    pub fn is_for_metrics(&self) -> bool {
+        self.name() == METRICS && self.is_query()
+    }
+
+    /// The form in which the page of figures is wanted.
+    pub fn format(&self) -> Format {
+        Format::accepted([self.accept.as_bytes()])
+    }
+
+    /// Its arguments.
+    ///
+    /// # Errors
+    /// The body is no object.
+    pub fn given(&self) -> Result<Given, Answered> {
+        let mut given = in_query(self.query.as_bytes());
+        if !self.is_query() && !self.body.is_empty() {
+            given.0.extend(in_body(self.body.as_bytes())?.0);
+        }
+        Ok(given)
+    }
+}
+
+/// What a server answers.
+pub(super) fn answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Answered {
+    try_answer(asking, question, caller).unwrap_or_else(|refused| refused)
+}
+
+fn try_answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Result<Answered, Answered> {
+    let name = question.name();
+    if name.is_empty() {
+        return Ok(Answered::json(200, &help()));
+    }
+    let is_query = question.is_query();
+    if question.is_for_metrics() {
+        let format = question.format();
+        let body = asking.server.metrics_in(format);
+        let media_type = format.media_type().to_owned();
+        return Ok(Answered { status: 200, body, media_type, allow: None });
+    }
+    let command = find(&name)?;
+    if command.change && question.method != "POST" || !command.change && !is_query {
+        let allow = if command.change { "POST" } else { "GET, HEAD" };
+        let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
+        return Err(Answered { allow: Some(allow.to_owned()), ..Answered::error(405, &text) });
+    }
+    let (value, lines) = command.run(asking, &question.given()?)?;
+    for line in lines {
+        asking.server.log().notice(format_args!("control: {line} ({caller})"));
+    }
+    Ok(Answered::json(200, &value))
+}
+
+/// The commands, for whoever asks for nothing.
+pub fn help() -> Value {
+    let all = commands().iter().map(|command| {
+        json!({
+            "path": format!("/{}", command.name.replace(' ', "/")),
+            "method": if command.change { "POST" } else { "GET" },
+            "usage": command.usage(),
+            "help": command.help,
+        })
+    });
+    json!({ "commands": all.collect::<Vec<_>>() })
+}
+
+/// `name=value&name=value`, as a form sends it.
+fn in_query(query: &[u8]) -> Given {
+    let decode = |part: &[u8]| {
+        let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        let mut decoded = Vec::new();
+        target::percent_decode(&plain, &mut decoded);
+        String::from_utf8_lossy(&decoded).into_owned()
+    };
+    let parts = query.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
+    let pairs = parts.map(|part| {
+        let mut sides = part.splitn(2, |byte| *byte == b'=');
+        let mut next = || decode(sides.next().unwrap_or_default());
+        (next(), next())
+    });
+    Given(pairs.collect())
+}
+
+/// An object of JSON whose values are texts, numbers or switches.
+fn in_body(body: &[u8]) -> Result<Given, Answered> {
+    let wrong = || Answered::error(400, "the body is no JSON object of names with their values");
+    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return Err(wrong()) };
+    let pair = |(name, value): (String, Value)| match value {
+        Value::String(text) => Ok((name, text)),
+        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
+        _ => Err(wrong()),
+    };
+    Ok(Given(fields.into_iter().map(pair).collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_from_the_query_and_from_a_body() {
+        let given = in_query(b"url=%2Fa%3Fb%3D1&header=X:+y&header=Z:%2B&&from");
+        assert_eq!(given.value("url"), Some("/a?b=1"));
+        assert_eq!(given.all("header").collect::<Vec<_>>(), ["X: y", "Z:+"]);
+        assert_eq!(given.value("from"), Some(""));
+        let given = in_body(br#"{"name": "pool.default.queue", "value": 7}"#).expect("an object");
+        assert_eq!((given.value("name"), given.value("value")), (Some("pool.default.queue"), Some("7")));
+        for wrong in ["", "7", "[]", r#"{"a": {}}"#, r#"{"a": null}"#] {
+            assert!(in_body(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

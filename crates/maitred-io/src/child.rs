@@ -1,0 +1,171 @@
+//! Processes that this one has started: start, signal, end.
+//!
+//! Promises: a signal reaches the process that is meant or none, also when its number is used again (pidfd). Each is waited for by its own
+//! descriptor, so that no other child's end is taken. Leaves out: what they run.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal, waitid,
+};
+
+/// What is started, and how.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program and its arguments; a name without a slash is looked for on PATH.
+    pub command: Vec<OsString>,
+    /// The folder that it starts in.
+    pub folder: PathBuf,
+    /// Variables that it gets besides those of this process.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Code(u8),
+    /// By this signal.
+    Signal(u8),
+}
+
+/// A process that was started here.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    descriptor: OwnedFd,
+}
+
+impl Child {
+    /// Starts it with `input` as its standard input, in a process group of its own: what a terminal sends to this one's group does not
+    /// reach it. Output and error are those of this process.
+    ///
+    /// # Errors
+    /// There is no such program or folder, or no process can be made.
+    pub fn start(program: &Program, input: OwnedFd) -> io::Result<Self> {
+        let Some((name, arguments)) = program.command.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program"));
+        };
+        let mut command = Command::new(name);
+        command.args(arguments).current_dir(&program.folder).envs(program.environment.iter().cloned());
+        command.stdin(Stdio::from(input)).process_group(0);
+        let child = command.spawn()?;
+        let pid = child.id();
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let descriptor = number
+            .ok_or_else(|| io::Error::other("the process has no number"))
+            .and_then(|number| Ok(pidfd_open(number, PidfdFlags::empty())?));
+        match descriptor {
+            Ok(descriptor) => Ok(Self { pid, descriptor }),
+            Err(error) => {
+                let mut child = child;
+                // Nobody could end it later.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends a signal; nothing if the process has ended.
+    pub fn signal(&self, signal: Signal) {
+        // ESRCH: it has ended.
+        let _ = pidfd_send_signal(&self.descriptor, signal);
+    }
+
+    /// Asks it to end: SIGTERM.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGKILL.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Waits for its end. Called once.
+    ///
+    /// # Errors
+    /// Somebody else has waited for it.
+    pub fn wait(&self) -> io::Result<Ended> {
+        use std::os::fd::AsFd;
+        loop {
+            match waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED) {
+                Ok(Some(status)) => return Ok(ended(&status)),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn ended(status: &WaitIdStatus) -> Ended {
+    let number = |value: i32| u8::try_from(value & 0xff).unwrap_or(u8::MAX);
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ended::Code(number(code)),
+        (None, signal) => Ended::Signal(number(signal.unwrap_or(0))),
+    }
+}
+
+/// Takes the ends of processes that are not ours and have become children of this one, as those of process 1 do. Those that `is_own` says
+/// are waited for elsewhere. Nothing where the kernel does not list children (proc(5)).
+pub fn reap_others(is_own: impl Fn(u32) -> bool) {
+    let own = std::process::id();
+    // Orphans become children of the first thread.
+    let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
+    let numbers = listed.split_ascii_whitespace().filter_map(|text| text.parse::<u32>().ok());
+    for pid in numbers.filter(|pid| !is_own(*pid)) {
+        if let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            // It goes on, or its end is taken.
+            let _ = waitid(WaitId::Pid(number), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        let command = ["sh", "-c", script].map(OsString::from).to_vec();
+        Program { command, folder: "/".into(), environment: vec![("GREETING".into(), "hello".into())] }
+    }
+
+    fn nothing() -> OwnedFd {
+        std::fs::File::open("/dev/null").expect("a null device").into()
+    }
+
+    #[test]
+    fn the_end_is_told() {
+        let child = Child::start(&shell("test \"$GREETING\" = hello && exit 7"), nothing()).expect("started");
+        assert_eq!(child.wait().expect("ended"), Ended::Code(7));
+        // It is gone, whoever has its number now.
+        child.kill();
+        let child = Child::start(&shell("read line; exit 1"), {
+            let (one, other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+            std::mem::forget(other);
+            one.into()
+        })
+        .expect("started");
+        child.kill();
+        assert_eq!(child.wait().expect("ended"), Ended::Signal(9));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_an_error() {
+        let program = Program { command: vec!["/no/such/program".into()], ..shell("") };
+        assert_eq!(Child::start(&program, nothing()).expect_err("none").kind(), io::ErrorKind::NotFound);
+        let program = Program { folder: "/no/such/folder".into(), ..shell("") };
+        assert!(Child::start(&program, nothing()).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! When a worker has had enough: requests, age, memory, or no progress.
+
+use std::time::{Duration, Instant};
+
+use crate::backoff::Random;
+
+/// After what a worker is replaced; zero for never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests; each worker has up to a tenth less, so that not all are replaced together.
+    pub requests: u64,
+    /// Its age, with the same spread.
+    pub lifetime: Duration,
+    /// Bytes of memory that are its own, as three beats in a row say it.
+    pub memory: u64,
+    /// Time without progress: requests wait, and none has ended.
+    pub stuck: Duration,
+}
+
+/// What a worker says of itself now and then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// Requests that have ended since its start.
+    pub requests: u64,
+    /// Bytes of memory that are its own; zero where nothing tells.
+    pub memory: u64,
+    /// Requests that wait for a thread.
+    pub waiting: u64,
+}
+
+/// Beats in a row beyond the limit of memory: one could be a single large response.
+const MEMORY_BEATS: u32 = 3;
+
+/// What is known of one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Wear {
+    limits: Limits,
+    began: Instant,
+    heavy: u32,
+    /// It has had enough.
+    spent: bool,
+    /// Requests that had ended when that changed last or nothing waited, and when that was.
+    progress: (u64, Instant),
+}
+
+/// Why a worker is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Requests(u64),
+    Lifetime,
+    Memory(u64),
+    Stuck(Duration),
+}
+
+impl Wear {
+    pub(crate) fn new(limits: Limits, random: &mut Random, now: Instant) -> Self {
+        let mut less = |whole: u64| whole - if whole >= 10 { random.next() % (whole / 10) } else { 0 };
+        let limits = Limits {
+            requests: less(limits.requests),
+            lifetime: Duration::from_millis(less(
+                u64::try_from(limits.lifetime.as_millis()).unwrap_or(u64::MAX),
+            )),
+            ..limits
+        };
+        Self { limits, began: now, heavy: 0, spent: false, progress: (0, now) }
+    }
+
+    /// Whether it has had enough, by what it says.
+    pub(crate) fn beat(&mut self, beat: Beat, now: Instant) -> Option<Reason> {
+        let Limits { requests, memory, stuck, .. } = self.limits;
+        self.heavy = if memory > 0 && beat.memory > memory { self.heavy + 1 } else { 0 };
+        if beat.requests != self.progress.0 || beat.waiting == 0 {
+            self.progress = (beat.requests, now);
+        }
+        let still = now.saturating_duration_since(self.progress.1);
+        let reason = if requests > 0 && beat.requests >= requests {
+            Some(Reason::Requests(beat.requests))
+        } else if self.heavy >= MEMORY_BEATS {
+            Some(Reason::Memory(beat.memory))
+        } else if !stuck.is_zero() && still >= stuck {
+            Some(Reason::Stuck(still))
+        } else {
+            None
+        };
+        self.spent |= reason.is_some();
+        reason
+    }
+
+    /// Whether it has had enough, by what it has said.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// It has had enough for a reason of its own, such as its age.
+    pub(crate) fn spend(&mut self) {
+        self.spent = true;
+    }
+
+    /// When its age is enough; none for one that has had enough already.
+    pub(crate) fn ends_at(&self) -> Option<Instant> {
+        (!self.spent && !self.limits.lifetime.is_zero()).then(|| self.began + self.limits.lifetime)
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Requests(count) => write!(f, "has had {count} requests (worker-requests)"),
+            Self::Lifetime => f.write_str("is old enough (worker-lifetime)"),
+            Self::Memory(bytes) => {
+                write!(f, "has {} MiB of memory of its own (worker-memory)", bytes / (1024 * 1024))
+            }
+            Self::Stuck(time) => {
+                write!(f, "has ended no request for {} s while some wait (worker-timeout)", time.as_secs())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wear(limits: Limits, now: Instant) -> Wear {
+        Wear::new(limits, &mut Random::new(9), now)
+    }
+
+    #[test]
+    fn requests_and_age_are_spread_by_a_tenth_at_most() {
+        let (now, mut random) = (Instant::now(), Random::new(3));
+        let limits = Limits { requests: 1000, lifetime: Duration::from_secs(100), ..Limits::default() };
+        let worn: Vec<Wear> = (0..20).map(|_| Wear::new(limits, &mut random, now)).collect();
+        assert!(worn.iter().all(|wear| (901..=1000).contains(&wear.limits.requests)));
+        assert!(worn.iter().all(|wear| wear.ends_at().is_some_and(|at| at > now + Duration::from_secs(89))));
+        assert!(worn.iter().any(|wear| wear.limits.requests != worn[0].limits.requests));
+    }
+
+    #[test]
+    fn one_heavy_beat_is_not_enough() {
+        let now = Instant::now();
+        let mut wear = wear(Limits { memory: 100, ..Limits::default() }, now);
+        let beat = |memory| Beat { memory, ..Beat::default() };
+        let said: Vec<bool> =
+            [101, 101, 100, 200, 200, 200].map(|memory| wear.beat(beat(memory), now).is_some()).to_vec();
+        assert_eq!(said, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn no_progress_counts_only_while_requests_wait() {
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let mut wear = wear(Limits { stuck: Duration::from_secs(5), ..Limits::default() }, now);
+        let beat = |requests, waiting| Beat { requests, waiting, memory: 0 };
+        assert_eq!(wear.beat(beat(1, 3), at(1)), None);
+        assert_eq!(wear.beat(beat(1, 0), at(9)), None, "nothing waits");
+        assert_eq!(wear.beat(beat(1, 1), at(13)), None);
+        assert_eq!(wear.beat(beat(2, 1), at(14)), None, "one has ended");
+        assert_eq!(wear.beat(beat(2, 1), at(19)), Some(Reason::Stuck(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn without_limits_nothing_is_enough() {
+        let now = Instant::now();
+        let mut wear = wear(Limits::default(), now);
+        let much = Beat { requests: u64::MAX, memory: u64::MAX, waiting: 9 };
+        assert_eq!((wear.beat(much, now + Duration::from_secs(1 << 20)), wear.ends_at()), (None, None));
+    }
+}

@@ -1,0 +1,79 @@
+//! The place of a worker, and the processes that have it: one that serves, perhaps its successor, and those that end.
+
+use std::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::recycle::{Reason, Wear};
+
+/// One process; numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub u64);
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It loads the application.
+    Starting,
+    /// It takes connections.
+    Serving,
+    /// It has been asked to end.
+    Stopping,
+}
+
+/// A worker as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerView {
+    /// Its number, from 1 on; a successor has the same.
+    pub number: usize,
+    /// The process.
+    pub id: WorkerId,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Since when.
+    pub since: Instant,
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) id: WorkerId,
+    pub(crate) phase: Phase,
+    pub(crate) since: Instant,
+    pub(crate) wear: Wear,
+    /// SIGKILL has been asked for.
+    pub(crate) killed: bool,
+}
+
+/// A place.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pub(crate) current: Option<Member>,
+    /// It takes the place of `current` when it is ready.
+    pub(crate) successor: Option<Member>,
+    pub(crate) leaving: Vec<Member>,
+    pub(crate) backoff: Backoff,
+    /// When the next attempt is made, where there is no `current`; or one for a successor, where there is.
+    pub(crate) start_at: Option<Instant>,
+    /// Why `current` is to be replaced, until its successor is started.
+    pub(crate) worn: Option<Reason>,
+    /// Processes that have ended without being asked.
+    pub(crate) failures: u64,
+}
+
+impl Slot {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.current.iter().chain(&self.successor).chain(&self.leaving)
+    }
+
+    pub(crate) fn members_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.current.iter_mut().chain(&mut self.successor).chain(&mut self.leaving)
+    }
+
+    pub(crate) fn serves(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.phase == Phase::Serving)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members().next().is_none()
+    }
+}
