@@ -409,7 +409,13 @@ impl Supervisor {
     /// Says what is served where, once, when the first worker knows it.
     fn introduce(&mut self, what: Option<String>, served: &[String]) {
         self.workers.set_application(what.clone());
-        if std::mem::replace(&mut self.introduced, true) || self.config.log_level < LogLevel::Info {
+        if std::mem::replace(&mut self.introduced, true) {
+            return;
+        }
+        if self.predecessor.is_none() {
+            self.service.write_pid_file(&self.log);
+        }
+        if self.config.log_level < LogLevel::Info {
             return;
         }
         let workers = match count(&self.config) {
@@ -434,8 +440,6 @@ impl Supervisor {
             self.listeners.own_files();
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
             predecessor.tell_ready(self.sender.clone());
-        } else {
-            self.service.write_pid_file(&self.log);
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
