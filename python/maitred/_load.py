@@ -23,6 +23,10 @@ from maitred import _shared
 #: Looked for, in this order, when the command line names a module only.
 DEFAULT_NAMES = ("app", "application")
 
+#: What a service manager has told the server (sd_notify(3), sd_listen_fds(3)): it has it by now, and processes that the
+#: application starts must not believe that it is for them.
+_OF_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
 #: The same when the attribute is a factory.
 FACTORY_NAMES = ("create_app", "make_app")
 
@@ -69,6 +73,8 @@ def load(
     set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
+    for name in _OF_SERVICE_MANAGER:
+        os.environ.pop(name, None)
     os.environ.update(dict(identity))
     for name, value in dict(environment).items():
         os.environ.setdefault(name, value)

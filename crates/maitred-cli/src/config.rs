@@ -95,6 +95,10 @@ pub struct Config {
     pub user: Option<Account>,
     /// Its group.
     pub group: Option<Account>,
+    /// Has the number of the process while it serves.
+    pub pid_file: Option<PathBuf>,
+    /// From SIGTERM to the drain.
+    pub drain_delay: Duration,
     /// Worker processes.
     pub workers: WorkersConfig,
     /// For running requests after a stop signal; more than zero.
@@ -350,6 +354,8 @@ impl Config {
             response_budget: 0,
             user: None,
             group: None,
+            pid_file: None,
+            drain_delay: Duration::ZERO,
             workers: WorkersConfig::default(),
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,

@@ -8,6 +8,7 @@
 //! Promises: application code never runs with the rights of before. What the user cannot read or write later is told at the start,
 //! with what to do.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use maitred_control::Doors;
@@ -43,6 +44,7 @@ pub(crate) fn give_up(
     folder: &Path,
     checked: &Checked,
     host: &dyn Host,
+    sockets: &mut Option<Vec<Option<OwnedFd>>>,
 ) -> Result<Option<Early>, Problem> {
     let Some(wanted) = checked.wanted.as_ref().filter(|wanted| wanted.differs()) else { return Ok(None) };
     let (config, origins) = (&loaded.config, &loaded.origins);
@@ -60,7 +62,7 @@ pub(crate) fn give_up(
         ));
     }
     logs::give(config, identity);
-    let listeners = listeners::bind(config, checked, origins)?;
+    let listeners = listeners::bind(checked, origins, sockets.take().unwrap_or_default())?;
     let doors = control::open_named(config, origins, Some(identity))?;
     identity.assume().map_err(|error| {
         let remedy = match &error {

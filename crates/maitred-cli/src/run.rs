@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_control::{Doors, local};
-use maitred_server::{Log, Server, StartError};
+use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain};
+use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::logs;
 use crate::operator::Operator;
@@ -22,6 +22,7 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
@@ -51,16 +52,28 @@ fn run_here(
     loaded: &Loaded,
     inputs: Inputs,
     worker: Option<&Worker>,
-    predecessor: Option<Predecessor>,
+    mut predecessor: Option<Predecessor>,
     host: &dyn Host,
 ) -> Result<u8, Problem> {
-    let checked = validation::check(&loaded.config, &loaded.origins)?;
+    let mut checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
+    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let passing = match (worker, &mut predecessor) {
+        (Some(worker), _) => worker.passing(),
+        (None, Some(predecessor)) => predecessor.take_passed(),
+        (None, None) => service.take_sockets(),
+    };
+    let mut sockets = service.assign(passing, &mut checked, &loaded.origins)?;
     let early = match worker {
         Some(_) => None,
-        None => early::give_up(loaded, &inputs.folder, &checked, host)?,
+        None => {
+            if predecessor.is_none() {
+                service.claim_pid_file(&loaded.config, &loaded.origins)?;
+            }
+            early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
+        }
     };
     let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
     let writer = match worker {
@@ -70,13 +83,16 @@ fn run_here(
     };
     let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
     if supervises {
-        let code = supervisor::run(loaded, inputs, checked, (early, predecessor), &log, host);
+        let here = (early, sockets, predecessor, service);
+        let code = supervisor::run(loaded, inputs, checked, here, &log, host);
         log.finish(FLUSH_LIMIT);
         return code;
     }
+    let bound = sockets.filter(|_| worker.is_none());
+    let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
     let serving = Arc::new(AtomicBool::new(false));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early, worker), &checked, &log, host, &serving);
+    let code = serve(loaded, (inputs, early, bound, worker), &checked, (&log, &service), host, &serving);
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -113,9 +129,9 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
 
 fn serve(
     loaded: &Loaded,
-    (inputs, early, worker): (Inputs, Option<Early>, Option<&Worker>),
+    (inputs, early, bound, worker): (Inputs, Option<Early>, Option<BoundListeners>, Option<&Worker>),
     checked: &Checked,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
@@ -134,7 +150,8 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early, worker), checked, applications, log, host, serving);
+    let ended =
+        serve_loaded((reload, early, bound, worker), checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -159,10 +176,10 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early, worker): (Reload, Option<Early>, Option<&Worker>),
+    (reload, early, bound, worker): (Reload, Option<Early>, Option<BoundListeners>, Option<&Worker>),
     checked: &Checked,
     applications: Vec<Application>,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
@@ -175,7 +192,7 @@ fn serve_loaded(
     let mut settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
-        Ok(signals) => signals,
+        Ok(signals) => service.signals(signals),
         Err(error) => {
             log.error(format_args!("the signal handlers cannot be installed: {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
@@ -188,7 +205,10 @@ fn serve_loaded(
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
-        None if worker.is_none() => control::open_named(config, origins, None)?,
+        None if worker.is_none() => {
+            settings.bound = bound;
+            control::open_named(config, origins, None)?
+        }
         // The supervisor has the doors.
         None => Doors::default(),
     };
@@ -207,6 +227,7 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
+    service.write_pid_file(log);
     if config.log_level >= LogLevel::Info && worker.is_none() {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
@@ -224,25 +245,32 @@ fn serve_loaded(
         about: control::about(host, what.clone()),
     };
     let control = control::start(&server, doors, operator, log).map(Arc::new);
+    service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
     }
     let mut answer = |asked| match asked {
-        Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
+        Asked::Reload => {
+            service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
+        }
         Asked::Reopen => {
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
-    let limits = (config.drain_timeout, config.events_timeout);
-    let (code, left) = lifetime::wait_for_end(&*server, &mut *signals, limits, &mut answer, &mut say);
+    let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
+    // The supervisor has waited before it has a worker end.
+    let delay = if worker.is_some() { Duration::ZERO } else { delay };
+    let limits = Limits { delay, drain, events };
+    let told = Told { server: &server, service, log };
+    let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
     }
-    Ok(match lifetime::end_application(&HostEnd(host), &mut *signals, left, &mut say) {
+    Ok(match lifetime::end_application(&HostEnd(host), &mut signals, left, &mut say) {
         Some(second) => Ended::AtOnce(second),
         None => Ended::Waited(code),
     })
@@ -260,21 +288,34 @@ impl lifetime::End for HostEnd<'_> {
     }
 }
 
-impl Drain for Server {
+/// A server whose service manager is told of its end.
+struct Told<'a> {
+    server: &'a Server,
+    service: &'a Service,
+    log: &'a Log,
+}
+
+impl Drain for Told<'_> {
+    fn set_unready(&self) {
+        self.service.stops("serving, until drain-delay is over", self.log);
+        self.server.set_unready();
+    }
+
     fn drain(&self) {
-        Self::drain(self);
+        self.service.stops("draining", self.log);
+        self.server.drain();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {
-        Self::wait_drained(self, limit)
+        self.server.wait_drained(limit)
     }
 
     fn has_only_abandoned(&self) -> bool {
-        Self::has_only_abandoned(self)
+        self.server.has_only_abandoned()
     }
 
     fn end_events(&self) {
-        Self::end_events(self);
+        self.server.end_events();
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     status.insert("capabilities".to_owned(), capabilities().into());
     status.insert("pid".to_owned(), std::process::id().into());
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
+    status.insert("ready".to_owned(), server.is_ready().into());
     status.insert("draining".to_owned(), server.is_draining().into());
     status.insert("connections".to_owned(), server.snapshot().open.into());
     let guard = server.guard();

@@ -78,6 +78,11 @@ impl Server {
         })
     }
 
+    /// Whether more requests may come, as the health path says.
+    pub fn is_ready(&self) -> bool {
+        self.shared().is_ready()
+    }
+
     /// Whether the graceful end has begun.
     pub fn is_draining(&self) -> bool {
         self.shared().is_draining()

@@ -349,6 +349,12 @@ impl Server {
         &self.first().site.log
     }
 
+    /// Has the [health path](Settings::health_path) say that this server will end: 503, on a connection that closes. All else goes on as
+    /// before, so that a load balancer can lead new requests elsewhere before [`drain`](Self::drain).
+    pub fn set_unready(&self) {
+        self.shared().set_unready();
+    }
+
     /// Begins the graceful end and returns at once: no connection is accepted any more, requests
     /// that are being received or run are answered, each answer is the last of its connection. Connections that wait to be accepted
     /// are served first, unless other processes [accept](Accept) at the same addresses, or a successor will.

@@ -19,7 +19,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ use crate::lifetime;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
@@ -76,7 +77,7 @@ pub(crate) enum Happening {
 
 /// How many workers the configuration means on this machine.
 pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::processors)
+    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
@@ -108,14 +109,21 @@ struct Supervisor {
     introduced: bool,
     acts: Option<String>,
     ending: bool,
+    /// What the process is for whoever has started it.
+    service: Service,
+    /// When drain-delay is over, while it lasts.
+    holds_until: Option<Instant>,
 }
 
-/// Supervises until a signal ends it; returns the exit code. `early` is what was done while the process had its rights.
+/// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
+pub(crate) type Here = (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service);
+
+/// Supervises until a signal ends it; returns the exit code.
 pub(crate) fn run(
     loaded: &Loaded,
     inputs: Inputs,
     checked: Checked,
-    (early, mut predecessor): (Option<Early>, Option<Predecessor>),
+    (early, passed, mut predecessor, service): Here,
     log: &Arc<Log>,
     host: &dyn Host,
 ) -> Result<u8, Problem> {
@@ -133,8 +141,14 @@ pub(crate) fn run(
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
-            let sockets = predecessor.as_mut().map(|before| before.take_sockets(&checked.addresses));
-            (listeners::bind_or_adopt(config, &checked, origins, sockets.unwrap_or_default())?, doors)
+            let addresses = checked.addresses();
+            let mut sockets = passed.unwrap_or_default();
+            sockets.resize_with(addresses.len(), || None);
+            let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
+            for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
+                *own = own.take().or(handed);
+            }
+            (listeners::bind(&checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
@@ -147,6 +161,7 @@ pub(crate) fn run(
         )
     };
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
+    service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
     let control = match predecessor {
@@ -158,7 +173,8 @@ pub(crate) fn run(
     };
     let setup = Setup {
         workers: count(config),
-        listeners: checked.addresses.len(),
+        listeners: checked.listeners.len(),
+        passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
         acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
         ..Setup::default()
@@ -189,6 +205,8 @@ pub(crate) fn run(
         introduced: false,
         acts,
         ending: false,
+        service,
+        holds_until: None,
     };
     Ok(supervisor.supervise(&happenings))
 }
@@ -230,7 +248,8 @@ impl Supervisor {
                 }
             }
             let now = Instant::now();
-            let due = self.crew.poll_timeout().into_iter().chain(is_first.then(|| now + REAP)).min();
+            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
                 None => happenings.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -240,6 +259,10 @@ impl Supervisor {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The supervisor has a sender of its own.
                 Err(RecvTimeoutError::Disconnected) => return EXIT_FAILURE,
+            }
+            self.service.beat();
+            if self.holds_until.is_some_and(|end| end <= Instant::now()) {
+                self.drain(Signal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
             if is_first {
@@ -286,6 +309,9 @@ impl Supervisor {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {
                     self.workers.add(process);
+                    if self.holds_until.is_some() {
+                        process.send(&ToWorker::Unready);
+                    }
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -319,7 +345,7 @@ impl Supervisor {
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
-            changes: self.workers.changes(),
+            changes: self.workers.changes(worker),
             ..self.setup.clone()
         };
         let program = {
@@ -380,11 +406,17 @@ impl Supervisor {
 
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
-        if let Some(predecessor) = self.predecessor.take() {
-            // The predecessor leaves them to this one when it hears that.
-            self.listeners.own_files();
+        if let Some(mut predecessor) = self.predecessor.take() {
+            self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
+            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            let listeners = &self.checked.listeners;
+            self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
             predecessor.tell_ready(self.sender.clone());
+        } else {
+            self.service.write_pid_file(&self.log);
         }
+        let what = format!("supervising {} workers", self.crew.wanted());
+        self.service.serves(&what, &self.log);
     }
 
     /// The doors of the predecessor are closed.
@@ -417,7 +449,16 @@ impl Supervisor {
     fn hear(&mut self, signal: Signal, now: Instant) {
         match signal {
             Signal::Interrupt | Signal::Terminate => self.stop(signal, now),
-            Signal::Hangup => self.reload(now),
+            Signal::Hangup if self.ending || self.holds_until.is_some() => {}
+            Signal::Hangup if self.service.has_hung_up() => {
+                self.log.info(format_args!("the terminal has hung up"));
+                self.stop(signal, now);
+            }
+            Signal::Hangup => {
+                self.service.begins_reload(&self.log);
+                self.reload(now);
+                self.service.ends_reload(&self.log);
+            }
             Signal::Reopen => {
                 self.log.reopen();
                 self.processes.values().for_each(|process| process.reopen_logs());
@@ -436,10 +477,36 @@ impl Supervisor {
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
-        if std::mem::replace(&mut self.ending, true) {
+        if self.holds_until.is_some() {
+            self.log.info(format_args!("{signal}: the delay ends"));
+            return self.drain(signal, now);
+        }
+        if !self.ending && signal == Signal::Terminate && !self.config.drain_delay.is_zero() {
+            return self.hold(now);
+        }
+        if self.ending {
             self.log.info(format_args!("{signal}: ending at once, running requests are cut off"));
             return self.crew.stop_at_once(128 + signal.number(), AT_ONCE_GRACE, now);
         }
+        self.drain(signal, now);
+    }
+
+    /// The workers say that they are not ready, and go on with everything else, until drain-delay is over.
+    fn hold(&mut self, now: Instant) {
+        let delay = self.config.drain_delay;
+        self.holds_until = Some(now + delay);
+        self.end_successor();
+        self.service.stops("serving, until drain-delay is over", &self.log);
+        self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
+        let seconds = delay.as_secs_f64();
+        self.log.info(format_args!(
+            "SIGTERM: not ready any more, draining in {seconds} s (drain-delay); another signal drains at once"
+        ));
+    }
+
+    fn drain(&mut self, signal: Signal, now: Instant) {
+        self.holds_until = None;
+        self.service.stops("draining", &self.log);
         let seconds = self.config.drain_timeout.as_secs_f64();
         self.log.info(format_args!(
             "{signal}: the workers drain, at most {seconds} s for running requests; a second signal ends at once"
@@ -447,13 +514,17 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// The workers end, and nobody else takes what waits to be accepted.
-    fn end_crew(&mut self, now: Instant) {
-        self.ending = true;
-        // One that is not ready would go on alone.
+    /// A new program that is not ready would go on when this one ends.
+    fn end_successor(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.end();
         }
+    }
+
+    /// The workers end, and nobody else takes what waits to be accepted.
+    fn end_crew(&mut self, now: Instant) {
+        self.ending = true;
+        self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
@@ -493,6 +564,9 @@ impl Supervisor {
         let before = count(&self.config);
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
+        // They are as they were, and sockets that were passed are known by then.
+        let listeners = std::mem::take(&mut self.checked.listeners);
+        let checked = Checked { listeners, ..checked };
         (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
@@ -513,14 +587,16 @@ impl Supervisor {
         let program = {
             let mut program = self.program.clone();
             program.command.push(AS_SUCCESSOR.into());
+            program.environment = self.service.variables();
             program.command.extend(self.inputs.arguments.iter().map(OsString::from));
             program
         };
         let limit = self.config.workers.start_timeout;
         let hand_over = HandOver {
             listeners: &self.listeners,
-            addresses: &self.checked.addresses,
+            checked: &self.checked,
             acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
@@ -544,6 +620,7 @@ impl Supervisor {
                     "process {} is ready and serves: this one drains and ends",
                     successor.pid()
                 ));
+                self.service.hands_over(successor.pid(), &self.log);
                 // The successor opens its own when its channel ends with this.
                 self.control = None;
                 drop(successor);
@@ -572,6 +649,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "admin-token-file",
         "accept",
         "chdir",
+        "pid-file",
         "error-log",
         "access-log",
     ];

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor                                   successor (fork and exec, the same command)
-//!     ---- addresses, with the sockets ----------->
+//!     ---- addresses, with the sockets, and the PID file ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
 //! closes its doors, and the channel
@@ -22,10 +22,14 @@ use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::BoundListeners;
 use maitred_server::listening::Address;
+use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
 
 use super::Happening;
+use super::message::{passed_name, read_passed_names};
+use crate::passed::passing;
 use crate::problem::Problem;
+use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
 pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
@@ -36,10 +40,11 @@ const VERSION: u64 = 1;
 /// What a successor gets.
 pub(crate) struct HandOver<'a> {
     pub(crate) listeners: &'a BoundListeners,
-    /// Of the listeners, in their order.
-    pub(crate) addresses: &'a [Address],
+    /// The same as they were configured, in their order.
+    pub(crate) checked: &'a Checked,
     /// The process has become another user.
     pub(crate) acts: bool,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
 }
 
 /// A program that is to take over, as the one before has it.
@@ -61,10 +66,19 @@ impl Successor {
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let HandOver { listeners, addresses, acts } = hand_over;
-        let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().collect();
-        let text = json!({ "version": VERSION, "listeners": names, "acts": acts }).to_string();
+        let HandOver { listeners, checked, acts, pid_file } = hand_over;
+        let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
+        let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
+        // In this order.
+        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(*pid_file).collect();
+        let text = json!({
+            "version": VERSION,
+            "listeners": names,
+            "passed": passed.collect::<Vec<_>>(),
+            "pid_file": pid_file.is_some(),
+            "acts": acts,
+        })
+        .to_string();
         own.send(text.as_bytes(), &sockets)?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         // Said once: by who comes first.
@@ -112,6 +126,9 @@ pub(crate) struct Predecessor {
     channel: Channel,
     sockets: Vec<(String, OwnedFd)>,
     acts: bool,
+    /// Those that a service manager has passed.
+    passed: Vec<(PassedName, OwnedFd)>,
+    pub(crate) pid_file: Option<OwnedFd>,
 }
 
 impl Predecessor {
@@ -130,14 +147,28 @@ impl Predecessor {
             channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
         let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
         let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let sockets = names.map(ToOwned::to_owned).zip(received.descriptors).collect();
+        let mut descriptors = received.descriptors.into_iter();
+        let mut all_passed = read_passed_names(&value["passed"]).into_iter();
+        let (mut sockets, mut passed) = (Vec::new(), Vec::new());
+        for (name, socket) in names.zip(descriptors.by_ref()) {
+            match all_passed.next().flatten() {
+                Some(known) => passed.push((known, socket)),
+                None => sockets.push((name.to_owned(), socket)),
+            }
+        }
+        let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
         let acts = value["acts"].as_bool().unwrap_or_default();
-        Ok(Self { channel, sockets, acts })
+        Ok(Self { channel, sockets, acts, passed, pid_file })
     }
 
     /// Whether it had become another user, as which this process runs.
     pub(crate) fn acts(&self) -> bool {
         self.acts
+    }
+
+    /// The sockets that a service manager has passed to it, once.
+    pub(crate) fn take_passed(&mut self) -> Passing {
+        passing(self.passed.drain(..))
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.

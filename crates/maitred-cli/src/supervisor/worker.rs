@@ -13,11 +13,13 @@ use maitred_io::channel::Channel;
 use maitred_io::process;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 use maitred_server::figures::SharedMemory;
+use maitred_server::service_manager::Passing;
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
 use super::message::{COUNTED, FromWorker, OWN_PAGE, Setup, ToWorker};
 use crate::logs::Writer;
+use crate::passed::passing;
 use crate::problem::Problem;
 
 /// The first argument of a worker.
@@ -145,6 +147,13 @@ impl Worker {
         Ok(())
     }
 
+    /// The sockets among those to serve that a service manager has passed to the supervisor.
+    pub(crate) fn passing(&self) -> Passing {
+        let listeners = lock(&self.listeners);
+        let named = listeners.iter().zip(&self.setup.passed);
+        passing(named.filter_map(|(socket, name)| Some((name.clone()?, socket.try_clone().ok()?))))
+    }
+
     /// The sockets to serve, once.
     ///
     /// # Errors
@@ -238,7 +247,11 @@ impl Link {
                     answer(client, answered);
                 }
             }
-            ToWorker::Unready => {}
+            ToWorker::Unready => {
+                if let Some(server) = self.server() {
+                    server.set_unready();
+                }
+            }
             ToWorker::Last => {
                 if let Some(server) = self.server() {
                     server.drain_last();

@@ -128,10 +128,26 @@ impl Ring {
         }
     }
 
+    /// Nothing waits: the next line is the first one in the ring, so that memory is used which is in the caches of the processor, and not
+    /// all of it. A reader in between finds more written than accepted, which is nothing.
+    fn begin_again(&mut self) {
+        let words = self.kept.words();
+        let length = (words.len() - HEADER) as u64;
+        let position = (self.accepted / length + 1) * length;
+        words[WRITTEN].store(position, Release);
+        words[ACCEPTED].store(position, Release);
+        (self.accepted, self.taken, self.written) = (position, position, position);
+        (self.at, self.taken_at) = (0, 0);
+    }
+
     /// The oldest lines are written or lost; `lengths` are theirs, with line feeds.
     pub(super) fn settle(&mut self, lengths: impl Iterator<Item = usize>) {
         self.written += lengths.map(|length| record_words(length - 1) as u64).sum::<u64>();
-        self.kept.words()[WRITTEN].store(self.written, Release);
+        if self.written == self.accepted && self.at > 0 {
+            self.begin_again();
+        } else {
+            self.kept.words()[WRITTEN].store(self.written, Release);
+        }
     }
 }
 
@@ -177,7 +193,7 @@ mod tests {
         /// Lines come and go, and what is left is what came and did not go, wherever in the ring it is.
         #[test]
         fn what_is_left_is_what_is_not_written(
-            steps in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..60), 0..4_usize), 1..200),
+            steps in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..60), 0..3_usize), 1..200),
         ) {
             let mut ring = ring(600);
             let mut waiting: VecDeque<Vec<u8>> = VecDeque::new();

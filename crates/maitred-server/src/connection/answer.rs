@@ -52,9 +52,14 @@ impl Connection {
             return self.answer_now(context, sender, stream, &answer, 0, Body::Empty);
         }
         if asks_for(group.site.health_path.as_deref(), head) {
-            let serving = !group.is_draining();
-            let (status, text) =
-                if serving { (Status::OK, "ok\n") } else { (Status::SERVICE_UNAVAILABLE, "draining\n") };
+            let (status, text) = match (group.groups.is_ready(), group.is_draining()) {
+                (true, _) => (Status::OK, "ok\n"),
+                (false, false) => (Status::SERVICE_UNAVAILABLE, "stopping\n"),
+                (false, true) => (Status::SERVICE_UNAVAILABLE, "draining\n"),
+            };
+            // A new connection may reach another server.
+            let sender =
+                Sender::new(head.version, head.method == Method::Head, keep_alive && status == Status::OK);
             let answer =
                 ResponseHead::new(status).with("Content-Type", PLAIN).with("Cache-Control", "no-store");
             let body = Body::One(text.into());
