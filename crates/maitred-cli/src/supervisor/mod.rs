@@ -368,7 +368,7 @@ impl Supervisor {
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
-            changes: self.workers.changes(),
+            changes: self.workers.changes(worker),
             ..self.setup.clone()
         };
         let program = {
@@ -436,9 +436,10 @@ impl Supervisor {
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
         if let Some(mut predecessor) = self.predecessor.take() {
-            // The predecessor leaves them to this one when it hears that.
-            self.listeners.own_files();
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
+            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            let listeners = &self.checked.listeners;
+            self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
             predecessor.tell_ready(self.sender.clone());
         }
         let what = format!("supervising {} workers", self.crew.wanted());
@@ -521,6 +522,7 @@ impl Supervisor {
     fn hold(&mut self, now: Instant) {
         let delay = self.config.drain_delay;
         self.holds_until = Some(now + delay);
+        self.end_successor();
         self.service.stops("serving, until drain-delay is over", &self.log);
         self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
         let seconds = delay.as_secs_f64();
@@ -539,13 +541,17 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// The workers end, and nobody else takes what waits to be accepted.
-    fn end_crew(&mut self, now: Instant) {
-        self.ending = true;
-        // One that is not ready would go on alone.
+    /// A new program that is not ready would go on when this one ends.
+    fn end_successor(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.end();
         }
+    }
+
+    /// The workers end, and nobody else takes what waits to be accepted.
+    fn end_crew(&mut self, now: Instant) {
+        self.ending = true;
+        self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
@@ -587,8 +593,8 @@ impl Supervisor {
         self.workers.forget_changes();
         // They are as they were, and sockets that were passed are known by then.
         let listeners = std::mem::take(&mut self.checked.listeners);
-        (self.config, self.origins) = (loaded.config, loaded.origins);
-        self.checked = Checked { listeners, ..checked };
+        let checked = Checked { listeners, ..checked };
+        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
             self.crew.set_count(count(&self.config), now);
@@ -616,8 +622,8 @@ impl Supervisor {
         let hand_over = HandOver {
             listeners: &self.listeners,
             checked: &self.checked,
-            pid_file: self.service.pid_file(),
             acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {

@@ -40,11 +40,11 @@ const VERSION: u64 = 1;
 /// What a successor gets.
 pub(crate) struct HandOver<'a> {
     pub(crate) listeners: &'a BoundListeners,
-    /// With the addresses of the listeners, in their order.
+    /// The same as they were configured, in their order.
     pub(crate) checked: &'a Checked,
-    pub(crate) pid_file: Option<BorrowedFd<'a>>,
     /// The process has become another user.
     pub(crate) acts: bool,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
 }
 
 /// A program that is to take over, as the one before has it.
@@ -66,7 +66,7 @@ impl Successor {
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let HandOver { listeners, checked, pid_file, acts } = hand_over;
+        let HandOver { listeners, checked, acts, pid_file } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
@@ -125,10 +125,10 @@ impl Successor {
 pub(crate) struct Predecessor {
     channel: Channel,
     sockets: Vec<(String, OwnedFd)>,
+    acts: bool,
     /// Those that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
-    acts: bool,
 }
 
 impl Predecessor {
@@ -158,7 +158,7 @@ impl Predecessor {
         }
         let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
         let acts = value["acts"].as_bool().unwrap_or_default();
-        Ok(Self { channel, sockets, passed, pid_file, acts })
+        Ok(Self { channel, sockets, acts, passed, pid_file })
     }
 
     /// Whether it had become another user, as which this process runs.
