@@ -23,6 +23,10 @@ from maitred import _shared
 #: Looked for, in this order, when the command line names a module only.
 DEFAULT_NAMES = ("app", "application")
 
+#: What a service manager has told the server (sd_notify(3), sd_listen_fds(3)): it has it by now, and processes that the
+#: application starts must not believe that it is for them.
+_OF_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
 #: The same when the attribute is a factory.
 FACTORY_NAMES = ("create_app", "make_app")
 
@@ -69,6 +73,8 @@ def load(
     set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
+    for name in _OF_SERVICE_MANAGER:
+        os.environ.pop(name, None)
     folder = prepare(app_dir, environment, identity)
 
     def found() -> tuple[Callable[..., Any], str]:
@@ -78,7 +84,7 @@ def load(
         return (_made(application, name), f"{name}()") if factory else (application, name)
 
     try:
-        application, name = _shared.in_turn(target, found)
+        application, name = _shared.in_turn(target, _folder_of(place, folder), found)
     except _shared.Clash as clash:
         raise LoadFailure(clash.what, clash.remedy) from None
     kind = _interface(application, name, interface, factory)
@@ -164,6 +170,11 @@ def _split(target: str) -> tuple[str, str | None]:
             f"{target!r} names no application", "write module:attribute or path/to/file.py:attribute"
         )
     return place, attribute or None
+
+
+def _folder_of(place: str, app_dir: str) -> str:
+    """Where the modules of an application are looked for first."""
+    return os.path.dirname(os.path.abspath(place)) if _is_path(place) else app_dir
 
 
 def _is_path(place: str) -> bool:

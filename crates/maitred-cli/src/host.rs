@@ -135,12 +135,15 @@ pub enum StopSignal {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP because the terminal has hung up; the command finds that out, a host reports [`Signal::Reload`].
+    Hangup,
 }
 
 impl StopSignal {
     /// The number of the signal (POSIX).
     pub fn number(self) -> u8 {
         match self {
+            Self::Hangup => 1,
             Self::Interrupt => 2,
             Self::Terminate => 15,
         }
@@ -150,6 +153,7 @@ impl StopSignal {
 impl fmt::Display for StopSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Hangup => "SIGHUP (the terminal has hung up)",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
         })

@@ -9,6 +9,7 @@ mod check;
 mod config;
 mod control;
 mod ctl;
+mod drain_delay;
 mod early;
 mod env_file;
 mod error_page;
@@ -27,6 +28,8 @@ mod mounted;
 mod operator;
 mod options;
 mod origins;
+mod passed;
+mod passed_name;
 mod passwd;
 mod pools;
 mod problem;
@@ -36,6 +39,7 @@ mod reload;
 mod report;
 mod rights;
 mod run;
+mod service;
 mod settings;
 mod sources;
 mod supervisor;
@@ -97,7 +101,10 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
             }
         }
         let part = Part::of(&mut inputs)?;
-        let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
+        let mut loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
+        if let Part::Worker(worker) = &part {
+            loaded.config.share(worker.setup.workers);
+        }
         // SIGHUP has them read again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
         execute(&loaded, inputs, part, host)

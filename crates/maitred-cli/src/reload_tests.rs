@@ -137,3 +137,22 @@ fn an_error_says_where() {
     case.reload.looped = true;
     assert!(case.error(REPORTS).contains("an ASGI application runs on one event loop"));
 }
+
+#[test]
+fn of_a_host_its_pool_and_its_limit_are_applied_and_the_rest_is_named() {
+    let host = |name: &str, more: &str| format!("[host.{name}]\nstatic = \"/=.\"\n{more}");
+    let file = |hosts: &[String]| format!("[pool.p]\n{}", hosts.concat());
+    let mut case = Case::new(&[], &file(&[host("a", ""), host("b", "")]));
+    let limited = host("a", "pool = \"p\"\nmax-body = 7\n");
+    let plan = case.plan(&file(&[limited.clone(), host("b", "")]));
+    assert_eq!(plan.restart, [""; 0]);
+    assert!(plan.rules.is_some_and(|rules| rules.len() == 1));
+    // Rules know hosts by their numbers.
+    let plan = case.plan(&file(&[host("b", ""), limited.clone()]));
+    assert_eq!(plan.restart, ["the order of the hosts", "match"]);
+    assert!(plan.rules.is_none());
+    let plan = case.plan(&file(&[limited, host("b", "names = \"c\"\n"), host("d", "")]));
+    assert_eq!(plan.restart, ["host b", "host d (new)"]);
+    let plan = case.plan(&file(&[host("b", "")]));
+    assert_eq!(plan.restart, ["host a (removed)", "match"]);
+}

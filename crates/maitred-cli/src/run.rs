@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use maitred_control::{Doors, local};
-use maitred_server::{Log, Server, StartError};
+use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain};
+use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::logs;
 use crate::operator::Operator;
@@ -23,6 +23,7 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
@@ -52,19 +53,36 @@ fn run_here(
     loaded: &Loaded,
     inputs: Inputs,
     worker: Option<&Worker>,
-    predecessor: Option<Predecessor>,
+    mut predecessor: Option<Predecessor>,
     host: &dyn Host,
 ) -> Result<u8, Problem> {
-    let checked = validation::check(&loaded.config, &loaded.origins)?;
+    let mut checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
+    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let passing = match (worker, &mut predecessor) {
+        (Some(worker), _) => worker.passing(),
+        (None, Some(predecessor)) => predecessor.take_passed(),
+        (None, None) => service.take_sockets(),
+    };
+    let mut sockets = service.assign(passing, &mut checked, &loaded.origins)?;
     let early = match worker {
         Some(_) => None,
-        None => early::give_up(loaded, &inputs.folder, &checked, host)?,
+        None => {
+            if predecessor.is_none() {
+                service.claim_pid_file(&loaded.config, &loaded.origins)?;
+            }
+            early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
+        }
     };
-    let log = logs::open(&loaded.config, &loaded.origins)?;
     let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let writer = match worker {
+        Some(worker) => worker.log_writer(),
+        None if supervises => logs::Writer::Supervisor,
+        None => logs::Writer::Only,
+    };
+    let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
     // What a supervisor says is read among what its workers say.
     let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
@@ -72,12 +90,24 @@ fn run_here(
         Some(_) => Ok(None),
         None => HookThread::load(host, loaded, &checked, early.is_some(), &log),
     };
-    let code = hooks.and_then(|hooks| match hooks {
-        hooks if supervises => {
-            supervisor::run(loaded, inputs, checked, (early, predecessor), (&log, host), hooks)
+    let code = hooks.and_then(|hooks| {
+        if supervises {
+            let here = (early, sockets, predecessor, service, hooks);
+            return supervisor::run(loaded, inputs, checked, here, &log, host);
         }
-        Some(hooks) => serve_with(hooks, loaded, (inputs, early), &checked, &log, host, &serving),
-        None => serve(loaded, (inputs, early, worker, None), &checked, &log, host, &serving),
+        // What hooks prepare may be in use by a server that listens there already.
+        let sockets = sockets.or_else(|| hooks.as_ref().map(|_| Vec::new()));
+        let bound = sockets.filter(|_| worker.is_none() && early.is_none());
+        let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
+        hooks.iter().try_for_each(|hooks| hooks.before_start(host))?;
+        let around = Around { early, bound, worker, hooks: hooks.as_ref() };
+        let code = serve(loaded, (inputs, around), &checked, (&log, &service), host, &serving);
+        if let Some(hooks) = hooks {
+            let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+            hooks.worker_exit(1, std::process::id(), number.into());
+            hooks.finish();
+        }
+        code
     });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
@@ -113,41 +143,25 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
     })
 }
 
-/// The only process, with hooks around its serving.
-fn serve_with(
-    hooks: HookThread,
-    loaded: &Loaded,
-    (inputs, early): (Inputs, Option<Early>),
-    checked: &Checked,
-    log: &Arc<Log>,
-    host: &dyn Host,
-    serving: &AtomicBool,
-) -> Result<u8, Problem> {
-    // What they prepare may be in use by a server that listens there.
-    let early = match early {
-        Some(early) => early,
-        None => early::listen(loaded, checked)?,
-    };
-    hooks.before_start(host)?;
-    let code = serve(loaded, (inputs, Some(early), None, Some(&hooks)), checked, log, host, serving);
-    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
-    hooks.worker_exit(1, std::process::id(), number.into());
-    hooks.finish();
-    code
+/// What the process has and is besides what it serves.
+struct Around<'a> {
+    early: Option<Early>,
+    bound: Option<BoundListeners>,
+    worker: Option<&'a Worker>,
+    hooks: Option<&'a HookThread>,
 }
 
 fn serve(
     loaded: &Loaded,
-    (inputs, early, worker, hooks): (Inputs, Option<Early>, Option<&Worker>, Option<&HookThread>),
+    (inputs, around): (Inputs, Around<'_>),
     checked: &Checked,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes =
-        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
+    let becomes = around.early.is_some() || around.worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -160,7 +174,7 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early, worker, hooks), checked, applications, log, host, serving);
+    let ended = serve_loaded((reload, around), checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -185,14 +199,15 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early, worker, hooks): (Reload, Option<Early>, Option<&Worker>, Option<&HookThread>),
+    (reload, around): (Reload, Around<'_>),
     checked: &Checked,
     applications: Vec<Application>,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
     let (config, origins) = (&reload.configured.clone(), &reload.origins.clone());
+    let Around { early, bound, worker, hooks } = around;
     if reload.looped {
         pools::refuse_with_event_loop(config, origins)?;
     }
@@ -201,29 +216,29 @@ fn serve_loaded(
     let mut settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
-        Ok(signals) => signals,
+        Ok(signals) => service.signals(signals),
         Err(error) => {
             log.error(format_args!("the signal handlers cannot be installed: {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
+    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
-        Some(Early { listeners, doors, warnings, .. }) => {
+        Some(Early { listeners, doors, warnings }) => {
             settings.bound = Some(listeners);
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
-        None if worker.is_none() => control::open_named(config, origins, None)?,
+        None if worker.is_none() => {
+            settings.bound = bound;
+            control::open_named(config, origins, None)?
+        }
         // The supervisor has the doors.
         None => Doors::default(),
     };
     match worker {
         None => control::open_own(config, &mut doors, log),
-        Some(worker) => {
-            settings.bound = Some(worker.take_listeners(&settings.listeners)?);
-            settings.accept = worker.accept();
-        }
+        Some(worker) => worker.settle(&mut settings)?,
     }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
@@ -236,6 +251,7 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
+    service.write_pid_file(log);
     if config.log_level >= LogLevel::Info && worker.is_none() {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
@@ -253,26 +269,33 @@ fn serve_loaded(
         about: control::about(host, what.clone()),
     };
     let control = control::start(&server, doors, operator, log).map(Arc::new);
+    service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
     }
     hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
     let mut answer = |asked| match asked {
-        Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
+        Asked::Reload => {
+            service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
+        }
         Asked::Reopen => {
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
-    let limits = (config.drain_timeout, config.events_timeout);
-    let (code, left) = lifetime::wait_for_end(&*server, &mut *signals, limits, &mut answer, &mut say);
+    let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
+    // The supervisor has waited before it has a worker end.
+    let delay = if worker.is_some() { Duration::ZERO } else { delay };
+    let limits = Limits { delay, drain, events };
+    let told = Told { server: &server, service, log };
+    let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
     }
-    Ok(match lifetime::end_application(&HostEnd(host), &mut *signals, left, &mut say) {
+    Ok(match lifetime::end_application(&HostEnd(host), &mut signals, left, &mut say) {
         Some(second) => Ended::AtOnce(second),
         None => Ended::Waited(code),
     })
@@ -290,21 +313,34 @@ impl lifetime::End for HostEnd<'_> {
     }
 }
 
-impl Drain for Server {
+/// A server whose service manager is told of its end.
+struct Told<'a> {
+    server: &'a Server,
+    service: &'a Service,
+    log: &'a Log,
+}
+
+impl Drain for Told<'_> {
+    fn set_unready(&self) {
+        self.service.stops("serving, until drain-delay is over", self.log);
+        self.server.set_unready();
+    }
+
     fn drain(&self) {
-        Self::drain(self);
+        self.service.stops("draining", self.log);
+        self.server.drain();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {
-        Self::wait_drained(self, limit)
+        self.server.wait_drained(limit)
     }
 
     fn has_only_abandoned(&self) -> bool {
-        Self::has_only_abandoned(self)
+        self.server.has_only_abandoned()
     }
 
     fn end_events(&self) {
-        Self::end_events(self);
+        self.server.end_events();
     }
 }
 

@@ -70,7 +70,8 @@ impl<S: Serve> Member<'_, S> {
                 return Some(job);
             }
         }
-        let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+        let took = scheduler.take_deferred(self.server);
+        let limit = if scheduler.is_idle() && !took { None } else { Some(Duration::ZERO) };
         if let Err(error) = scheduler.poller.wait(&mut self.events, limit) {
             self.server.report(format_args!("waiting for events: {error}"));
         }

@@ -187,7 +187,8 @@ impl<S: Serve> LoopTurns<S> {
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
         let waits = scheduler.pool.queued() > 0 && !self.looped().held.load(Ordering::SeqCst);
-        let more = waits || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
+        let more =
+            waits || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty() || scheduler.is_deferred();
         if more { Turned::More } else { Turned::Wait }
     }
 
@@ -212,11 +213,12 @@ impl<S: Serve> LoopTurns<S> {
                 return None;
             }
             *looks += 1;
+            let took = scheduler.take_deferred(&server);
             if let Err(error) = scheduler.poller.wait(&mut self.events, Some(Duration::ZERO)) {
                 server.report(format_args!("waiting for events: {error}"));
                 return None;
             }
-            if self.events.iter().len() == 0 {
+            if self.events.iter().len() == 0 && !took {
                 return None;
             }
             if let Some(job) = serve_batch(&server, &self.events, &mut self.context) {

@@ -226,7 +226,7 @@ impl Gate {
     }
 
     /// Whether one more may take a permit.
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.permits.load(Ordering::SeqCst) < self.limit.load(Ordering::SeqCst)
     }
 
@@ -408,7 +408,7 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         self.gate.watched.store(false, Ordering::SeqCst);
         let Some(waits) = queue.oldest() else { return Watched::Idle };
-        self.audit.add(now.saturating_sub(since.max(waits).max(began)));
+        self.audit.add(&queue.counted, now.saturating_sub(since.max(waits).max(began)));
         self.gate.force(seat);
         self.pop_from(&mut queue).map_or(Watched::Idle, Watched::Run)
     }

@@ -41,7 +41,8 @@ impl<S: Serve> Producer<'_, S> {
                 self.hand_over(job);
             }
         }
-        let limit = if scheduler.ready.is_empty() { None } else { Some(Duration::ZERO) };
+        let took = scheduler.take_deferred(self.server);
+        let limit = if scheduler.ready.is_empty() && !took { None } else { Some(Duration::ZERO) };
         if let Err(error) = scheduler.poller.wait(&mut self.events, limit) {
             self.server.report(format_args!("waiting for events: {error}"));
         }

@@ -59,6 +59,12 @@ pub trait Serve: Send + Sync + Sized + 'static {
         false
     }
 
+    /// A thread has nothing else to do: takes some of the work that was turned away, see [`Scheduler::set_deferred`]. Whether there
+    /// was some.
+    fn take_deferred(self: &Arc<Self>) -> bool {
+        false
+    }
+
     /// Answers that there is no room for `job`.
     fn refuse(&self, job: Self::Job);
 

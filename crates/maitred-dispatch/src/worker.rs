@@ -124,6 +124,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Round::GoOn;
         }
+        let took = scheduler.take_deferred(self.server);
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
@@ -131,7 +132,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             // Also what another thread has left that saw nobody poll: it takes the driver for watching.
             self.send_unsent();
         }
-        if others >= max_pollers {
+        if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             if let Some(job) = scheduler.visit() {
                 self.run_visiting(job);
@@ -144,7 +145,7 @@ impl<'a, S: Serve> Worker<'a, S> {
                     && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
             });
         }
-        poll(self.server, &mut self.events);
+        poll(self.server, &mut self.events, took);
         let wanted = scheduler.pool.gate.take_wanted();
         let idle = self.events.iter().len() == 0;
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
@@ -567,6 +568,7 @@ impl<S: Serve> Worker<'_, S> {
         }
         self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
         scheduler.note_poll(self.context.clock().turn_began());
+        scheduler.take_deferred(self.server);
         let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
@@ -621,11 +623,11 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
 }
 
 /// Waits for events, unless there is something else to do. The caller has counted itself as one who polls, and is not
-/// counted afterwards.
-pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events) {
+/// counted afterwards. `took`: it has just taken something that brings events.
+pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
     scheduler.driver.dismiss();
-    let limit = if scheduler.is_idle() { None } else { Some(Duration::ZERO) };
+    let limit = if scheduler.is_idle() && !took { None } else { Some(Duration::ZERO) };
     let waited = scheduler.poller.wait(events, limit);
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
     if let Err(error) = waited {

@@ -32,6 +32,11 @@ pub(super) fn set_seat(seat: Option<&Arc<Seat>>) {
     SEAT.with(|own| *own.borrow_mut() = seat.cloned());
 }
 
+/// Asks the seat of this thread; false if it has none.
+pub(super) fn with_seat(ask: impl FnOnce(&Seat) -> bool) -> bool {
+    SEAT.with(|own| own.borrow().as_deref().is_some_and(ask))
+}
+
 /// A thread that writes, until this is dropped.
 struct Writing<'a> {
     count: &'a AtomicUsize,

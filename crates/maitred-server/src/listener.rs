@@ -215,6 +215,13 @@ impl Listening {
         }
     }
 
+    /// Ends the watch, if there is one.
+    pub(crate) fn unwatch(&self, poller: &Poller) {
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            let _ = poller.remove(listener);
+        }
+    }
+
     /// Closes the listener at once.
     pub(crate) fn shut(&self, poller: &Poller, log: &Log) {
         end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner), poller, log);

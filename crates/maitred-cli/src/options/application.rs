@@ -101,7 +101,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &[],
         reach: Reach::Everywhere,
         summary: "The engine itself answers GET and HEAD of this URL path with 200 and `ok`, and with 503 and \
-                  `draining` after a stop signal. It needs no application thread: it says that the process \
+                  `stopping` during drain-delay or `draining` after it. It needs no application thread: it says that the process \
                   serves, and nothing of the application.",
         cost: "a comparison for each request",
         worst: "it hides an application's page of that name, and everyone may ask",

@@ -19,7 +19,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ use crate::lifetime;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
@@ -75,7 +76,7 @@ pub(crate) enum Happening {
 
 /// How many workers the configuration means on this machine.
 pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::processors)
+    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
@@ -105,22 +106,30 @@ struct Supervisor {
     introduced: bool,
     acts: Option<String>,
     ending: bool,
+    /// What the process is for whoever has started it.
+    service: Service,
+    /// When drain-delay is over, while it lasts.
+    holds_until: Option<Instant>,
 }
 
-/// Supervises until a signal ends it; returns the exit code. `early` is what was done while the process had its rights.
+/// What was done while the process had its rights, the sockets that were passed, who was there before, who has started it, and hooks.
+pub(crate) type Here =
+    (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service, Option<HookThread>);
+
+/// Supervises until a signal ends it; returns the exit code.
 pub(crate) fn run(
     loaded: &Loaded,
     inputs: Inputs,
     checked: Checked,
-    (early, mut predecessor): (Option<Early>, Option<Predecessor>),
-    (log, host): (&Arc<Log>, &dyn Host),
-    hooks: Option<HookThread>,
+    (early, passed, mut predecessor, service, hooks): Here,
+    log: &Arc<Log>,
+    host: &dyn Host,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings, .. }) => {
+        Some(Early { listeners, doors, warnings }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
@@ -130,8 +139,14 @@ pub(crate) fn run(
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
-            let sockets = predecessor.as_mut().map(|before| before.take_sockets(&checked.addresses));
-            (listeners::bind_or_adopt(config, &checked, origins, sockets.unwrap_or_default())?, doors)
+            let addresses = checked.addresses();
+            let mut sockets = passed.unwrap_or_default();
+            sockets.resize_with(addresses.len(), || None);
+            let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
+            for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
+                *own = own.take().or(handed);
+            }
+            (listeners::bind(&checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
@@ -148,13 +163,15 @@ pub(crate) fn run(
         )
     };
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
+    service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
     control::open_own(config, &mut doors, log);
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
     let control = relay::start(&workers, doors, log);
     let setup = Setup {
         workers: count(config),
-        listeners: checked.addresses.len(),
+        listeners: checked.listeners.len(),
+        passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
         acts: acts.is_some(),
         ..Setup::default()
@@ -186,6 +203,8 @@ pub(crate) fn run(
         introduced: false,
         acts,
         ending: false,
+        service,
+        holds_until: None,
     };
     let code = supervisor.supervise(&happenings);
     drop(control);
@@ -232,7 +251,8 @@ impl Supervisor {
                 }
             }
             let now = Instant::now();
-            let due = self.crew.poll_timeout().into_iter().chain(is_first.then(|| now + REAP)).min();
+            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
                 None => happenings.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -242,6 +262,10 @@ impl Supervisor {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The supervisor has a sender of its own.
                 Err(RecvTimeoutError::Disconnected) => return EXIT_FAILURE,
+            }
+            self.service.beat();
+            if self.holds_until.is_some_and(|end| end <= Instant::now()) {
+                self.drain(Signal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
             if is_first {
@@ -295,6 +319,9 @@ impl Supervisor {
                 if let Some(process) = self.processes.get(&worker) {
                     self.workers.add(process);
                     self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
+                    if self.holds_until.is_some() {
+                        process.send(&ToWorker::Unready);
+                    }
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -310,10 +337,13 @@ impl Supervisor {
             }
             Happening::Said(_, FromWorker::Answer(..)) => {}
             Happening::Exit(worker, exit) => {
-                if let (Some(process), Some(hooks)) = (self.processes.remove(&worker), &self.hooks) {
-                    hooks.worker_exit(process.number, process.pid(), code(exit));
+                if let Some(process) = self.processes.remove(&worker) {
+                    self.workers.retire(&process);
+                    process.adopt_lines(&self.log);
+                    self.hooks.iter().for_each(|hooks| {
+                        hooks.worker_exit(process.number, process.pid(), code(exit));
+                    });
                 }
-                self.workers.remove(worker);
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
                 let cause = self.causes.remove(&worker);
@@ -339,7 +369,9 @@ impl Supervisor {
         let started = {
             let descriptors: Vec<BorrowedFd<'_>> =
                 self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
-            Process::start(&program, (worker, number), &setup, &descriptors, &self.sender)
+            self.log.memory_for_worker().and_then(|lines| {
+                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+            })
         };
         match started {
             Ok(process) => {
@@ -384,9 +416,14 @@ impl Supervisor {
 
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
-        if let Some(predecessor) = self.predecessor.take() {
+        if let Some(mut predecessor) = self.predecessor.take() {
+            self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
             predecessor.tell_ready();
+        } else {
+            self.service.write_pid_file(&self.log);
         }
+        let what = format!("supervising {} workers", self.crew.wanted());
+        self.service.serves(&what, &self.log);
     }
 
     fn stand_in(&mut self) {
@@ -402,7 +439,16 @@ impl Supervisor {
     fn hear(&mut self, signal: Signal, now: Instant) {
         match signal {
             Signal::Interrupt | Signal::Terminate => self.stop(signal, now),
-            Signal::Hangup => self.reload(now),
+            Signal::Hangup if self.ending || self.holds_until.is_some() => {}
+            Signal::Hangup if self.service.has_hung_up() => {
+                self.log.info(format_args!("the terminal has hung up"));
+                self.stop(signal, now);
+            }
+            Signal::Hangup => {
+                self.service.begins_reload(&self.log);
+                self.reload(now);
+                self.service.ends_reload(&self.log);
+            }
             Signal::Reopen => {
                 self.log.reopen();
                 self.processes.values().for_each(|process| process.reopen_logs());
@@ -421,10 +467,35 @@ impl Supervisor {
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
-        if std::mem::replace(&mut self.ending, true) {
+        if self.holds_until.is_some() {
+            self.log.info(format_args!("{signal}: the delay ends"));
+            return self.drain(signal, now);
+        }
+        if !self.ending && signal == Signal::Terminate && !self.config.drain_delay.is_zero() {
+            return self.hold(now);
+        }
+        if self.ending {
             self.log.info(format_args!("{signal}: ending at once, running requests are cut off"));
             return self.crew.stop_at_once(128 + signal.number(), AT_ONCE_GRACE, now);
         }
+        self.drain(signal, now);
+    }
+
+    /// The workers say that they are not ready, and go on with everything else, until drain-delay is over.
+    fn hold(&mut self, now: Instant) {
+        let delay = self.config.drain_delay;
+        self.holds_until = Some(now + delay);
+        self.service.stops("serving, until drain-delay is over", &self.log);
+        self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
+        let seconds = delay.as_secs_f64();
+        self.log.info(format_args!(
+            "SIGTERM: not ready any more, draining in {seconds} s (drain-delay); another signal drains at once"
+        ));
+    }
+
+    fn drain(&mut self, signal: Signal, now: Instant) {
+        self.holds_until = None;
+        self.service.stops("draining", &self.log);
         let seconds = self.config.drain_timeout.as_secs_f64();
         self.log.info(format_args!(
             "{signal}: the workers drain, at most {seconds} s for running requests; a second signal ends at once"
@@ -475,7 +546,9 @@ impl Supervisor {
         let before = count(&self.config);
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
-        (self.config, self.checked) = (loaded.config, checked);
+        // They are as they were, and sockets that were passed are known by then.
+        let listeners = std::mem::take(&mut self.checked.listeners);
+        (self.config, self.checked) = (loaded.config, Checked { listeners, ..checked });
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
             self.crew.set_count(count(&self.config), now);
@@ -495,12 +568,14 @@ impl Supervisor {
         let program = {
             let mut program = self.program.clone();
             program.command.push(AS_SUCCESSOR.into());
+            program.environment = self.service.variables();
             program.command.extend(self.inputs.arguments.iter().map(OsString::from));
             program
         };
         let limit = self.config.workers.start_timeout;
-        match Successor::start(&program, &self.listeners, &self.checked.addresses, limit, self.sender.clone())
-        {
+        let sockets = (&self.listeners, &self.checked);
+        let pid_file = self.service.pid_file();
+        match Successor::start(&program, sockets, pid_file, limit, self.sender.clone()) {
             Ok(successor) => {
                 self.log.info(format_args!(
                     "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
@@ -520,6 +595,7 @@ impl Supervisor {
                     "process {} is ready and serves: this one drains and ends",
                     successor.pid()
                 ));
+                self.service.hands_over(successor.pid(), &self.log);
                 // What waits to be accepted is the successor's.
                 self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
@@ -554,6 +630,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "accept",
         "chdir",
         "hooks",
+        "pid-file",
         "error-log",
         "access-log",
     ];

@@ -8,13 +8,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use maitred_control::{Answered, Caller, Control, Doors, Question, help};
+use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
 use maitred_server::Log;
+use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
 use super::Happening;
-use super::message::ToWorker;
+use super::message::{COUNTED, OWN_PAGE, ToWorker};
 use super::process::{Pending, Process};
 
 /// Changes of settings, which workers that are started later get as well.
@@ -22,9 +23,6 @@ const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
 /// Queries whose answer is the same for all workers.
 const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
-
-/// The argument that asks one worker only.
-const WORKER: &str = "worker";
 
 /// What the doors know of workers.
 pub(super) struct Workers {
@@ -42,6 +40,8 @@ struct State {
     beats: BTreeMap<WorkerId, Beat>,
     application: Option<String>,
     changes: Vec<Question>,
+    /// What processes that have ended have counted.
+    retired: Retired,
     /// All processes, for people.
     shown: Vec<Value>,
     wanted: usize,
@@ -71,10 +71,12 @@ impl Workers {
         self.state().serving.insert(process.id, Arc::clone(process));
     }
 
-    pub(super) fn remove(&self, worker: WorkerId) {
+    /// Its process has ended: what it has counted stays.
+    pub(super) fn retire(&self, process: &Process) {
         let mut state = self.state();
-        state.serving.remove(&worker);
-        state.beats.remove(&worker);
+        state.serving.remove(&process.id);
+        state.beats.remove(&process.id);
+        process.retire(&mut state.retired);
     }
 
     pub(super) fn note(&self, worker: WorkerId, beat: Beat) {
@@ -146,6 +148,12 @@ impl Workers {
             Ok(split) => split,
             Err(refused) => return refused,
         };
+        if one.is_none() && question.is_for_metrics() {
+            return self.page(&question);
+        }
+        if one.is_none() && name == "stats" {
+            return self.stats(&question).unwrap_or_else(|refused| refused);
+        }
         let answers = self.ask(&question, one, &caller.to_string());
         if answers.is_empty() {
             return match one {
@@ -173,14 +181,68 @@ impl Workers {
 
     /// The answers of the workers that serve, or of one of them, by number.
     fn ask(&self, question: &Question, one: Option<usize>, caller: &str) -> Vec<(usize, Answered)> {
+        let answers = self.ask_each(question, one, caller).into_iter();
+        answers.map(|(process, answer)| (process.number, answer)).collect()
+    }
+
+    fn ask_each(
+        &self,
+        question: &Question,
+        one: Option<usize>,
+        caller: &str,
+    ) -> Vec<(Arc<Process>, Answered)> {
         let asked: Vec<Arc<Process>> = self.state().serving.values().cloned().collect();
         let asked = asked.into_iter().filter(|process| one.is_none_or(|number| process.number == number));
-        let pending: Vec<(usize, Pending)> =
-            asked.map(|process| (process.number, process.ask(question, caller))).collect();
-        let answers = pending.into_iter().filter_map(|(number, pending)| Some((number, pending.wait()?)));
+        let pending: Vec<(Arc<Process>, Pending)> = asked
+            .map(|process| {
+                let pending = process.ask(question, caller);
+                (process, pending)
+            })
+            .collect();
+        let answers = pending.into_iter().filter_map(|(process, pending)| Some((process, pending.wait()?)));
         let mut answers: Vec<_> = answers.collect();
-        answers.sort_by_key(|(number, _)| *number);
+        answers.sort_by_key(|(process, _)| process.number);
         answers
+    }
+
+    /// What those that have ended have counted, and those of `running` that still run. Each process is in it once: one that ends meanwhile is among
+    /// the ended ones, or not in this answer.
+    fn counted(&self, running: &[(Arc<Process>, Answered)]) -> (Retired, Statistics, Vec<usize>) {
+        let state = self.state();
+        let retired = state.retired.clone();
+        let still: Vec<usize> =
+            (0..running.len()).filter(|at| state.serving.contains_key(&running[*at].0.id)).collect();
+        let mut statistics = retired.statistics.clone();
+        // Under the lock, so that none is retired between.
+        still.iter().for_each(|at| statistics.merge(&running[*at].0.statistics()));
+        (retired, statistics, still)
+    }
+
+    /// `stats` of all workers, also of those that have ended.
+    fn stats(&self, question: &Question) -> Result<Answered, Answered> {
+        let asked = Question { method: "GET".to_owned(), path: COUNTED.to_owned(), ..Question::default() };
+        let running = self.ask_each(&asked, None, "the supervisor");
+        let (retired, statistics, still) = self.counted(&running);
+        let mut counts = still.iter().filter_map(|at| Some(Counted::from_json(&running[*at].1.value()?)));
+        let mut counted = counts.next().unwrap_or_default();
+        counts.for_each(|one| counted.merge(&one));
+        counted.add_retired(&retired.counters);
+        counted.up = self.began.elapsed();
+        Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
+    }
+
+    /// The page of figures of all workers.
+    fn page(&self, question: &Question) -> Answered {
+        let asked = Question { path: OWN_PAGE.to_owned(), ..question.clone() };
+        let running = self.ask_each(&asked, None, "the supervisor");
+        running.iter().for_each(|(process, answer)| process.keep_page(&answer.body));
+        let (retired, statistics, still) = self.counted(&running);
+        let names: Vec<String> = still.iter().map(|at| running[*at].0.number.to_string()).collect();
+        let pages =
+            names.iter().zip(&still).map(|(worker, at)| WorkerPage { worker, text: &running[*at].1.body });
+        let format = question.format();
+        let body = merge_pages(&pages.collect::<Vec<_>>(), &retired.counters, &statistics, format);
+        Answered { status: 200, body, media_type: format.media_type().to_owned(), allow: None }
     }
 
     /// What the supervisor itself says, beside what the workers have in common.

@@ -40,7 +40,7 @@ impl StandIn {
         let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
         let routes = Routes::new().with_root("no worker is ready", Arc::new(unavailable));
         let mut settings = Settings::new(routes, Arc::clone(log));
-        settings.listeners = listeners::settings(config, checked);
+        settings.listeners = listeners::settings(checked);
         let bound = BoundListeners::adopt(sockets, &settings.listeners);
         settings.bound = Some(bound.map_err(|(_, error)| io::Error::other(error.what().to_owned()))?);
         settings.accept = Accept::Shared(bell.clone());

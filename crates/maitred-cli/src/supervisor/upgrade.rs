@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor                                   successor (fork and exec, the same command)
-//!     ---- addresses, with the sockets ----------->
+//!     ---- addresses, with the sockets, and the PID file ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
 //! drains and ends                               serves
@@ -21,10 +21,14 @@ use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::BoundListeners;
 use maitred_server::listening::Address;
+use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
 
 use super::Happening;
+use super::message::{passed_name, read_passed_names};
+use crate::passed::passing;
 use crate::problem::Problem;
+use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
 pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
@@ -44,15 +48,23 @@ impl Successor {
     /// No process, thread or descriptor can be had.
     pub(crate) fn start(
         program: &Program,
-        listeners: &BoundListeners,
-        addresses: &[Address],
+        (listeners, checked): (&BoundListeners, &Checked),
+        pid_file: Option<BorrowedFd<'_>>,
         limit: Duration,
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().collect();
-        let text = json!({ "version": VERSION, "listeners": names }).to_string();
+        let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
+        let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
+        // In this order.
+        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(pid_file).collect();
+        let text = json!({
+            "version": VERSION,
+            "listeners": names,
+            "passed": passed.collect::<Vec<_>>(),
+            "pid_file": pid_file.is_some(),
+        })
+        .to_string();
         own.send(text.as_bytes(), &sockets)?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         // Said once: by who comes first.
@@ -98,6 +110,9 @@ impl Successor {
 pub(crate) struct Predecessor {
     channel: Channel,
     sockets: Vec<(String, OwnedFd)>,
+    /// Those that a service manager has passed.
+    passed: Vec<(PassedName, OwnedFd)>,
+    pub(crate) pid_file: Option<OwnedFd>,
 }
 
 impl Predecessor {
@@ -116,8 +131,22 @@ impl Predecessor {
             channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
         let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
         let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let sockets = names.map(ToOwned::to_owned).zip(received.descriptors).collect();
-        Ok(Self { channel, sockets })
+        let mut descriptors = received.descriptors.into_iter();
+        let mut all_passed = read_passed_names(&value["passed"]).into_iter();
+        let (mut sockets, mut passed) = (Vec::new(), Vec::new());
+        for (name, socket) in names.zip(descriptors.by_ref()) {
+            match all_passed.next().flatten() {
+                Some(known) => passed.push((known, socket)),
+                None => sockets.push((name.to_owned(), socket)),
+            }
+        }
+        let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
+        Ok(Self { channel, sockets, passed, pid_file })
+    }
+
+    /// The sockets that a service manager has passed to it, once.
+    pub(crate) fn take_passed(&mut self) -> Passing {
+        passing(self.passed.drain(..))
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.

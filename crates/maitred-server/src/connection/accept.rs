@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use maitred_dispatch::Signals;
 use maitred_http::Peer;
-use maitred_io::listener::{Accepted, Credentials, Remote};
+use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Socket;
 use maitred_io::transport::Transport;
@@ -13,7 +13,7 @@ use maitred_io::{clock, machine};
 use maitred_runtime::Process;
 
 use super::client::Ends;
-use super::{Connection, Group, Protocol, proxy_header};
+use super::{Connection, Group, Protocol, proxy_header, turns};
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};
 
@@ -23,7 +23,7 @@ const MAX_ACCEPTS_A_TURN: usize = 64;
 
 /// How long nothing is accepted when the process is out of descriptors. Connections wait in the
 /// kernel's queue meanwhile; retrying at once would spin.
-const EXHAUSTION_PAUSE: u64 = 50_000_000;
+pub(super) const EXHAUSTION_PAUSE: u64 = 50_000_000;
 
 /// The error log tells of exhaustion at most this often.
 const EXHAUSTION_REPORT: u64 = 1_000_000_000;
@@ -32,7 +32,7 @@ const EXHAUSTION_REPORT: u64 = 1_000_000_000;
 const NEAR: &str = "the limit of open files is near";
 
 /// While there is little of something, it is looked at this often whether that is still so.
-const LOOK_AGAIN: u64 = 1_000_000_000;
+pub(super) const LOOK_AGAIN: u64 = 1_000_000_000;
 
 impl Listening {
     /// Takes the connections that wait, up to the turn's budget, and looks whether there is little of something.
@@ -41,9 +41,12 @@ impl Listening {
             self.close(group, token);
             return;
         }
+        if self.shared {
+            turns::look(group, Some(token.slot));
+            return;
+        }
         let paused = self.accept_some(group, token);
-        let open = group.groups.open();
-        if group.look_at_resources(open, most(group)) && !paused {
+        if group.look_at_resources_now() && !paused {
             group.set_deadline(token.slot, clock::monotonic() + LOOK_AGAIN);
         }
     }
@@ -54,36 +57,49 @@ impl Listening {
         let Some(listener) = &*listener else { return false };
         let most = most(group);
         for _ in 0..MAX_ACCEPTS_A_TURN {
-            let alone = group.groups.accept_alone();
-            let error = if group.groups.open() >= most {
-                io::Error::other(if most < possible() { "--max-connections is reached" } else { NEAR })
-            } else {
-                match listener.accept() {
-                    Accepted::Connection(socket, remote) => {
-                        match self.take(group, socket, remote, token.slot) {
-                            Ok(()) => continue,
-                            Err(error) => error,
-                        }
-                    }
-                    Accepted::Empty => return false,
-                    Accepted::Exhausted(error) => error,
-                    Accepted::Failed(error) => {
-                        drop(alone);
-                        group.site.log.debug(format_args!("accept on {}: {error}", self.address()));
-                        continue;
-                    }
+            match self.take_one(group, listener, token.slot, most) {
+                One::Taken => {}
+                One::None => return false,
+                One::Full(error) => {
+                    self.report_full(group, &error);
+                    group.set_deadline(token.slot, clock::monotonic() + EXHAUSTION_PAUSE);
+                    return true;
                 }
-            };
-            drop(alone);
-            self.pause(group, token, &error);
-            return true;
+            }
         }
         group.scheduler.ready_next(token.to_u64(), Signals::RESUME);
         false
     }
 
+    /// Takes one connection that waits.
+    pub(super) fn accept_one(&self, group: &Arc<Group>, slot: u32) -> One {
+        let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
+        listener.as_ref().map_or(One::None, |listener| self.take_one(group, listener, slot, most(group)))
+    }
+
+    /// Takes one if fewer than `most` are open.
+    fn take_one(&self, group: &Arc<Group>, listener: &Listener, slot: u32, most: usize) -> One {
+        let _alone = group.groups.accept_alone();
+        if group.groups.open() >= most {
+            let why = if most < possible() { "--max-connections is reached" } else { NEAR };
+            return One::Full(io::Error::other(why));
+        }
+        match listener.accept() {
+            Accepted::Connection(socket, remote) => match self.take(group, socket, remote, slot) {
+                Ok(()) => One::Taken,
+                Err(error) => One::Full(error),
+            },
+            Accepted::Empty => One::None,
+            Accepted::Exhausted(error) => One::Full(error),
+            Accepted::Failed(error) => {
+                group.site.log.debug(format_args!("accept on {}: {error}", self.address()));
+                One::Taken
+            }
+        }
+    }
+
     /// Out of descriptors: connections wait in the kernel's queue until some are free again.
-    fn pause(&self, group: &Group, token: Token, error: &io::Error) {
+    pub(super) fn report_full(&self, group: &Group, error: &io::Error) {
         let now = clock::monotonic();
         let reported = self.reported.load(Ordering::Relaxed);
         if now.saturating_sub(reported) >= EXHAUSTION_REPORT
@@ -96,7 +112,6 @@ impl Listening {
                 group.groups.open(),
             ));
         }
-        group.set_deadline(token.slot, now + EXHAUSTION_PAUSE);
     }
 
     /// Takes what waits in the kernel's queue and closes the listener when nothing does any more.
@@ -170,6 +185,23 @@ impl Listening {
                 site.guard.close(peer);
             }
         })
+    }
+}
+
+/// What one attempt to take a connection led to.
+pub(super) enum One {
+    /// One was there. It may be gone already.
+    Taken,
+    /// Nobody waits.
+    None,
+    /// There is no room for one more.
+    Full(io::Error),
+}
+
+impl Group {
+    /// Looks at what there is; see [`look_at_resources`](Self::look_at_resources).
+    pub(super) fn look_at_resources_now(&self) -> bool {
+        self.look_at_resources(self.groups.open(), most(self))
     }
 }
 

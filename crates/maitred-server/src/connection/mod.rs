@@ -35,6 +35,7 @@ mod spilling;
 mod spool_tests;
 pub(crate) mod stream;
 mod streaming_body;
+mod turns;
 pub(crate) mod writer;
 
 use std::cell::RefCell;
@@ -213,6 +214,10 @@ impl Resident for Connection {
 
     fn accept(group: &Arc<Group>, listening: &Listening, token: Token) {
         listening.accept(group, token);
+    }
+
+    fn take_deferred(group: &Arc<Group>) -> bool {
+        turns::look(group, None)
     }
 
     fn close_listener(group: &Arc<Group>, listening: &Listening, token: Token) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::slowness::Slowness;
+use super::turnstile::Turnstile;
 use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
 use crate::sharing::Accept;
@@ -39,9 +40,12 @@ pub(crate) struct Groups<R: Resident> {
     pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
+    /// The engine's own answer about itself is that nothing new should come here.
+    unready: AtomicBool,
     draining: AtomicBool,
     /// Whether other processes accept at the same addresses.
     pub(crate) accept: Accept,
+    pub(crate) turnstile: Turnstile,
     /// What waits at the listeners is taken before they are closed.
     takes_rest: AtomicBool,
     /// Streams of events are ended, whether or not their handlers have heard of it.
@@ -67,10 +71,12 @@ impl<R: Resident> Groups<R> {
         Self {
             takes_rest: AtomicBool::new(matches!(accept, Accept::Single)),
             accept,
+            turnstile: Turnstile::default(),
             listeners,
             thread_registry: Arc::default(),
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
+            unready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             ends_events: AtomicBool::new(false),
             abandoned: AtomicUsize::new(0),
@@ -100,6 +106,11 @@ impl<R: Resident> Groups<R> {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter_map(|number| self.find(number))
+    }
+
+    /// All but the one with this number.
+    pub(crate) fn others(&self, number: usize) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
+        (0..self.count()).filter(move |other| *other != number).filter_map(|other| self.find(other))
     }
 
     /// The listeners whose events are those of this group.
@@ -166,6 +177,16 @@ impl<R: Resident> Groups<R> {
     pub(crate) fn emptiest(&self, own: usize) -> usize {
         let open = |number: usize| self.open[number].0.load(Ordering::Relaxed);
         (0..self.count()).min_by_key(|number| (open(*number), *number != own)).unwrap_or(own)
+    }
+
+    /// Has the engine say of itself that nothing new should come here.
+    pub(crate) fn set_unready(&self) {
+        self.unready.store(true, Ordering::Release);
+    }
+
+    /// Whether it says that more may come.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.unready.load(Ordering::Acquire) && !self.is_draining()
     }
 
     pub(crate) fn is_draining(&self) -> bool {

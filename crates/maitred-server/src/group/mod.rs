@@ -10,6 +10,7 @@ mod resident;
 mod resources;
 pub(crate) mod slots;
 pub(crate) mod slowness;
+pub(crate) mod turnstile;
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -41,6 +42,7 @@ use crate::site::Site;
 use groups::Groups;
 use slots::{Flags, Place, Slot, Slots, Token};
 use slowness::Measured;
+use turnstile::Side;
 
 pub(crate) use resident::{Context, Resident, Turn};
 pub(crate) use slowness::Watched;
@@ -93,10 +95,39 @@ impl<R: Resident> Group<R> {
             let token = Token { slot, generation: 0 };
             listening.watch(&group.scheduler.poller, token.to_u64())?;
         }
-        if let Some(bell) = group.groups.accept.bell().filter(|_| !group.listeners().is_empty()) {
-            group.scheduler.poller.add_waker(bell.waker(), BELL, Interest::ReadExclusive)?;
+        if group.shared_listeners().next().is_some() {
+            group.watch_bell(true)?;
         }
         Ok(group)
+    }
+
+    /// The slots of listeners from which other processes accept, too.
+    pub(crate) fn shared_listeners(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(self.listeners()).filter_map(|(slot, listening)| listening.shared.then_some(slot))
+    }
+
+    /// Begins or ends to hear the bell of the processes that accept from the same sockets.
+    pub(crate) fn watch_bell(&self, on: bool) -> io::Result<()> {
+        let poller = &self.scheduler.poller;
+        match self.groups.accept.bell() {
+            Some(bell) if on => poller.add_waker(bell.waker(), BELL, Interest::ReadExclusive),
+            Some(bell) => poller.remove(bell.waker()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes no turns any more with the processes that accept from the same sockets, and calls them: this one may have been woken
+    /// for a connection that it does not take.
+    pub(crate) fn leave_line(&self) {
+        let mut side = self.groups.turnstile.lock();
+        if let Side::Open = *side {
+            // It may be closed already where there are no shared listeners.
+            let _ = self.watch_bell(false);
+        }
+        *side = Side::Closed { due: u64::MAX };
+        self.scheduler.set_deferred(false);
+        drop(side);
+        self.groups.ring();
     }
 
     /// The listeners whose events are this group's: listener `i` has slot `i`.
@@ -364,9 +395,10 @@ impl<R: Resident> Serve for Group<R> {
             return Jobs::none();
         }
         if token == BELL {
-            for (slot, listening) in (0..).zip(self.listeners()).filter(|(_, listening)| listening.shared) {
-                R::accept(self, listening, Token { slot, generation: 0 });
+            if let Some(bell) = self.groups.accept.bell() {
+                bell.waker().clear();
             }
+            R::take_deferred(self);
             return Jobs::none();
         }
         let token = Token::from_u64(token);
@@ -443,6 +475,10 @@ impl<R: Resident> Serve for Group<R> {
 
     fn is_disk_behind(&self) -> bool {
         self.site.spilling.is_behind()
+    }
+
+    fn take_deferred(self: &Arc<Self>) -> bool {
+        R::take_deferred(self)
     }
 
     fn refuse(&self, job: Job) {

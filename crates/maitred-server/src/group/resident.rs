@@ -65,6 +65,9 @@ pub(crate) trait Resident: Sized + Send + 'static {
     /// Takes what waits at a listener.
     fn accept(group: &Arc<Group<Self>>, listening: &Listening, token: Token);
 
+    /// Takes a connection that other processes would take, too. Whether one waited.
+    fn take_deferred(group: &Arc<Group<Self>>) -> bool;
+
     /// Takes what waits at a listener, and closes it.
     fn close_listener(group: &Arc<Group<Self>>, listening: &Listening, token: Token);
 }

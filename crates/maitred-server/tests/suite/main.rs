@@ -9,6 +9,7 @@ mod control_pools;
 mod edges;
 mod ends;
 mod event_loop;
+mod figures;
 mod filters;
 mod filters_waiting;
 mod front;

@@ -1,0 +1,85 @@
+//! Whether new work is welcome: for sources of work that other processes share, which would do it at once where this one cannot.
+//!
+//! ```text
+//! a source has something, and this process is not free: the user stops watching the source, and says that it has (set_deferred)
+//! a thread of this process has nothing else to do:      it has the user look there (take_deferred), before it waits for events
+//! ```
+//! Nobody is missed: who turns work away says so before it asks once more whether this process is free, and who becomes free looks
+//! at what was said after that.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
+
+use crate::gate::State;
+use crate::settings::Strategy;
+use crate::writing::with_seat;
+use crate::{Scheduler, Serve};
+
+maitred_io::sync::thread_local! {
+    /// This thread runs no requests: it is the driver.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
+    static DRIVES: Cell<bool> = Cell::new(false);
+}
+
+/// The calling thread is the driver, from now on.
+pub(super) fn set_drives() {
+    DRIVES.with(|cell| cell.set(true));
+}
+
+/// Something was turned away.
+#[derive(Default)]
+pub(super) struct Deferred(AtomicBool);
+
+impl<J: Send> Scheduler<J> {
+    /// Whether a request that came now would be run now, by this thread or another one of the pool that polls. To be asked by a
+    /// thread that serves. Where an interpreter runs one request at a time and one is inside, it costs some microseconds to see
+    /// whether that one waits.
+    pub fn is_free(&self) -> bool {
+        if self.pool.queued() > 0 {
+            return false;
+        }
+        let drives = DRIVES.with(Cell::get);
+        if self.looped.is_some() {
+            return !drives;
+        }
+        if self.strategy == Strategy::Pec {
+            return self.pool.parked() > 0 || self.pool.has_room();
+        }
+        if drives && self.pollers.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let gate = &self.pool.gate;
+        !self.gated
+            || with_seat(|seat| seat.state() == State::Permitted)
+            || gate.is_free()
+            || !gate.interpreter.is_busy()
+    }
+
+    /// The same of a group whose threads the caller is none of.
+    pub fn is_free_apart(&self) -> bool {
+        self.pool.queued() == 0 && self.pollers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether requests wait for a thread of the pool that polls.
+    pub fn has_queue(&self) -> bool {
+        self.pool.queued() > 0
+    }
+
+    /// Says whether work was turned away, so that a thread with nothing else to do has the user look for it.
+    pub fn set_deferred(&self, deferred: bool) {
+        self.deferred.0.store(deferred, Ordering::SeqCst);
+    }
+
+    /// A thread has nothing else to do: takes what was turned away, if anything was. Whether there was something. One load
+    /// if not.
+    pub(super) fn take_deferred<S: Serve<Job = J>>(&self, server: &Arc<S>) -> bool {
+        self.deferred.0.load(Ordering::SeqCst) && server.take_deferred()
+    }
+
+    /// Whether work was turned away.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.deferred.0.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,153 @@
+//! Taking turns with other processes that accept from the same sockets: one takes a connection only while it has a thread for it.
+//!
+//! ```text
+//! open    watched, among the others: an event, or the bell
+//!           free:     takes one, and goes to the end of the line (watches anew)
+//!           not free: watches no more, rings for the others --> closed
+//! closed  nothing comes
+//!           a thread has nothing else to do: takes one; or none waits --> open
+//!           PATIENCE is over:                takes one: the driver reads it, answers from files, refuses
+//! ```
+//! The kernel wakes the process that has watched longest and has a thread that sleeps (EPOLLEXCLUSIVE). It cannot know that the
+//! interpreter of that one is busy, so the process says it by the bell, for which the next one in line is woken. Where all are
+//! busy nobody watches, connections wait in the one queue of the socket, and who is free first takes the oldest.
+
+use std::sync::Arc;
+
+use maitred_io::clock;
+
+use super::Group;
+use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
+use crate::group::slots::Token;
+use crate::group::turnstile::Side;
+
+/// How long a connection waits in the kernel's queue while every process is busy, before a driver takes it although it cannot have
+/// it run; in nanoseconds. A process that is free takes it within microseconds.
+const PATIENCE: u64 = 10_000_000;
+
+/// The same where a request of this process waits for a thread already: it would wait behind that one, while another process may
+/// become free. In nanoseconds.
+const LONG_PATIENCE: u64 = 100_000_000;
+
+/// Looks at the shared listener `only`, or at all of them: an event, the bell, or a time says that there may be something. Whether a
+/// connection was taken.
+pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
+    let mut side = group.groups.turnstile.lock();
+    if group.is_draining() {
+        // What waits is taken, or left, by whoever closes the listeners.
+        return false;
+    }
+    let now = clock::monotonic();
+    let taken = match &*side {
+        Side::Open if is_free(group) => take(group, only, &mut side, now),
+        Side::Open => {
+            close(group, &mut side, now + patience(group));
+            // A thread may have become free before it could see that.
+            let taken = is_free(group) && take(group, None, &mut side, now);
+            if !taken && matches!(&*side, Side::Closed { .. }) {
+                group.groups.ring();
+            }
+            taken
+        }
+        Side::Closed { due } if is_free(group) || now >= *due => take(group, None, &mut side, now),
+        Side::Closed { .. } => false,
+    };
+    set_time(group, &side, now);
+    taken
+}
+
+/// Whether this process runs at once what it takes.
+fn is_free(group: &Arc<Group>) -> bool {
+    group.scheduler.is_free()
+        || group.groups.others(group.number).any(|other| other.scheduler.is_free_apart())
+}
+
+fn patience(group: &Group) -> u64 {
+    if group.scheduler.has_queue() { LONG_PATIENCE } else { PATIENCE }
+}
+
+/// Takes one connection, of the first listener that has one.
+fn take(group: &Arc<Group>, only: Option<u32>, side: &mut Side, now: u64) -> bool {
+    let own = |slot: &u32| only.is_none_or(|only| only == *slot);
+    for slot in group.shared_listeners().filter(own) {
+        let listening = &group.listeners()[slot as usize];
+        match listening.accept_one(group, slot) {
+            One::Taken => {
+                match side {
+                    // To the end of the line. What waits besides is an event.
+                    Side::Open => watch_anew(group, slot),
+                    Side::Closed { due } => *due = now + patience(group),
+                }
+                return true;
+            }
+            One::None => {}
+            One::Full(error) => {
+                listening.report_full(group, &error);
+                close(group, side, now + EXHAUSTION_PAUSE);
+                // Nobody looks before that time.
+                group.scheduler.set_deferred(false);
+                group.groups.ring();
+                return false;
+            }
+        }
+    }
+    if matches!(side, Side::Closed { .. }) {
+        open(group, side);
+    }
+    false
+}
+
+/// Watches no more, until `due` at the latest.
+fn close(group: &Group, side: &mut Side, due: u64) {
+    if let Side::Open = side {
+        for slot in group.shared_listeners() {
+            group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+        }
+        // Who is not in line hears nothing.
+        let _ = group.watch_bell(false);
+    }
+    *side = Side::Closed { due };
+    group.scheduler.set_deferred(true);
+}
+
+/// Watches again. What waits is an event.
+fn open(group: &Group, side: &mut Side) {
+    *side = Side::Open;
+    group.scheduler.set_deferred(false);
+    if let Err(error) = group.watch_bell(true) {
+        group.site.log.error(format_args!("cannot watch for calls of other workers: {error}"));
+    }
+    for slot in group.shared_listeners() {
+        watch(group, slot);
+    }
+}
+
+fn watch_anew(group: &Group, slot: u32) {
+    group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+    watch(group, slot);
+}
+
+fn watch(group: &Group, slot: u32) {
+    let listening = &group.listeners()[slot as usize];
+    let token = Token { slot, generation: 0 };
+    if let Err(error) = listening.watch(&group.scheduler.poller, token.to_u64()) {
+        group
+            .site
+            .log
+            .error(format_args!("cannot watch {}: {error}; it accepts no more", listening.address()));
+    }
+}
+
+/// When somebody looks again whatever happens: at the first shared listener.
+fn set_time(group: &Group, side: &Side, now: u64) {
+    let low = group.look_at_resources_now();
+    let due = match side {
+        Side::Open if low => now + LOOK_AGAIN,
+        Side::Open => return,
+        Side::Closed { due } if low => (*due).min(now + LOOK_AGAIN),
+        Side::Closed { due } => *due,
+    };
+    if let Some(slot) = group.shared_listeners().next() {
+        group.set_deadline(slot, due);
+    }
+}
