@@ -34,3 +34,4 @@ mod statistics;
 mod strategies;
 mod submissions;
 mod threads;
+mod workers;
