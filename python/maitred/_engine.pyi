@@ -21,8 +21,11 @@ def deprecated(old: str, new: str) -> None:
     call; at most 1,000 pairs do. Elsewhere it is a ``DeprecationWarning`` each time.
     """
 
-def main(argv: Sequence[str | PathLike[str]]) -> int:
+def main(argv: Sequence[str | PathLike[str]], command: Sequence[str | PathLike[str]] | None = None) -> int:
     """Runs the command with these arguments, the program's name first, and returns its exit code.
+
+    ``command`` is how this program was started, without its arguments: with ``--workers`` further processes are started like
+    that. Without it they are started as ``python -m maitred``.
 
     Serves until SIGTERM or SIGINT when the arguments say so. The code is 0 after a regular end, 1
     when the system refused something, 2 after an error of the user's making (one line on standard

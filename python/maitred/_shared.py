@@ -34,14 +34,43 @@ _project: tuple[str, str] | None = None
 #: application is loaded.
 _is_given: bool | None = None
 
+#: The modules that were there before the first application.
+_before: frozenset[str] | None = None
+#: Modules of other applications that the one which is loaded now must not get.
+_aside: dict[str, ModuleType] = {}
+
 Made = TypeVar("Made")
 
 
-def in_turn(target: str, make: Callable[[], Made]) -> Made:
-    """Calls ``make``, which imports the application ``target``.
+def in_turn(target: str, folder: str, make: Callable[[], Made]) -> Made:
+    """Calls ``make``, which imports the application ``target``, whose modules are in ``folder``.
 
-    Raises :class:`Clash` if that is another Django project than one loaded before. Whatever else ``make`` raises passes.
+    Raises :class:`Clash` if that is another Django project than one loaded before, or if it imports a module of its folder that
+    has the name of a module which an application before it has imported from elsewhere. Whatever else ``make`` raises passes.
     """
+    global _before
+    if _before is None:
+        _before = frozenset(sys.modules)
+    _aside.update(_set_aside(folder, _before))
+    try:
+        made = _with_its_project(target, make)
+        for name, other in _aside.items():
+            if name in sys.modules and "." not in name:
+                raise _same_name(name, folder, other)
+        return made
+    finally:
+        sys.modules.update(_aside)
+        _aside.clear()
+
+
+def _set_aside(folder: str, before: frozenset[str]) -> dict[str, ModuleType]:
+    """Takes what applications have imported out of ``sys.modules`` if something else in ``folder`` has its name: an application
+    there would get it, and nobody would see it. Returns what was taken out."""
+    others = {name for name in list(sys.modules) if "." not in name and name not in before and _differs(name, folder)}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in others}
+
+
+def _with_its_project(target: str, make: Callable[[], Made]) -> Made:
     global _project, _is_given
     if _is_given is None:
         _is_given = SETTINGS in os.environ
@@ -94,16 +123,33 @@ def _two(target: str, wanted: str) -> Clash:
 def check_module(name: str, folder: str) -> None:
     """Raises :class:`Clash` if the module ``name`` in ``folder`` is not the one that is loaded under this name."""
     top = name.partition(".")[0]
-    loaded = sys.modules.get(top)
-    wanted = importlib.machinery.PathFinder.find_spec(top, [folder]) if loaded is not None else None
+    if _differs(top, folder):
+        raise _same_name(top, folder, _loaded(top))
+
+
+def _loaded(name: str) -> ModuleType | None:
+    return sys.modules.get(name) or _aside.get(name)
+
+
+def _differs(name: str, folder: str) -> bool:
+    """Whether a module is loaded under this name, and another one of this name is in ``folder``."""
+    loaded = _loaded(name)
+    wanted = importlib.machinery.PathFinder.find_spec(name, [folder]) if loaded is not None else None
     if loaded is None or wanted is None:
-        return
+        return False
+    if wanted.origin is None and getattr(loaded, "__file__", None) is not None:
+        # A folder without __init__.py comes after every module with a file.
+        return False
     (own, other) = (_places(wanted.origin, wanted.submodule_search_locations), _places_of(loaded))
-    if own and other and own.isdisjoint(other):
-        raise Clash(
-            f"the module {top!r} of {folder} has the name of one that is loaded already, {sorted(other)[0]}",
-            f"rename one of them, or {APART}",
-        )
+    return bool(own and other and own.isdisjoint(other))
+
+
+def _same_name(name: str, folder: str, loaded: ModuleType | None) -> Clash:
+    places = sorted(_places_of(loaded)) if loaded is not None else []
+    return Clash(
+        f"the module {name!r} of {folder} has the name of one that is loaded already, {', '.join(places[:1])}",
+        f"rename one of them, or {APART}",
+    )
 
 
 def _places_of(module: ModuleType) -> set[str]:
@@ -120,6 +166,6 @@ def _places(file: str | None, folders: object) -> set[str]:
 def free_name(stem: str) -> str:
     """A name in ``sys.modules`` for a file that is called so."""
     name, number = stem, 1
-    while name in sys.modules:
+    while _loaded(name) is not None:
         name, number = f"maitred_application_{stem}" + (f"_{number}" if number > 1 else ""), number + 1
     return name

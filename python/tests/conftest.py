@@ -71,6 +71,9 @@ def environment_for(environment: dict[str, str]) -> dict[str, str]:
 class Server:
     """A running ``maitred`` and everything it has said."""
 
+    #: Those of the test that it inherits.
+    descriptors: tuple[int, ...] = ()
+
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
         if "--listen" not in arguments:
             arguments = [*arguments, "--listen", "127.0.0.1:0"]
@@ -81,6 +84,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            pass_fds=self.descriptors,
         )
         self.said = ""
         self._ended = False

@@ -198,21 +198,35 @@ def test_a_host_has_its_access_log(serve: Serve, site: Path) -> None:
     assert [line.split()[6] for line in (site / "common.log").read_text().splitlines()] == ["/api/seen"]
 
 
+def asked(server: Server, *query: str) -> dict[str, Any]:
+    command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), *query]
+    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout))
+
+
 def test_explain_says_host_mount_route_pool_and_filters(serve: Serve, site: Path) -> None:
     server = serve()
 
     def explained(url: str) -> dict[str, Any]:
-        command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), "explain", "GET", url]
-        return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout))
+        return asked(server, "explain", "GET", url)
 
-    shop = explained("http://www.shop.example/tools/seen")
+    shop = explained("http://www.shop.example/tools/item/7")
     assert (shop["host"], shop["mount"], shop["pool"]) == ("shop.example", "/tools/", "slow")
+    assert shop["route"] == "GET shop.example/tools/item/*"
     assert shop["application"].startswith("WSGI tools.py"), shop
     assert [row["filter"] for row in shop["filters"]] == ["max-body"]
     assert explained("http://shop.example/seen")["pool"] == "threads"
     assert explained("http://blog.example/api/x")["pool"] == "default"
-    assert explained("http://files.example/a.txt")["file"] == str(site / "files/a.txt")
+    files = explained("http://files.example/a.txt")
+    assert (files["file"], files["route"]) == (str(site / "files/a.txt"), "files.example/*")
     assert explained("http://else.example/")["status"] == 421
+
+
+def test_handlers_are_listed_with_the_pools_that_run_them(serve: Serve, site: Path) -> None:
+    server = serve()
+    rows = asked(server, "handlers")["handlers"]
+    assert [(row["path"], row["pool"]) for row in rows if row["host"] == "shop.example"] == [
+        ("/static/*", None), ("/tools/*", "slow"), ("/api/*", "default"), ("/*", "threads")
+    ]
 
 
 def test_a_reload_changes_what_is_live_and_names_the_rest(serve: Serve, site: Path) -> None:
@@ -302,6 +316,25 @@ def test_modules_with_one_name_are_refused_and_files_are_not(serve: Serve, site:
     assert "the module 'app' of" in said and "rename one of them" in said, said
     server = serve("a/app.py", "--mount", "/b=b/app.py", "--mount", "/c=c/app.py")
     assert [server.fetch(path).body for path in ("/", "/b/", "/c")] == [b"a", b"b", b"c"]
+
+
+def test_a_module_of_an_application_is_not_another_one_s(serve: Serve, site: Path) -> None:
+    (site / "maitred.toml").unlink()
+    for name in ("a", "b"):
+        (site / name).mkdir()
+        (site / name / f"{name}.py").write_text(
+            "import common\ndef app(environ, start):\n    start('200 OK', [])\n    return [common.WHAT]\n"
+        )
+        (site / name / "common.py").write_text(f"WHAT = b'{name}'\n")
+    for second in ("b/b.py", "b:app,app-dir=b"):
+        said = refused(site, "a/a.py", "--mount", f"/b={second}")
+        assert "the module 'common' of" in said and "/a/common.py; rename one of them" in said, said
+    # What it does not import is no matter, and neither is what both mean: a folder of data is no module.
+    (site / "b/b.py").write_text("import csv, tools\ndef app(environ, start):\n    start('200 OK', [])\n    return [b'b']\n")
+    (site / "b/csv").mkdir()
+    (site / "a/a.py").write_text("import csv, tools\n" + (site / "a/a.py").read_text())
+    server = serve("a/a.py", "--mount", "/b=b/b.py", "--mount", "/c=a/a.py")
+    assert [server.fetch(path).body for path in ("/", "/b/", "/c")] == [b"a", b"b", b"a"]
 
 
 def test_a_further_application_that_does_not_start_ends_the_others(site: Path) -> None:

@@ -51,6 +51,8 @@ pub struct Config {
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
     pub env_file: Option<PathBuf>,
+    /// The module, or the file, with functions that are called for workers.
+    pub hooks: Option<PathBuf>,
     /// Where the engine itself says that it serves.
     pub health_path: Option<String>,
     /// Where the engine itself shows its figures.
@@ -95,6 +97,10 @@ pub struct Config {
     pub user: Option<Account>,
     /// Its group.
     pub group: Option<Account>,
+    /// Has the number of the process while it serves.
+    pub pid_file: Option<PathBuf>,
+    /// From SIGTERM to the drain.
+    pub drain_delay: Duration,
     /// Worker processes.
     pub workers: WorkersConfig,
     /// For running requests after a stop signal; more than zero.
@@ -295,6 +301,22 @@ pub enum BasicAuthConfig {
 }
 
 impl Config {
+    /// The part that one of several workers has of what is for all together: memory, connections, bandwidths. Limits of one client
+    /// are those of each worker.
+    pub(crate) fn share(&mut self, workers: usize) {
+        let workers = workers.max(1) as u64;
+        let part = |whole: &mut u64| {
+            if *whole > 0 {
+                *whole = (*whole / workers).max(1);
+            }
+        };
+        part(&mut self.body_budget);
+        part(&mut self.response_budget);
+        self.limits.share(workers);
+        let pools = self.pools.iter_mut().map(|pool| &mut pool.threads);
+        std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.bandwidth));
+    }
+
     /// What the option table fills.
     pub(crate) fn empty() -> Self {
         Self {
@@ -312,6 +334,7 @@ impl Config {
             event_loop: String::new(),
             chdir: None,
             env_file: None,
+            hooks: None,
             health_path: None,
             metrics_path: None,
             spans: Spans::Kernel,
@@ -334,6 +357,8 @@ impl Config {
             response_budget: 0,
             user: None,
             group: None,
+            pid_file: None,
+            drain_delay: Duration::ZERO,
             workers: WorkersConfig::default(),
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,

@@ -8,6 +8,7 @@
 //! Promises: application code never runs with the rights of before. What the user cannot read or write later is told at the start,
 //! with what to do.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use maitred_control::Doors;
@@ -26,8 +27,10 @@ use crate::sources::Loaded;
 use crate::validation::Checked;
 use crate::{control, listeners, logs};
 
-/// What was done while the process had its rights.
+/// What was done before the process had its user, or before its hooks.
 pub(crate) struct Early {
+    /// The process has become another user.
+    pub(crate) became: bool,
     pub(crate) listeners: BoundListeners,
     pub(crate) doors: Doors,
     /// What will not work later.
@@ -43,6 +46,7 @@ pub(crate) fn give_up(
     folder: &Path,
     checked: &Checked,
     host: &dyn Host,
+    sockets: &mut Option<Vec<Option<OwnedFd>>>,
 ) -> Result<Option<Early>, Problem> {
     let Some(wanted) = checked.wanted.as_ref().filter(|wanted| wanted.differs()) else { return Ok(None) };
     let (config, origins) = (&loaded.config, &loaded.origins);
@@ -60,7 +64,7 @@ pub(crate) fn give_up(
         ));
     }
     logs::give(config, identity);
-    let listeners = listeners::bind(config, checked, origins)?;
+    let listeners = listeners::bind(checked, origins, sockets.take().unwrap_or_default())?;
     let doors = control::open_named(config, origins, Some(identity))?;
     identity.assume().map_err(|error| {
         let remedy = match &error {
@@ -77,7 +81,25 @@ pub(crate) fn give_up(
     }
     let mut warnings = unreadable_sources(loaded, folder, wanted);
     warnings.extend(unwritable_folders(config, wanted));
-    Ok(Some(Early { listeners, doors, warnings }))
+    Ok(Some(Early { became: true, listeners, doors, warnings }))
+}
+
+/// Listens, if that is not done. Where an address is in use by another server, nothing else has been done.
+///
+/// # Errors
+/// As of each of the steps.
+pub(crate) fn listen(
+    loaded: &Loaded,
+    checked: &Checked,
+    bound: Option<BoundListeners>,
+) -> Result<Early, Problem> {
+    let (config, origins) = (&loaded.config, &loaded.origins);
+    let listeners = match bound {
+        Some(bound) => bound,
+        None => listeners::bind(checked, origins, Vec::new())?,
+    };
+    let doors = control::open_named(config, origins, None)?;
+    Ok(Early { became: false, listeners, doors, warnings: Vec::new() })
 }
 
 /// What the language or the application is made of and the user cannot read: imports would fail one by one, each with another error.

@@ -9,11 +9,13 @@ mod check;
 mod config;
 mod control;
 mod ctl;
+mod drain_delay;
 mod early;
 mod env_file;
 mod error_page;
 mod filters;
 mod holder;
+mod hooks;
 mod host;
 mod hosts;
 mod lifetime;
@@ -26,6 +28,8 @@ mod mounted;
 mod operator;
 mod options;
 mod origins;
+mod passed;
+mod passed_name;
 mod passwd;
 mod pools;
 mod problem;
@@ -35,13 +39,16 @@ mod reload;
 mod report;
 mod rights;
 mod run;
+mod service;
 mod settings;
 mod sources;
+mod supervisor;
 mod validation;
 mod value;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 
 pub use accounts::Account;
 pub use config::{
@@ -49,7 +56,8 @@ pub use config::{
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, Signal, Signals,
+    StopSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
@@ -62,6 +70,7 @@ pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};
 use sources::{Inputs, Loaded};
+use supervisor::{AS_SUCCESSOR, AS_WORKER, Predecessor, Worker};
 
 /// The first word of a command line that asks a running server.
 const CTL: &str = "ctl";
@@ -91,10 +100,14 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
                 return passwd::passwd(rest).map(|text| print(&text));
             }
         }
-        let loaded = sources::load(&inputs)?;
+        let part = Part::of(&mut inputs)?;
+        let mut loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
+        if let Part::Worker(worker) = &part {
+            loaded.config.share(worker.setup.workers);
+        }
         // SIGHUP has them read again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
-        execute(&loaded, inputs, host)
+        execute(&loaded, inputs, part, host)
     });
     match ended {
         Ok(code) => code,
@@ -105,15 +118,52 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     }
 }
 
-fn execute(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
-    for warning in &loaded.warnings {
+/// What this process is among those of a server.
+enum Part {
+    /// All of it, or the supervisor.
+    First,
+    Worker(Worker),
+    /// The supervisor that takes over from another one.
+    Successor(Predecessor),
+}
+
+impl Part {
+    /// What the first argument says, which is the supervisor's own and taken out.
+    fn of(inputs: &mut Inputs) -> Result<Self, Problem> {
+        match inputs.arguments.first().map(String::as_str) {
+            Some(AS_WORKER) => {
+                inputs.arguments.remove(0);
+                let worker = Worker::join()?;
+                inputs.files = Some(worker.setup.files.clone());
+                Ok(Self::Worker(worker))
+            }
+            Some(AS_SUCCESSOR) => {
+                inputs.arguments.remove(0);
+                Predecessor::join().map(Self::Successor)
+            }
+            _ => Ok(Self::First),
+        }
+    }
+
+    /// A worker tells its supervisor why it does not start.
+    fn failed(&self, problem: &Problem) {
+        if let Self::Worker(worker) = self {
+            worker.failed(problem);
+        }
+    }
+}
+
+fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
+    let warnings = loaded.warnings.iter().filter(|_| !matches!(part, Part::Worker(_)));
+    for warning in warnings {
         say(&format!("warning: {warning}"));
     }
     if matches!(loaded.command, Command::Run | Command::Check) {
-        validation::change_folder(&loaded.config, &loaded.origins)?;
+        validation::change_folder(&loaded.config, &loaded.origins)
+            .inspect_err(|problem| part.failed(problem))?;
     }
     match loaded.command {
-        Command::Run => run::run(loaded, inputs, host),
+        Command::Run => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
             validation::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
@@ -144,9 +194,19 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
         arguments: arguments.collect::<Result<_, _>>()?,
         environment,
         folder: ".".into(),
+        started_in: current_folder(),
         earlier: NAMES,
         files: None,
     })
+}
+
+/// The folder in which the process was started, by the name that its shell has for it: a link in it may lead elsewhere when the next worker
+/// starts there.
+fn current_folder() -> PathBuf {
+    let real = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let named = std::env::var_os("PWD").map(PathBuf::from).filter(|named| named.is_absolute());
+    let is_same = |named: &PathBuf| std::fs::canonicalize(named).is_ok_and(|found| found == real);
+    named.filter(is_same).unwrap_or(real)
 }
 
 /// One line to the user. A standard error that is closed loses it: there is nobody to tell.

@@ -3,11 +3,13 @@
 //! ```text
 //! serving <--SIGHUP--> the configuration is read again
 //! serving <--SIGUSR1-> log files are opened anew
+//! serving --SIGTERM--> not ready --drain-delay, another signal--> draining, as by the first signal
 //! serving --first signal--> draining --all answered----> exit code 0
 //!                              |-------drain-timeout---> 1, the rest is cut off
 //!                              `-------second signal---> 128 + signal, the rest is cut off
 //! ```
-//! SIGHUP and SIGUSR1 are answered while the server serves, and mean nothing later.
+//! SIGHUP and SIGUSR1 are answered while the server serves, and mean nothing later. SIGHUP of a terminal that has hung up is a signal to
+//! end.
 //!
 //! After the requests the application ends: with what is left of drain-timeout, but not less than
 //! [`MIN_TIME_TO_END`].
@@ -18,11 +20,13 @@ use maitred_server::listening::Address;
 
 use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal};
-use crate::validation::{Checked, Target};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS};
+use crate::validation::{Checked, CheckedListener, Target};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay};
 
 /// What is asked of a running server at its end.
 pub(crate) trait Drain {
+    /// Has it say that it will end, and goes on with everything else.
+    fn set_unready(&self);
     /// Begins the graceful stop and returns at once.
     fn drain(&self);
     /// Waits until all requests are answered, at most for `limit`; whether they are.
@@ -63,13 +67,24 @@ pub(crate) enum Asked {
     Reopen,
 }
 
-/// Waits for the end, and calls `answer` for what other signals ask before it; returns the exit code and what is left of `limit`.
+/// How long the parts of the end may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// From SIGTERM to the drain. Zero for a process whose supervisor has waited.
+    pub(crate) delay: Duration,
+    /// The drain.
+    pub(crate) drain: Duration,
+    /// Streams of events in it.
+    pub(crate) events: Duration,
+}
+
+/// Waits for the end, and calls `answer` for what other signals ask before it; returns the exit code and what is left for
+/// the drain.
 /// What is still running then is the caller's to stop.
-/// Streams of events have the time `grace`.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
-    (limit, grace): (Duration, Duration),
+    Limits { delay, drain: limit, events: grace }: Limits,
     answer: &mut dyn FnMut(Asked),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
@@ -81,6 +96,9 @@ pub(crate) fn wait_for_end(
             None => {}
         }
     };
+    if first == StopSignal::Terminate && !delay.is_zero() {
+        drain_delay::hold(server, signals, delay, answer, say);
+    }
     // Whoever has read the line may count on it: every answer from then on is the last of its connection.
     server.drain();
     say(&format!(
@@ -218,12 +236,13 @@ pub(crate) fn start_up_lines(
             .map(|mount| format!("{}  files of {}", mount.prefix, mount.folder.display())),
     );
     lines.extend_from_slice(served);
-    for (address, listen) in addresses.iter().zip(&config.listen) {
+    for (address, CheckedListener { listen, passed, .. }) in addresses.iter().zip(&checked.listeners) {
         let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
         let direct = if listen.has_writer() { "" } else { ", without a writer" };
         let proxy = if listen.has_proxy_protocol() { ", behind PROXY headers" } else { "" };
         let scheme = if matches!(address, Address::Tcp(_)) { "http://" } else { "" };
-        lines.push(format!("{scheme}{address}  HTTP/1.1{live}{direct}{proxy}"));
+        let passed = passed.as_ref().map(|passed| format!(", {passed}")).unwrap_or_default();
+        lines.push(format!("{scheme}{address}  HTTP/1.1{live}{direct}{proxy}{passed}"));
     }
     lines
 }
@@ -236,7 +255,7 @@ mod tests {
     use super::*;
     use crate::config::NamedPool;
     use crate::host::StopSignal::{Interrupt, Terminate};
-    use crate::validation::CheckedSite;
+    use crate::validation::{CheckedSite, PassedName};
 
     #[test]
     fn the_threads_of_every_pool_are_told() {
@@ -255,10 +274,16 @@ mod tests {
     /// A server that is drained after so many looks.
     struct Scripted {
         looks: Cell<Option<u32>>,
+        unready: Cell<bool>,
         draining: Cell<bool>,
     }
 
     impl Drain for Scripted {
+        fn set_unready(&self) {
+            assert!(!self.draining.get(), "it drains already");
+            self.unready.set(true);
+        }
+
         fn drain(&self) {
             self.draining.set(true);
         }
@@ -296,15 +321,27 @@ mod tests {
 
     /// `reload` is said where the configuration would be read.
     fn end_after(looks: Option<u32>, signals: &[Option<Signal>], limit: Duration) -> (u8, Vec<String>) {
-        let server = Scripted { looks: Cell::new(looks), draining: Cell::new(false) };
+        end_after_delay(Duration::ZERO, looks, signals, limit)
+    }
+
+    fn end_after_delay(
+        delay: Duration,
+        looks: Option<u32>,
+        signals: &[Option<Signal>],
+        limit: Duration,
+    ) -> (u8, Vec<String>) {
+        let server =
+            Scripted { looks: Cell::new(looks), unready: Cell::new(false), draining: Cell::new(false) };
         let said = RefCell::new(Vec::new());
         let mut signals = Sent(signals.iter().copied().collect());
         let mut say = |line: &str| {
-            assert!(!line.contains("draining") || server.draining.get(), "says it before it is so");
+            assert!(!line.contains(": draining") || server.draining.get(), "says it before it is so");
+            assert!(!line.contains("not ready") || server.unready.get(), "says it before it is so");
             said.borrow_mut().push(line.to_owned());
         };
         let mut answer = |asked| said.borrow_mut().push(format!("{asked:?}").to_lowercase());
-        let (code, _) = wait_for_end(&server, &mut signals, (limit, Duration::ZERO), &mut answer, &mut say);
+        let limits = Limits { delay, drain: limit, events: Duration::ZERO };
+        let (code, _) = wait_for_end(&server, &mut signals, limits, &mut answer, &mut say);
         (code, said.into_inner())
     }
 
@@ -342,6 +379,29 @@ mod tests {
     }
 
     #[test]
+    fn another_signal_ends_the_delay_and_a_third_one_everything() {
+        let [reload, stop, interrupt] =
+            [Signal::Reload, Signal::Stop(Terminate), Signal::Stop(Interrupt)].map(Some);
+        let (code, said) = end_after_delay(MINUTE, Some(3), &[stop, reload, None, stop], MINUTE);
+        assert_eq!(code, 0);
+        let expected = [
+            "SIGTERM: not ready any more, draining in 60 s (drain-delay); another signal drains at once",
+            "reload",
+            "SIGTERM: the delay ends",
+            "SIGTERM: draining, at most 60 s for running requests; a second signal ends at once",
+        ];
+        assert_eq!(said[..4], expected);
+        let (code, _) = end_after_delay(MINUTE, None, &[stop, interrupt, interrupt], MINUTE);
+        assert_eq!(code, 130);
+        // It is over by itself, and who is at the keyboard does not wait.
+        let brief = Duration::from_millis(1);
+        let (code, said) = end_after_delay(brief, Some(0), &[stop], MINUTE);
+        assert_eq!((code, said.len()), (0, 3));
+        let (code, said) = end_after_delay(MINUTE, Some(0), &[interrupt], MINUTE);
+        assert_eq!((code, said.len()), (0, 2));
+    }
+
+    #[test]
     fn a_drain_that_takes_too_long_is_a_failure() {
         let (code, said) = end(None, &[Some(Terminate)], Duration::ZERO);
         assert_eq!(code, 1);
@@ -356,10 +416,13 @@ mod tests {
         let mut config = Config::default();
         let addresses =
             ["127.0.0.1:8000", "[::1]:81"].map(|text| Address::Tcp(text.parse().expect("an address")));
-        config.listen =
-            [":8000", ":81,read-ahead=off"].map(|text| text.parse().expect("a listener")).to_vec();
+        let listener = |text: &str, passed: Option<&str>| CheckedListener {
+            listen: text.parse().expect("a listener"),
+            address: None,
+            passed: passed.map(|name| PassedName { number: 3, name: name.to_owned() }),
+        };
         let mut checked = Checked {
-            addresses: addresses.to_vec(),
+            listeners: vec![listener(":8000", None), listener("systemd,read-ahead=off", Some("http"))],
             sites: vec![CheckedSite::default()],
             wanted: None,
             environment: Vec::new(),
@@ -370,7 +433,7 @@ mod tests {
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
                 "http://127.0.0.1:8000  HTTP/1.1",
-                "http://[::1]:81  HTTP/1.1, without read-ahead",
+                "http://[::1]:81  HTTP/1.1, without read-ahead, socket 3 (http) of the service manager",
             ]
         );
         checked.sites[0].target = Some(Target::Folder("public/".into()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use maitred_io::machine;
 use maitred_match::{BadPattern, Network};
 use maitred_server::Limits;
 use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteBandwidth};
@@ -53,6 +54,15 @@ impl LimitConfig {
         buffer_budget: None,
         max_connections: 0,
     };
+
+    /// The part that one of several workers has of what is for all together.
+    pub(crate) fn share(&mut self, workers: u64) {
+        let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
+        let whole = self.buffer_budget.or_else(|| machine::memory_limit().map(|bytes| bytes / 4));
+        self.buffer_budget = whole.map(part);
+        self.max_connections = usize::try_from(part(self.max_connections as u64)).unwrap_or(usize::MAX);
+        self.route_bandwidth.iter_mut().for_each(|route| route.bytes = part(route.bytes));
+    }
 
     /// As the server has them.
     pub(crate) fn settings(&self) -> Limits {
@@ -159,6 +169,27 @@ mod tests {
         for text in ["", "-1", "0.0001", "1000001", "nan", "inf", "10/s"] {
             assert!(rate(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn workers_share_what_is_for_all_together() {
+        let route = RouteBandwidth { path: "/a".parse().expect("a pattern"), bytes: 100 };
+        let mut limits = LimitConfig {
+            buffer_budget: Some(90),
+            max_connections: 10,
+            client_rate: 7,
+            route_bandwidth: vec![route],
+            ..LimitConfig::EMPTY
+        };
+        limits.share(3);
+        assert_eq!((limits.buffer_budget, limits.max_connections, limits.client_rate), (Some(30), 3, 7));
+        assert_eq!(limits.route_bandwidth[0].bytes, 33);
+        let mut unlimited = LimitConfig { buffer_budget: Some(0), ..LimitConfig::EMPTY };
+        unlimited.share(3);
+        assert_eq!((unlimited.buffer_budget, unlimited.max_connections), (Some(0), 0));
+        let mut automatic = LimitConfig::EMPTY;
+        automatic.share(2);
+        assert_eq!(automatic.buffer_budget, machine::memory_limit().map(|bytes| bytes / 8));
     }
 
     #[test]

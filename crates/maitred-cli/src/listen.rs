@@ -10,6 +10,7 @@ use std::str::FromStr;
 use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
 
 use crate::accounts::{Account, account};
+use crate::passed_name;
 use crate::problem::nearest;
 use crate::value::{BadValue, switch};
 
@@ -30,6 +31,8 @@ pub struct ListenAddress {
 enum Place {
     Tcp(Host, u16),
     Unix(UnixAddress),
+    /// Sockets that a service manager passes: those with this name, or all.
+    Passed(Option<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,11 @@ const PARAMETERS: [(&str, &str); 12] = [
 ];
 
 impl ListenAddress {
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self.place, Place::Unix(_))
+    }
+
     /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
     pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
@@ -77,20 +85,29 @@ impl ListenAddress {
         self.options
     }
 
-    /// Where it is. A name is looked up; its first IPv4 address is taken, else its first IPv6 address (many containers name
+    /// Of one whose sockets a service manager passes, the name that they have; `Some(None)` for all of them.
+    pub(crate) fn passed(&self) -> Option<Option<&str>> {
+        match &self.place {
+            Place::Passed(name) => Some(name.as_deref()),
+            _ => None,
+        }
+    }
+
+    /// Where it is; none where somebody else knows. A name is looked up; its first IPv4 address is taken, else its first IPv6 address (many containers name
     /// `::1` in /etc/hosts but have no IPv6). So are the names of users and groups.
     ///
     /// # Errors
     /// A name cannot be resolved.
-    pub fn resolve(&self) -> Result<Address, BadListenAddress> {
-        Ok(match &self.place {
+    pub fn resolve(&self) -> Result<Option<Address>, BadListenAddress> {
+        Ok(Some(match &self.place {
+            Place::Passed(_) => return Ok(None),
             Place::Unix(address) => Address::Unix(UnixAddress {
                 owner: self.owner.as_ref().map(Account::uid).transpose()?,
                 group: self.group.as_ref().map(Account::gid).transpose()?,
                 ..address.clone()
             }),
             Place::Tcp(host, port) => self.resolve_host(host, *port)?.into(),
-        })
+        }))
     }
 
     fn resolve_host(&self, host: &Host, port: u16) -> Result<SocketAddr, BadListenAddress> {
@@ -113,18 +130,21 @@ impl ListenAddress {
     /// The same for one of TCP.
     ///
     /// # Errors
-    /// The name cannot be resolved, or it is a Unix socket.
+    /// The name cannot be resolved, or it is no address.
     pub(crate) fn resolve_tcp(&self) -> Result<SocketAddr, BadListenAddress> {
         match self.resolve()? {
-            Address::Tcp(address) => Ok(address),
-            Address::Unix(_) => Err(BadListenAddress {
-                what: format!("{self} is a Unix socket, which has no port"),
+            Some(Address::Tcp(address)) => Ok(address),
+            _ => Err(BadListenAddress {
+                what: format!("{self} has no port"),
                 remedy: "use a number, such as 127.0.0.1:9000".to_owned(),
             }),
         }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
+        if let (Place::Passed(_), Some(remedy)) = (&self.place, passed_name::of_unit(name)) {
+            return Err(BadValue::new(format!("'{name}' belongs to whoever made the socket"), remedy));
+        }
         let number = || value.parse::<u32>().ok();
         let on = || switch(value).ok();
         let mut file = match &mut self.place {
@@ -225,6 +245,11 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
     Ok(listen)
 }
 
+/// All sockets that a service manager passes.
+pub(crate) fn all_passed() -> ListenAddress {
+    plain(Place::Passed(None))
+}
+
 /// An address of TCP without parameters.
 pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
     let listen = listen(text)?;
@@ -246,6 +271,9 @@ fn plain(place: Place) -> ListenAddress {
 fn place(text: &str) -> Result<Place, BadValue> {
     if let Some(path) = text.strip_prefix("unix:") {
         return unix(path).map(Place::Unix);
+    }
+    if let Some(name) = passed_name::name(text) {
+        return name.map(Place::Passed);
     }
     tcp_place(text).ok_or_else(|| {
         BadValue::new(
@@ -327,6 +355,8 @@ impl fmt::Display for Place {
             Self::Tcp(Host::All, port) => write!(f, ":{port}"),
             Self::Tcp(Host::Name(name), port) => write!(f, "{name}:{port}"),
             Self::Unix(address) => address.fmt(f),
+            Self::Passed(None) => f.write_str(passed_name::WORD),
+            Self::Passed(Some(name)) => write!(f, "{}:{name}", passed_name::WORD),
         }
     }
 }
@@ -369,7 +399,7 @@ mod tests {
     use super::*;
 
     fn resolved(text: &str) -> String {
-        listen(text).expect(text).resolve().expect(text).to_string()
+        listen(text).expect(text).resolve().expect(text).expect("known").to_string()
     }
 
     #[test]
@@ -392,6 +422,8 @@ mod tests {
             "unix:/run/app.sock,mode=660,owner=33,group=33,proxy-protocol=on,backlog=9",
             "unix:/run/app.sock,owner=app,group=www-data",
             "localhost:1,defer-accept=5,fast-open=256,no-delay=off,cork=off,keep-alive=60:10:6",
+            "systemd",
+            "systemd:http,read-ahead=off,proxy-protocol=on,no-delay=off",
         ] {
             assert_eq!(listen(text).expect(text).to_string(), text);
         }
@@ -417,6 +449,10 @@ mod tests {
             "unix:/a/",
             "unix:@",
             ",read-ahead=off",
+            "systemd:",
+            "systemd:a b",
+            "systemd:a:b",
+            "systemd,backlog=9",
         ] {
             assert!(listen(text).is_err(), "{text}");
         }
@@ -425,7 +461,7 @@ mod tests {
     #[test]
     fn owners_are_looked_up_when_the_address_is() {
         let resolved = |text: &str| listen(text).expect(text).resolve();
-        let Ok(Address::Unix(unix)) = resolved("unix:/a,owner=root,group=7") else {
+        let Ok(Some(Address::Unix(unix))) = resolved("unix:/a,owner=root,group=7") else {
             panic!("they are known")
         };
         assert_eq!((unix.owner, unix.group), (Some(0), Some(7)));
@@ -446,12 +482,17 @@ mod tests {
             (what.as_str(), remedy.as_str()),
             ("'rw' is no value of 'mode'", "write mode= and an octal number such as 660")
         );
+        let (what, remedy) = wrong("systemd:http,mode=660");
+        assert_eq!(
+            (what.as_str(), remedy.as_str()),
+            ("'mode' belongs to whoever made the socket", "set SocketMode= in its .socket unit")
+        );
     }
 
     #[test]
     fn the_control_takes_a_plain_address_of_tcp() {
         assert!(tcp("127.0.0.1:9000").is_ok());
-        assert!(tcp("unix:/a").is_err() && tcp(":1,writer=off").is_err());
+        assert!(tcp("unix:/a").is_err() && tcp(":1,writer=off").is_err() && tcp("systemd").is_err());
     }
 
     #[test]

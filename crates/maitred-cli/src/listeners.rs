@@ -2,34 +2,38 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
 use maitred_server::{BoundListeners, ListenerSettings};
 
-use crate::config::Config;
 use crate::holder;
 use crate::origins::Origins;
 use crate::problem::Problem;
-use crate::validation::Checked;
+use crate::validation::{Checked, CheckedListener};
 
 /// What the server is told, in the order of the configuration.
-pub(crate) fn settings(config: &Config, checked: &Checked) -> Vec<ListenerSettings> {
-    let listeners = checked.addresses.iter().zip(&config.listen);
-    listeners
-        .map(|(address, listen)| ListenerSettings {
-            address: address.clone(),
+pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
+    let settings = checked.listeners.iter().filter_map(|CheckedListener { listen, address, .. }| {
+        Some(ListenerSettings {
+            address: address.clone()?,
             options: listen.options(),
             proxy_protocol: listen.has_proxy_protocol(),
             read_ahead: listen.read_ahead(),
             writer: listen.has_writer(),
         })
-        .collect()
+    });
+    settings.collect()
 }
 
-/// Listens, as the user that starts the server. Files of Unix sockets belong to the one that it becomes, unless they are given to
-/// another one.
-pub(crate) fn bind(config: &Config, checked: &Checked, origins: &Origins) -> Result<BoundListeners, Problem> {
-    let mut settings = settings(config, checked);
+/// Listens, as the user that starts the server, but where there is a socket already: of as many as there are, in the same order. Files
+/// of Unix sockets belong to the one that the process becomes, unless they are given to another one.
+pub(crate) fn bind(
+    checked: &Checked,
+    origins: &Origins,
+    sockets: Vec<Option<OwnedFd>>,
+) -> Result<BoundListeners, Problem> {
+    let mut settings = settings(checked);
     if let Some(wanted) = &checked.wanted {
         for listener in &mut settings {
             if let Address::Unix(UnixAddress { name: UnixName::Path(_), owner, group, .. }) =
@@ -40,7 +44,8 @@ pub(crate) fn bind(config: &Config, checked: &Checked, origins: &Origins) -> Res
             }
         }
     }
-    BoundListeners::bind(&settings).map_err(|(address, error)| not_bound(&address, &error, origins))
+    BoundListeners::bind_or_adopt(&settings, sockets)
+        .map_err(|(address, error)| not_bound(&address, &error, origins))
 }
 
 /// The line about an address that could not be bound (bind(2)).

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
+use maitred_server::figures::SharedMemory;
 use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
@@ -17,8 +18,18 @@ use crate::value::LogLevel;
 /// The local syslog (syslog(3)).
 const LOCAL_SYSLOG: &str = "/dev/log";
 
+/// Which process of those that write to the same logs this is.
+pub(crate) enum Writer<'a> {
+    /// The only one.
+    Only,
+    /// The supervisor.
+    Supervisor,
+    /// A worker, with its number and the memory in which lines are until they are written.
+    Worker(u32, &'a Arc<SharedMemory>),
+}
+
 /// Opens the logs.
-pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Problem> {
+pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> Result<Arc<Log>, Problem> {
     let access = (config.site.access_log != LogPlace::Off).then(|| AccessLogSettings {
         target: target(config, &config.site.access_log),
         format: config.site.access_log_format.clone(),
@@ -27,8 +38,13 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
     });
     let errors = target(config, &config.error_log);
     // One after the other, so that an error is that of the right one.
-    let log = Log::open(level(config.log_level), errors, None)
-        .map_err(|error| not_opened("error-log", &config.error_log, &error, origins))?;
+    let level = level(config.log_level);
+    let log = match writer {
+        Writer::Only => Log::open(level, errors, None),
+        Writer::Supervisor => Log::open_shared(level, errors, None),
+        Writer::Worker(_, kept) => Log::open_shared(level, errors, Some(kept)),
+    };
+    let log = log.map_err(|error| not_opened("error-log", &config.error_log, &error, origins))?;
     let log = match access {
         Some(access) => log
             .with_access(access)
@@ -37,6 +53,9 @@ pub(crate) fn open(config: &Config, origins: &Origins) -> Result<Arc<Log>, Probl
     };
     let log = open_of_hosts(config, origins, log)?;
     log.set_trace(config.dispatch_trace);
+    if let Writer::Worker(number, _) = writer {
+        log.set_worker(*number);
+    }
     Ok(Arc::new(log))
 }
 
@@ -168,15 +187,17 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             return Err(wrong((what, remedy.to_owned())));
         }
     }
-    let direct = match &config.site.access_log {
+    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
+    let indirect = |place: &LogPlace| match place {
         LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
         LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
         _ => None,
     };
-    if let Some(direct) = direct.filter(|_| config.access_log_sync) {
+    let indirect = [&config.site.access_log].into_iter().chain(own).find_map(indirect);
+    if let Some(indirect) = indirect.filter(|_| config.access_log_sync) {
         return Err(Problem::new(
             origins.describe("access-log-sync"),
-            format!("{direct} is written by a thread of its own"),
+            format!("{indirect} is written by a thread of its own"),
             "leave it out, or name a plain file",
         ));
     }

@@ -185,15 +185,16 @@ const END: &str = "
 | Signal | What it does |
 |---|---|
 | SIGTERM, SIGINT | the first one: no further connections, running requests are answered, then the process ends; a second one \
-ends it at once |
-| SIGHUP | reads the configuration again: [what is applied](threads.md#changes-while-it-runs) |
+ends it at once. With `drain-delay`, SIGTERM waits before that |
+| SIGHUP | reads the configuration again: [what is applied](threads.md#changes-while-it-runs); as SIGINT if the terminal that the \
+process was started in has [hung up](deploy.md#terminals) |
 | SIGUSR1 | opens log files anew, after something else has renamed them |
 
 ## Exit codes
 
 | Code | Meaning |
 |---|---|
-| 0 | ended by a first SIGTERM or SIGINT after all running requests were answered |
+| 0 | ended by a first SIGTERM or SIGINT, or with its terminal, after all running requests were answered |
 | 1 | requests were still running at the end of `drain-timeout` and were cut off, or the system refused something |
 | 2 | an error in the command line, the configuration or the application; a port in use |
 | 130, 143 | ended at once by a second SIGINT or SIGTERM |

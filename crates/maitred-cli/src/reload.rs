@@ -259,7 +259,12 @@ impl Plan {
             }
         }
         let gone = present.hosts.iter().filter(|own| wanted.hosts.iter().all(|host| host.name != own.name));
+        let told = self.restart.len();
         self.restart.extend(gone.map(|host| format!("host {} (removed)", host.name)));
+        let same_count = present.hosts.len() == wanted.hosts.len() && self.restart.len() == told;
+        if same_count && !same_hosts(present, wanted) {
+            self.restart.push("the order of the hosts".to_owned());
+        }
     }
 
     fn change_rules(&mut self, present: &Config, wanted: &Config) {

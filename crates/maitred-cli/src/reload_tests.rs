@@ -24,6 +24,7 @@ impl Case {
             folder: folder_path,
             earlier: crate::options::renamed::NAMES,
             files: None,
+            started_in: "/".into(),
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();
@@ -135,4 +136,23 @@ fn an_error_says_where() {
     assert!(case.plan("chdir = \"missing\"\napp-dir = \"missing\"\n").restart.contains(&"chdir".to_owned()));
     case.reload.looped = true;
     assert!(case.error(REPORTS).contains("an ASGI application runs on one event loop"));
+}
+
+#[test]
+fn of_a_host_its_pool_and_its_limit_are_applied_and_the_rest_is_named() {
+    let host = |name: &str, more: &str| format!("[host.{name}]\nstatic = \"/=.\"\n{more}");
+    let file = |hosts: &[String]| format!("[pool.p]\n{}", hosts.concat());
+    let mut case = Case::new(&[], &file(&[host("a", ""), host("b", "")]));
+    let limited = host("a", "pool = \"p\"\nmax-body = 7\n");
+    let plan = case.plan(&file(&[limited.clone(), host("b", "")]));
+    assert_eq!(plan.restart, [""; 0]);
+    assert!(plan.rules.is_some_and(|rules| rules.len() == 1));
+    // Rules know hosts by their numbers.
+    let plan = case.plan(&file(&[host("b", ""), limited.clone()]));
+    assert_eq!(plan.restart, ["the order of the hosts", "match"]);
+    assert!(plan.rules.is_none());
+    let plan = case.plan(&file(&[limited, host("b", "names = \"c\"\n"), host("d", "")]));
+    assert_eq!(plan.restart, ["host b", "host d (new)"]);
+    let plan = case.plan(&file(&[host("b", "")]));
+    assert_eq!(plan.restart, ["host a (removed)", "match"]);
 }

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_control::local;
-use maitred_server::{Log, Server, StartError};
+use maitred_control::{Doors, local};
+use maitred_server::{BoundListeners, Log, Server, StartError};
 
-use crate::EXIT_FAILURE;
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
+use crate::hooks::HookThread;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain};
+use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::logs;
 use crate::operator::Operator;
@@ -23,27 +23,91 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::settings;
 use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
+use crate::supervisor::{self, Predecessor, Worker};
 use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
+use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it; returns the exit code. `inputs` are read again when a signal asks for it.
-pub(crate) fn run(loaded: &Loaded, inputs: Inputs, host: &dyn Host) -> Result<u8, Problem> {
-    let checked = validation::check(&loaded.config, &loaded.origins)?;
+/// Serves until a signal ends it, or supervises processes that do; returns the exit code. `inputs` are read again when a signal asks for it.
+pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
+    match part {
+        Part::Worker(worker) => {
+            worker.set_drain_limit(loaded.config.drain_timeout);
+            let ended = run_here(loaded, inputs, Some(&worker), None, host);
+            ended.inspect_err(|problem| worker.failed(problem))
+        }
+        Part::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
+        Part::First => run_here(loaded, inputs, None, None, host),
+    }
+}
+
+fn run_here(
+    loaded: &Loaded,
+    inputs: Inputs,
+    worker: Option<&Worker>,
+    mut predecessor: Option<Predecessor>,
+    host: &dyn Host,
+) -> Result<u8, Problem> {
+    let mut checked = validation::check(&loaded.config, &loaded.origins)?;
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let early = early::give_up(loaded, &inputs.folder, &checked, host)?;
-    let log = logs::open(&loaded.config, &loaded.origins)?;
-    let serving = Arc::new(AtomicBool::new(false));
+    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let passing = match (worker, &mut predecessor) {
+        (Some(worker), _) => worker.passing(),
+        (None, Some(predecessor)) => predecessor.take_passed(),
+        (None, None) => service.take_sockets(),
+    };
+    let mut sockets = service.assign(passing, &mut checked, &loaded.origins)?;
+    let early = match worker {
+        Some(_) => None,
+        None => {
+            if predecessor.is_none() {
+                service.claim_pid_file(&loaded.config, &loaded.origins)?;
+            }
+            early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
+        }
+    };
+    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let writer = match worker {
+        Some(worker) => worker.log_writer(),
+        None if supervises => logs::Writer::Supervisor,
+        None => logs::Writer::Only,
+    };
+    let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
+    // What a supervisor says is read among what its workers say.
+    let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early), &checked, &log, host, &serving);
+    let became = early.as_ref().is_some_and(|early| early.became);
+    let hooks = match worker {
+        Some(_) => Ok(None),
+        None => HookThread::load(host, loaded, &checked, became, &log),
+    };
+    let code = hooks.and_then(|hooks| {
+        if supervises {
+            let here = (early, sockets, predecessor, service);
+            return supervisor::run(loaded, inputs, checked, here, (&log, host), hooks);
+        }
+        let bound = sockets.filter(|_| worker.is_none());
+        let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
+        match hooks {
+            Some(hooks) => {
+                serve_with(hooks, loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving)
+            }
+            None => {
+                let here = (inputs, early, bound, worker, None);
+                serve(loaded, here, &checked, (&log, &service), host, &serving)
+            }
+        }
+    });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -78,17 +142,45 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
     })
 }
 
+/// The only process, with hooks around its serving.
+fn serve_with(
+    hooks: HookThread,
+    loaded: &Loaded,
+    (inputs, early, bound): (Inputs, Option<Early>, Option<BoundListeners>),
+    checked: &Checked,
+    (log, service): (&Arc<Log>, &Service),
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<u8, Problem> {
+    // What they prepare may be in use by a server that listens there.
+    let early = match early {
+        Some(early) => early,
+        None => early::listen(loaded, checked, bound)?,
+    };
+    hooks.before_start(host)?;
+    let here = (inputs, Some(early), None, None, Some(&hooks));
+    let code = serve(loaded, here, checked, (log, service), host, serving);
+    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+    hooks.worker_exit(1, std::process::id(), number.into());
+    hooks.finish();
+    code
+}
+
+/// What is there before an application is loaded.
+type Here<'a> = (Inputs, Option<Early>, Option<BoundListeners>, Option<&'a Worker>, Option<&'a HookThread>);
+
 fn serve(
     loaded: &Loaded,
-    (inputs, early): (Inputs, Option<Early>),
+    (inputs, early, bound, worker, hooks): Here<'_>,
     checked: &Checked,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes = early.is_some();
+    let becomes =
+        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -101,7 +193,8 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, early), checked, applications, log, host, serving);
+    let here = (reload, early, bound, worker, hooks);
+    let ended = serve_loaded(here, checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -126,10 +219,16 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early): (Reload, Option<Early>),
+    (reload, early, bound, worker, hooks): (
+        Reload,
+        Option<Early>,
+        Option<BoundListeners>,
+        Option<&Worker>,
+        Option<&HookThread>,
+    ),
     checked: &Checked,
     applications: Vec<Application>,
-    log: &Arc<Log>,
+    (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
@@ -142,22 +241,30 @@ fn serve_loaded(
     let mut settings = settings::make(config, origins, checked, applications, log)?;
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
-        Ok(signals) => signals,
+        Ok(signals) => service.signals(signals),
         Err(error) => {
             log.error(format_args!("the signal handlers cannot be installed: {error}"));
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             settings.bound = Some(listeners);
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
-        None => control::open_named(config, origins, None)?,
+        None if worker.is_none() => {
+            settings.bound = bound;
+            control::open_named(config, origins, None)?
+        }
+        // The supervisor has the doors.
+        None => Doors::default(),
     };
-    control::open_own(config, &mut doors, log);
+    match worker {
+        None => control::open_own(config, &mut doors, log),
+        Some(worker) => worker.settle(&mut settings)?,
+    }
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => Arc::new(server),
@@ -169,36 +276,51 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    if config.log_level >= LogLevel::Info {
+    service.write_pid_file(log);
+    if config.log_level >= LogLevel::Info && worker.is_none() {
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
-    if what.is_some() && local::user() == 0 && config.user.is_none() {
+    if what.is_some() && local::user() == 0 && config.user.is_none() && worker.is_none() {
         log.warn(format_args!(
             "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
         ));
     }
     let mut say = |line: &str| log.info(format_args!("{line}"));
     let reload = Arc::new(Mutex::new(reload));
-    let operator =
-        Operator { reload: Arc::clone(&reload), log: Arc::clone(log), about: control::about(host, what) };
-    let control = control::start(&server, doors, operator, log);
+    let operator = Operator {
+        reload: Arc::clone(&reload),
+        log: Arc::clone(log),
+        about: control::about(host, what.clone()),
+    };
+    let control = control::start(&server, doors, operator, log).map(Arc::new);
+    service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
+    if let Some(worker) = worker {
+        worker.serves(&server, control.as_ref(), what, served);
+    }
+    hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
     let mut answer = |asked| match asked {
-        Asked::Reload => reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log),
+        Asked::Reload => {
+            service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
+        }
         Asked::Reopen => {
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
     };
-    let limits = (config.drain_timeout, config.events_timeout);
-    let (code, left) = lifetime::wait_for_end(&*server, &mut *signals, limits, &mut answer, &mut say);
+    let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
+    // The supervisor has waited before it has a worker end.
+    let delay = if worker.is_some() { Duration::ZERO } else { delay };
+    let limits = Limits { delay, drain, events };
+    let told = Told { server: &server, service, log };
+    let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);
     if code > EXIT_FAILURE {
         return Ok(Ended::AtOnce(code));
     }
-    Ok(match lifetime::end_application(&HostEnd(host), &mut *signals, left, &mut say) {
+    Ok(match lifetime::end_application(&HostEnd(host), &mut signals, left, &mut say) {
         Some(second) => Ended::AtOnce(second),
         None => Ended::Waited(code),
     })
@@ -216,21 +338,34 @@ impl lifetime::End for HostEnd<'_> {
     }
 }
 
-impl Drain for Server {
+/// A server whose service manager is told of its end.
+struct Told<'a> {
+    server: &'a Server,
+    service: &'a Service,
+    log: &'a Log,
+}
+
+impl Drain for Told<'_> {
+    fn set_unready(&self) {
+        self.service.stops("serving, until drain-delay is over", self.log);
+        self.server.set_unready();
+    }
+
     fn drain(&self) {
-        Self::drain(self);
+        self.service.stops("draining", self.log);
+        self.server.drain();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {
-        Self::wait_drained(self, limit)
+        self.server.wait_drained(limit)
     }
 
     fn has_only_abandoned(&self) -> bool {
-        Self::has_only_abandoned(self)
+        self.server.has_only_abandoned()
     }
 
     fn end_events(&self) {
-        Self::end_events(self);
+        self.server.end_events();
     }
 }
 

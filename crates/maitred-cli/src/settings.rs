@@ -62,7 +62,7 @@ pub(crate) fn make(
     if let Some(threads) = threads {
         settings.threads = threads;
     }
-    settings.listeners = listeners::settings(config, checked);
+    settings.listeners = listeners::settings(checked);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();

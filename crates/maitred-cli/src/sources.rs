@@ -38,6 +38,8 @@ pub(crate) struct Inputs {
     pub(crate) environment: Vec<(String, String)>,
     /// The folder in which `maitred.toml` is looked for.
     pub(crate) folder: PathBuf,
+    /// The folder in which the process was started.
+    pub(crate) started_in: PathBuf,
     /// Earlier names of options.
     pub(crate) earlier: Names,
     /// The configuration files as the supervisor has read them, if this is a worker.

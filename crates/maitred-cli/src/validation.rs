@@ -1,5 +1,6 @@
 //! What no single option can know: whether the configuration fits together, and this machine.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use maitred_server::listening::Address;
@@ -18,8 +19,8 @@ use crate::{env_file, error_page, filters, logs, pools};
 /// What the configuration means on this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// One for each of `listen`, in the same order.
-    pub(crate) addresses: Vec<Address>,
+    /// One for each of `listen`, in the same order, until [`passed`](crate::passed) knows better.
+    pub(crate) listeners: Vec<CheckedListener>,
     /// What the hosts serve, the default one first.
     pub(crate) sites: Vec<CheckedSite>,
     /// Whom the process becomes when it listens.
@@ -34,9 +35,38 @@ impl Checked {
         self.sites.iter().flat_map(|site| &site.programs)
     }
 
+    /// Where the server will listen, once the sockets of a service manager have been looked at.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().filter_map(|listener| listener.address.clone()).collect()
+    }
+
     /// Whether no host serves anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.sites.iter().all(|site| site.programs.is_empty() && site.mounts.is_empty())
+    }
+}
+
+/// Where the server will listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckedListener {
+    /// As it was written.
+    pub(crate) listen: ListenAddress,
+    /// None of sockets that a service manager passes, as long as they have not been looked at.
+    pub(crate) address: Option<Address>,
+    /// How that one calls the socket.
+    pub(crate) passed: Option<PassedName>,
+}
+
+/// A socket that a service manager has passed, as that one calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassedName {
+    pub(crate) number: i32,
+    pub(crate) name: String,
+}
+
+impl fmt::Display for PassedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "socket {} ({}) of the service manager", self.number, self.name)
     }
 }
 
@@ -122,10 +152,10 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     if *origins.of("spool") != Source::Default {
         check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;
     }
-    let addresses =
-        addresses(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
+    let listeners =
+        listeners(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
     let wanted = rights::wanted(config, origins)?;
-    Ok(Checked { addresses, sites, wanted, environment })
+    Ok(Checked { listeners, sites, wanted, environment })
 }
 
 /// Checks what one host serves; `place` names where one of its keys is written.
@@ -241,33 +271,35 @@ fn check_spool(folder: &Path) -> Result<(), Wrong> {
     }
 }
 
-fn addresses(listen: &[ListenAddress]) -> Result<Vec<Address>, Wrong> {
+fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, Wrong> {
     if listen.is_empty() {
         return Err((
             "there is no address to listen on".to_owned(),
             "give one, such as 127.0.0.1:8000".to_owned(),
         ));
     }
-    let mut addresses: Vec<Address> = Vec::with_capacity(listen.len());
+    let mut listeners: Vec<CheckedListener> = Vec::with_capacity(listen.len());
     for wanted in listen {
         let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
-        if let Some(position) = addresses.iter().position(|other| overlap(other, &address)) {
-            let what = if addresses[position] == address {
-                format!("{address} is listed twice")
-            } else {
-                format!("{} and {wanted} cover the same address", listen[position])
+        let next = CheckedListener { listen: wanted.clone(), address, passed: None };
+        if let Some(other) = listeners.iter().find(|other| overlap(other, &next)) {
+            let what = match &next.address {
+                Some(address) if other.address == next.address => format!("{address} is listed twice"),
+                Some(_) => format!("{} and {wanted} cover the same address", other.listen),
+                None => format!("{} and {wanted} are the same sockets", other.listen),
             };
             return Err((what, "leave one of them out".to_owned()));
         }
-        addresses.push(address);
+        listeners.push(next);
     }
-    Ok(addresses)
+    Ok(listeners)
 }
 
-fn overlap(one: &Address, other: &Address) -> bool {
-    let (one, other) = match (one, other) {
-        (Address::Tcp(one), Address::Tcp(other)) => (one, other),
-        (Address::Unix(one), Address::Unix(other)) => return one.name == other.name,
+fn overlap(one: &CheckedListener, other: &CheckedListener) -> bool {
+    let (one, other) = match (&one.address, &other.address) {
+        (Some(Address::Tcp(one)), Some(Address::Tcp(other))) => (one, other),
+        (Some(Address::Unix(one)), Some(Address::Unix(other))) => return one.name == other.name,
+        (None, None) => return one.listen.passed() == other.listen.passed(),
         _ => return false,
     };
     // Port 0 is a different port each time.

@@ -100,7 +100,7 @@ impl Doors {
     }
 
     /// All of them as text.
-    pub(crate) fn places(&self) -> Vec<String> {
+    pub fn places(&self) -> Vec<String> {
         let socket = self.socket().map(|path| path.display().to_string());
         socket.into_iter().chain(self.admin().map(|address| format!("http://{address}"))).collect()
     }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use maitred_h1::{Event, Limits, Receiver};
 use maitred_http::{RequestHead, target};
 use maitred_io::clock;
+use maitred_match::Shape;
 use serde_json::Value;
 
 use super::QueryContext;
@@ -100,6 +101,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             let found = files.answer(&head, below, now);
             say("leads_to", "static files".into());
             say("mount", format!("{mount}/").into());
+            say("route", asking.server.engine_route(head.path(), head.host).into());
             say("folder", files.folder().display().to_string().into());
             say("file", files.file_at(below, now).map(|file| file.display().to_string()).into());
             say("status", found.head.status.code().into());
@@ -130,6 +132,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
                 why.push("no mount is a prefix of the path".to_owned());
             }
             say("mount", format!("{}/", application.prefix).into());
+            let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
+            say("route", asking.server.route_name(shape).into());
             say("application", shown_application(asking, application).into());
             let map = asking.server.pool_map();
             let names = asking.server.pool_names();

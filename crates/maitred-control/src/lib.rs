@@ -3,6 +3,7 @@
 //! ```text
 //! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
+//! counted.rs   what stats shows beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
@@ -17,6 +18,7 @@
 
 mod access;
 mod change;
+mod counted;
 mod deliveries;
 mod doors;
 mod explain;
@@ -44,12 +46,14 @@ use maitred_server::Server;
 use watch::SpinWatch;
 
 pub use access::Caller;
+pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
 pub use question::{Answered, Question, help};
-pub use table::{Argument, Command, Given, commands, find};
+pub use stats::stats_of;
+pub use table::{Argument, Command, Given, WORKER, commands, find};
 
 /// A server that can be asked and changed, until [`end`](Self::end) or its drop.
 pub struct Control {

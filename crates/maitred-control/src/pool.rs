@@ -21,8 +21,15 @@ impl<'a> Wanted<'a> {
     /// # Errors
     /// There is no pool of that name.
     pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
+        Self::among(&asking.server.pool_names(), given)
+    }
+
+    /// The same where the pools are called by these names.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn among(names: &[&str], given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
-        let names = asking.server.pool_names();
         match names.iter().position(|known| *known == name) {
             Some(number) => Ok(Self { name: Some(name), number: Some(number) }),
             None => {

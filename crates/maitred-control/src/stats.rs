@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use maitred_stats::{Leaf, Span};
 use serde_json::{Value, json};
 
+use super::counted::Counted;
 use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
 use super::{QueryContext, nearest};
-use maitred_dispatch::PoolFigures;
 use maitred_server::{ApplicationTiming, Statistics};
 
 type Answer = Result<Value, Refusal>;
@@ -19,19 +19,28 @@ const MAX_LISTED: usize = 1000;
 
 /// Counters so far, and what has been measured of exchanges; of one route with `route`, of one pool with `pool`.
 pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
-    let (wanted, statistics) = (Wanted::of(asking, given)?, asking.server.statistics());
+    stats_of(&Counted::of(asking.server, asking.up), &asking.server.statistics(), given)
+}
+
+/// What `stats` answers with these arguments: of one process, or of what several have counted together.
+///
+/// # Errors
+/// There is no such route or pool, or both are given.
+pub fn stats_of(counted: &Counted, statistics: &Statistics, given: &Given) -> Result<Value, Refusal> {
+    let names: Vec<&str> = counted.pools.iter().map(|pool| &*pool.name).collect();
+    let wanted = Wanted::among(&names, given)?;
     match (given.value("route"), wanted.name) {
         (Some(_), Some(_)) => {
             return Err(Refusal::wrong("a route and a pool at once; leave one of them out"));
         }
-        (Some(route), None) => return of_route(&statistics, route),
-        (None, Some(pool)) => return Ok(of_pool(asking, &statistics, pool)),
+        (Some(route), None) => return of_route(statistics, route),
+        (None, Some(pool)) => return Ok(of_pool(counted, statistics, pool)),
         (None, None) => {}
     }
-    let counts = asking.server.snapshot();
-    let (lost_errors, lost_access) = asking.server.log().dropped();
+    let counts = &counted.counts;
+    let rules = counted.rules.iter().map(|(name, count)| (name.clone(), Value::from(*count)));
     Ok(json!({
-        "uptime_seconds": asking.up.as_secs_f64(),
+        "uptime_seconds": counted.up.as_secs_f64(),
         "connections": counts.connections,
         "connections_open": counts.open,
         "requests": counts.requests,
@@ -41,27 +50,18 @@ pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
         "timeouts": counts.timeouts,
         "body_bytes": counts.body_bytes,
         "threads": counts.threads,
-        "migrations": asking.server.migrations(),
-        "rules": rules_applied(asking),
-        "log_lines_dropped": { "error": lost_errors, "access": lost_access },
+        "migrations": counted.migrations,
+        "rules": Value::Object(rules.collect()),
+        "log_lines_dropped": { "error": counted.lost_errors, "access": counted.lost_access },
         "measured": statistics.on,
         "spans": spans(&statistics.server),
         "listeners": leaves(&statistics.listeners),
-        "pools": pools(asking, &statistics),
+        "pools": pools(counted, statistics),
         "classes": leaves(&statistics.classes),
         "routes": leaves(&statistics.routes),
-        "application_timings": timings(&statistics, |_| true),
+        "application_timings": timings(statistics, |_| true),
         "application_timings_lost": statistics.application_lost,
     }))
-}
-
-/// How often each rule was applied to a peer.
-fn rules_applied(asking: &QueryContext<'_>) -> Value {
-    let totals = asking.server.guard().applied.totals();
-    totals
-        .map(|(name, count)| (name.to_owned(), Value::from(count)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }
 
 fn of_route(statistics: &Statistics, route: &str) -> Answer {
@@ -82,10 +82,10 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
     }))
 }
 
-fn of_pool(asking: &QueryContext<'_>, statistics: &Statistics, pool: &str) -> Value {
+fn of_pool(counted: &Counted, statistics: &Statistics, pool: &str) -> Value {
     let none = Leaf::default();
     let leaf = statistics.pools.iter().find(|(name, _)| name == pool).map_or(&none, |(_, leaf)| leaf);
-    let mut answer = counts(asking, pool, leaf);
+    let mut answer = counts(counted, pool, leaf);
     answer["spans"] = spans(leaf).into();
     let mut routes = BTreeMap::<&str, (u64, u64)>::new();
     for count in statistics.leaves.iter().filter(|count| count.pool == pool) {
@@ -105,14 +105,14 @@ fn of_pool(asking: &QueryContext<'_>, statistics: &Statistics, pool: &str) -> Va
 }
 
 /// Every pool there is, also one that has run nothing, and what the engine has answered.
-fn pools(asking: &QueryContext<'_>, statistics: &Statistics) -> Vec<Value> {
+fn pools(all: &Counted, statistics: &Statistics) -> Vec<Value> {
     let none = Leaf::default();
     let counted = |name: &str| statistics.pools.iter().find(|(known, _)| known == name).map(|(_, leaf)| leaf);
-    let mut names = asking.server.pool_names();
+    let mut names: Vec<&str> = all.pools.iter().map(|pool| &*pool.name).collect();
     names.extend(counted(ENGINE).map(|_| ENGINE));
     let row = |name: &str| {
         let leaf = counted(name).unwrap_or(&none);
-        let mut row = counts(asking, name, leaf);
+        let mut row = counts(all, name, leaf);
         for (span, values) in Span::ALL.iter().zip(&leaf.spans) {
             row[format!("{}_seconds", span.name())] = (values.mean() / 1e9).into();
         }
@@ -126,16 +126,14 @@ fn pools(asking: &QueryContext<'_>, statistics: &Statistics) -> Vec<Value> {
 }
 
 /// What has become of the requests of a pool; the engine has no queue, and reads no body.
-fn counts(asking: &QueryContext<'_>, pool: &str, leaf: &Leaf) -> Value {
-    let figures = asking.server.pool_figures().into_iter().zip(asking.server.spooled());
-    let own = figures.into_iter().find(|(figures, _)| figures.name == pool);
-    let count = |of: fn(&(PoolFigures, u64)) -> u64| own.as_ref().map(of);
+fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
+    let own = counted.pools.iter().find(|counted| counted.name == pool);
     json!({
         "name": pool,
         "requests": leaf.requests,
-        "queued": count(|(figures, _)| figures.waited),
-        "dropped": count(|(figures, _)| figures.refused),
-        "spooled": count(|(_, spooled)| *spooled),
+        "queued": own.map(|own| own.queued),
+        "dropped": own.map(|own| own.dropped),
+        "spooled": own.map(|own| own.spooled),
         "body_bytes": leaf.bytes,
     })
 }

@@ -11,7 +11,7 @@ use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::sockets;
 use super::table::Given;
-use maitred_server::{Application, Host, Overflow, PathPattern, PoolLimits, PoolRule};
+use maitred_server::{Application, Host, Overflow, PathPattern, PoolLimits, PoolRule, Routes};
 
 type Answer = Result<Value, Refusal>;
 
@@ -35,6 +35,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     status.insert("capabilities".to_owned(), capabilities().into());
     status.insert("pid".to_owned(), std::process::id().into());
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
+    status.insert("ready".to_owned(), server.is_ready().into());
     status.insert("draining".to_owned(), server.is_draining().into());
     status.insert("connections".to_owned(), server.snapshot().open.into());
     let guard = server.guard();
@@ -168,20 +169,43 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
             let is_ruled = asking.server.pool_for(application, usize::MAX) == usize::MAX;
             let is_here = |rule: &&PoolRule| {
                 let of_host = rule.host.as_ref().is_none_or(|wanted| usize::from(wanted.number) == number);
-                let of_mount = |path: &PathPattern| path.to_string().starts_with(&application.prefix);
-                is_ruled && of_host && rule.path.as_ref().is_none_or(of_mount) && wanted.has_name(&rule.pool)
+                let leads_here =
+                    |path: &PathPattern| may_lead(&path.to_string(), host.routes(), &application.prefix);
+                is_ruled && of_host && rule.path.as_ref().is_none_or(leads_here)
             };
-            all.extend(map.rules().filter(is_here).map(|rule| {
+            let rules: Vec<&PoolRule> = map.rules().filter(is_here).collect();
+            let is_whole = |rule: &&PoolRule| {
+                let PoolRule { pool: _, host: _, path: own, method, header, client } = rule;
+                let others = (method.is_none(), header.is_none(), client.is_none());
+                others == (true, true, true) && own.as_ref().is_none_or(|own| own.to_string() == path)
+            };
+            all.extend(rules.iter().filter(|rule| wanted.has_name(&rule.pool)).map(|rule| {
                 let whole = || path.clone();
                 row(&rule.path.as_ref().map_or_else(whole, ToString::to_string), &rule.pool)
             }));
             let rest = names.get(asking.server.pool_for(application, 0)).copied().unwrap_or_default();
-            if wanted.has_name(rest) {
+            if wanted.has_name(rest) && !rules.iter().any(is_whole) {
                 all.push(row(&path, rest));
             }
         }
     }
     Ok(json!({ "handlers": all }))
+}
+
+/// Whether something with this pattern may be the application's at `prefix`, and not that of a longer mount. A pattern such as
+/// `*.pdf` is everywhere.
+fn may_lead(pattern: &str, routes: &Routes, prefix: &str) -> bool {
+    let literal = pattern.trim_end_matches('*');
+    let is_below = |prefix: &str| match literal.strip_prefix(prefix) {
+        Some(rest) => rest.starts_with('/') || (rest.is_empty() && literal == pattern),
+        None => false,
+    };
+    let is_above = literal != pattern && prefix.starts_with(literal);
+    let applications = routes.applications().map(|other| &*other.prefix);
+    let mut others = applications.chain(routes.folders().map(|(other, _)| other));
+    !pattern.starts_with('/')
+        || is_above
+        || (is_below(prefix) && !others.any(|other| other.len() > prefix.len() && is_below(other)))
 }
 
 /// What a host is called; nothing for the default one.

@@ -67,6 +67,9 @@ const fn change(
     Command { name, arguments, change: true, help, run: Run::Change(run) }
 }
 
+/// The argument that a supervisor takes out: only this worker is asked.
+pub const WORKER: &str = "worker";
+
 /// What every question takes: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
@@ -231,6 +234,9 @@ impl Command {
     /// One is missing or unknown.
     pub fn check(&self, given: &Given) -> Result<(), Refusal> {
         for (name, _) in &given.0 {
+            if name == WORKER {
+                return Err(Refusal::wrong("this server is one process: leave the number of a worker out"));
+            }
             if !self.arguments.iter().any(|argument| argument.name == name) {
                 let remedy = match nearest(name, self.arguments.iter().map(|argument| argument.name)) {
                     Some(meant) => format!("did you mean '{meant}'?"),

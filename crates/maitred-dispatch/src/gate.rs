@@ -408,7 +408,7 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         self.gate.watched.store(false, Ordering::SeqCst);
         let Some(waits) = queue.oldest() else { return Watched::Idle };
-        self.audit.add(now.saturating_sub(since.max(waits).max(began)));
+        self.audit.add(&queue.counted, now.saturating_sub(since.max(waits).max(began)));
         self.gate.force(seat);
         self.pop_from(&mut queue).map_or(Watched::Idle, Watched::Run)
     }

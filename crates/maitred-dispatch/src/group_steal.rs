@@ -122,7 +122,7 @@ impl<J: Send> Scheduler<J> {
         let offering =
             |peer_group: &PeerGroup<J>| peer_group.pool.is_offered().then(|| peer_group.pool.pop()).flatten();
         let job = self.peer_groups.iter().find_map(offering)?;
-        self.migrations.fetch_add(1, Ordering::Relaxed);
+        self.migrations.add(1);
         // One call may have stood for several requests. A thread that polls is woken when this one has entered.
         if self.is_offered() && !self.pool.call_idle() {
             self.call_elsewhere();
@@ -132,6 +132,6 @@ impl<J: Send> Scheduler<J> {
 
     /// Requests of other groups that threads of this one have run.
     pub fn migrations(&self) -> u64 {
-        self.migrations.load(Ordering::Relaxed)
+        self.migrations.total()
     }
 }

@@ -18,6 +18,7 @@ mod admission;
 mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
+mod counters;
 mod driver;
 mod epc;
 mod event_loop;
@@ -60,6 +61,7 @@ use maitred_io::clock;
 use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::EventLoop;
+use maitred_stats::{Arena, Counter};
 
 use admission::Deferred;
 use driver::Driver;
@@ -72,6 +74,9 @@ use pool::{Call, Pool};
 use ready::Ready;
 use slow::Slow;
 
+pub use counters::{
+    IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL, REFUSED_TOTAL, WAITED_TOTAL,
+};
 pub use extra::run as run_extra;
 pub use figures::PoolFigures;
 pub use serve::{Ran, Serve, Target};
@@ -127,7 +132,7 @@ pub struct Scheduler<J> {
     /// The other groups.
     peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.
-    migrations: AtomicU64,
+    migrations: Counter,
     /// Application threads that wait on the poller.
     pollers: Arc<AtomicUsize>,
     max_pollers: AtomicUsize,
@@ -211,7 +216,7 @@ impl<J: Send> Scheduler<J> {
             pool: Arc::new(Pool::new(&first.name, first.limits, gated, Gate::new(interpreter)?)),
             others: Arc::clone(others),
             peer_groups: Box::default(),
-            migrations: AtomicU64::new(0),
+            migrations: Counter::new(),
             pollers: Arc::default(),
             max_pollers: AtomicUsize::new(0),
             // While the runner runs, a second thread polls, and watches when something comes.
@@ -274,6 +279,13 @@ impl<J: Send> Scheduler<J> {
 
     fn max_pollers(&self) -> usize {
         self.max_pollers.load(Ordering::Relaxed)
+    }
+
+    /// Counts in memory in which others find it, from now on: before the start. Of the pools that groups share one of them says so.
+    pub fn count_in(&mut self, arena: &Arena, shared: bool) {
+        self.migrations = Counter::in_arena(arena, MIGRATIONS_TOTAL);
+        let others = if shared { &*self.others } else { &[] };
+        [&*self.pool].into_iter().chain(others).for_each(|pool| pool.count_in(arena));
     }
 
     /// Where much waits, threads take turns between the routes of its requests. `route_of` says a number for each: equal for two

@@ -15,7 +15,9 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
+use maitred_stats::Arena;
 
+use crate::counters::{self, MADE, QueueCounters, REFUSED, ThreadCounter, WAITED};
 use crate::fair::{Costs, FairQueue, Waiting};
 use crate::figures::PoolFigures;
 use crate::gate::Gate;
@@ -87,7 +89,7 @@ struct Counts {
     starting: usize,
     stopping: bool,
     /// Threads ever asked for, for their names.
-    made: usize,
+    made: ThreadCounter,
     /// Threads whose request has timed out and that have not returned.
     lost: usize,
     limits: PoolLimits,
@@ -114,7 +116,7 @@ impl<J> Pool<J> {
             threads: 0,
             starting: 0,
             stopping: false,
-            made: 0,
+            made: ThreadCounter::new(),
             lost: 0,
             limits,
             rule: Rule::of(&limits),
@@ -210,7 +212,7 @@ impl<J> Pool<J> {
         if queue.is_full(|| self.held_back()) {
             return Err(job);
         }
-        queue.waited += 1;
+        queue.counted.add(WAITED, 1);
         if queue.is_empty() {
             queue.waits_since = now;
         }
@@ -317,7 +319,7 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         let since = queue.oldest()?;
         if let (false, Some(idle)) = (self.exclusive, self.idle_since()) {
-            self.audit.add(clock::monotonic().saturating_sub(since.max(idle)));
+            self.audit.add(&queue.counted, clock::monotonic().saturating_sub(since.max(idle)));
         }
         self.pop_from(&mut queue)
     }
@@ -336,9 +338,9 @@ impl<J> Pool<J> {
 
     /// A number for the next thread's name.
     pub(crate) fn number(&self) -> usize {
-        let mut counts = self.counts.lock();
-        counts.made += 1;
-        counts.made
+        let counts = self.counts.lock();
+        counts.made.add(MADE, 1);
+        counts.made.total(MADE) as usize
     }
 
     /// A thread has begun.
@@ -568,9 +570,9 @@ impl<J> Pool<J> {
     }
 
     pub(super) fn figures(&self) -> PoolFigures {
-        let (waited, refused) = {
-            let queue = self.lock();
-            (queue.waited, queue.refused)
+        let (waited, refused, idleness) = {
+            let counted = &self.lock().counted;
+            (counted.total(WAITED), counted.total(REFUSED), self.audit.snapshot(counted))
         };
         let counts = self.counts.lock();
         PoolFigures {
@@ -579,12 +581,18 @@ impl<J> Pool<J> {
             lost: counts.lost,
             max: counts.rule.max,
             parked: self.parked(),
-            made: counts.made,
+            made: counts.made.total(MADE) as usize,
             queued: self.queued() + self.slow_waiting(),
             waited,
             refused,
-            idleness: self.audit.snapshot(),
+            idleness,
         }
+    }
+
+    /// Counts in this memory from now on, what was counted before left out.
+    pub(super) fn count_in(&self, arena: &Arena) {
+        self.lock().counted = counters::of_queue(arena, &self.name);
+        self.counts.lock().made = counters::of_threads(arena, &self.name);
     }
 
     pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
@@ -634,9 +642,8 @@ pub(super) struct Queue<J> {
     pub(super) slow: SlowQueue<J>,
     pub(super) capacity: usize,
     pub(super) overflow: Overflow,
-    /// Requests that have waited, and that were refused, so far.
-    pub(super) waited: u64,
-    pub(super) refused: u64,
+    /// What has become of requests so far.
+    pub(super) counted: QueueCounters,
     /// Requests that were taken from it so far.
     pub(super) taken: u64,
     /// Since when usual requests wait without a break, in monotonic nanoseconds.
@@ -651,8 +658,7 @@ impl<J> Queue<J> {
             slow: SlowQueue::default(),
             capacity: limits.queue,
             overflow: limits.overflow,
-            waited: 0,
-            refused: 0,
+            counted: QueueCounters::new(),
             taken: 0,
             waits_since: 0,
         }
@@ -673,7 +679,7 @@ impl<J> Queue<J> {
         let full = self.overflow == Overflow::Refuse
             && waiting >= self.capacity
             && waiting.saturating_sub(held_back()) >= self.capacity;
-        self.refused += u64::from(full);
+        self.counted.add(REFUSED, full.into());
         full
     }
 }

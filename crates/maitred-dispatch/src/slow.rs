@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::counters::WAITED;
 use crate::fair::Waiting;
 use crate::pool::{Call, Pool, Queue};
 use crate::trace;
@@ -137,7 +138,7 @@ impl<J> Pool<J> {
     }
 
     fn push_slow(&self, queue: &mut Queue<J>, kind: usize, job: J, now: u64) {
-        queue.waited += 1;
+        queue.counted.add(WAITED, 1);
         queue.slow.0[kind].push_back(Waiting { job, since: now });
         self.count_slow(queue);
     }

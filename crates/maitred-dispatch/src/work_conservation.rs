@@ -6,6 +6,8 @@
 
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
+use crate::counters::{IDLE_NANOS, IDLE_REQUESTS, QueueCounters};
+
 /// What has been found since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Idleness {
@@ -26,26 +28,24 @@ impl Idleness {
     }
 }
 
-/// Its counters; written under the lock of a queue.
+/// The longest wait; written under the lock of a queue, whose counters have the rest.
 #[derive(Default)]
 pub(super) struct WorkConservation {
-    requests: AtomicU64,
-    total: AtomicU64,
     longest: AtomicU64,
 }
 
 impl WorkConservation {
     /// A request has waited for `nanos` although it need not have.
-    pub(super) fn add(&self, nanos: u64) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.total.fetch_add(nanos, Ordering::Relaxed);
+    pub(super) fn add(&self, counted: &QueueCounters, nanos: u64) {
+        counted.add(IDLE_REQUESTS, 1);
+        counted.add(IDLE_NANOS, nanos);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self) -> Idleness {
+    pub(super) fn snapshot(&self, counted: &QueueCounters) -> Idleness {
         Idleness {
-            requests: self.requests.load(Ordering::Relaxed),
-            total_ns: self.total.load(Ordering::Relaxed),
+            requests: counted.total(IDLE_REQUESTS),
+            total_ns: counted.total(IDLE_NANOS),
             longest_ns: self.longest.load(Ordering::Relaxed),
         }
     }

@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 
 use maitred_http::FieldSet;
+use maitred_http::authority::is_authority_with_host;
 use maitred_match::Network;
 
 use crate::node;
@@ -99,7 +100,7 @@ pub fn read(fields: &FieldSet, trusted: &Trusted, believed: Believed) -> Said {
         client: if believed.client { client(fields, trusted) } else { None },
         secure: last(believed.scheme, "x-forwarded-proto").and_then(node::is_secure),
         host: last(believed.host, "x-forwarded-host")
-            .filter(|host| node::is_authority(host))
+            .filter(|host| is_authority_with_host(host))
             .map(<[u8]>::to_vec),
         port: last(believed.port, "x-forwarded-port").and_then(node::port).filter(|port| *port != 0),
     }

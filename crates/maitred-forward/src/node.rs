@@ -1,4 +1,4 @@
-//! Addresses, authorities and schemes as proxies write them.
+//! Addresses and schemes as proxies write them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -70,49 +70,6 @@ pub(crate) fn is_secure(scheme: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether `text` is `uri-host [":" port]` (RFC 9110 §7.2) with a host: a registered name or an address, without user
-/// information.
-pub(crate) fn is_authority(text: &[u8]) -> bool {
-    let (host, behind, literal) = match text.strip_prefix(b"[") {
-        Some(inside) => match inside.iter().position(|byte| *byte == b']') {
-            Some(end) => {
-                (inside.get(..end).unwrap_or_default(), inside.get(end + 1..).unwrap_or_default(), true)
-            }
-            None => return false,
-        },
-        None => {
-            let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
-            let (host, behind) = text.split_at_checked(end).unwrap_or_default();
-            (host, behind, false)
-        }
-    };
-    let port = match behind.split_first() {
-        None => true,
-        Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
-        Some(_) => false,
-    };
-    !host.is_empty() && is_host(host, literal) && port
-}
-
-/// `reg-name` of RFC 3986 §3.2.2, or what stands in brackets: a percent sign has two hexadecimal digits behind it (§2.1).
-fn is_host(host: &[u8], literal: bool) -> bool {
-    let mut rest = host;
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = match (byte, behind) {
-            (b'%', [first, second, behind @ ..])
-                if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() =>
-            {
-                behind
-            }
-            (b'%', _) => return false,
-            (b':', _) if literal => behind,
-            _ if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte) => behind,
-            _ => return false,
-        };
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,29 +118,5 @@ mod tests {
             assert_eq!(shown(node(text.as_bytes())), in_element, "{text}");
         }
         assert_eq!(entry(b"\xff"), None);
-    }
-
-    #[test]
-    fn authorities() {
-        for good in [
-            "a",
-            "example.com",
-            "a:80",
-            "a:",
-            "127.0.0.1:8000",
-            "[::1]",
-            "[::1]:80",
-            "a_b",
-            "%e2%9C%93:80",
-            "[fe80::1%25eth0]",
-        ] {
-            assert!(is_authority(good.as_bytes()), "{good}");
-        }
-        for bad in [
-            "", ":80", "a b", "a/b", "u@a", "a:b", "a:1:2", "a:123456", "[::1", "[]", "[]:80", "[::1]x",
-            "a?", "ä", "a\0", "a\\b", "[a]b]:1", "a\"b", "::1", "a:+8", "%", "a%4", "a%4:80", "[::1%]",
-        ] {
-            assert!(!is_authority(bad.as_bytes()), "{bad}");
-        }
     }
 }

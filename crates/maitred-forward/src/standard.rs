@@ -1,5 +1,7 @@
 //! The elements of the field `Forwarded` (RFC 7239 §4).
 
+use maitred_http::authority::is_authority_with_host;
+
 use crate::node::{self, Node};
 
 /// How many entries of a list are looked at, from the right. There are no chains of so many proxies.
@@ -78,7 +80,7 @@ impl<'a> Element<'a> {
     /// The text of `host` (§5.3).
     pub(crate) fn host(&self) -> Option<Vec<u8>> {
         let host: Vec<u8> = unescaped(self.host?).collect();
-        node::is_authority(&host).then_some(host)
+        is_authority_with_host(&host).then_some(host)
     }
 }
 

@@ -8,11 +8,11 @@
 //!
 //! Sections below: the head; bytes; hop-by-hop fields.
 
+use maitred_http::body::content_length;
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 use crate::error::HeadError;
-use crate::receiver::parse_decimal;
 
 const SERVER: &[u8] = b"Server: maitred\r\n";
 
@@ -421,7 +421,7 @@ impl Found {
     }
 
     fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
-        let length = parse_decimal(value.trim_ascii()).ok_or(HeadError::ContentLength)?;
+        let length = content_length(value.trim_ascii()).ok_or(HeadError::ContentLength)?;
         if self.length.replace(length).is_some_and(|before| before != length) {
             return Err(HeadError::ContentLength);
         }

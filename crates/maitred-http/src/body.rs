@@ -23,3 +23,15 @@ impl BodyLength {
         }
     }
 }
+
+/// The number of bytes that a `Content-Length` says (RFC 9110 §8.6): digits and nothing else; `None` if it is not one, or beyond
+/// 64 bits.
+pub fn content_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0u64, |sum, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 { None } else { sum.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}

@@ -3,6 +3,7 @@
 //! Promises: no I/O, no clock, no panic on peer input; every limit has a name and a source.
 //! Leaves out: framing (the protocol crates) and sending (the server).
 
+pub mod authority;
 pub mod body;
 pub mod coding;
 pub mod conditional;

@@ -22,10 +22,14 @@
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches |
+//! | [`pid_file`] | the file with the number of a server's process |
 //! | [`process`] | what the process has and takes |
 //! | [`rights`] | what the process may do, and giving it up for good |
+//! | [`service_manager`] | what systemd has handed to this process, and telling it how the process is |
 //! | [`tasks`] | the threads of this process, their state and processor time |
+//! | [`terminal`] | whether the terminal is still there that the process was started in |
 //! | [`usage`] | what a thread has used and waited for |
+//! | [`private_memory`] | memory of this process that costs nothing until it is written |
 //! | [`shared_memory`] | memory that several processes see |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
@@ -42,12 +46,16 @@ pub mod local;
 pub mod machine;
 pub mod memory;
 pub mod parker;
+pub mod pid_file;
 pub mod poller;
+pub mod private_memory;
 pub mod process;
 pub mod rights;
+pub mod service_manager;
 pub mod shared_memory;
 pub mod sync;
 pub mod tasks;
+pub mod terminal;
 pub mod timers;
 pub mod transport;
 pub mod usage;

@@ -16,6 +16,9 @@
 //!
 //! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
+//! Of several processes that write to a file ([`Options::several`]) one at a time appends; the others wait in their threads. Where the
+//! lines are [kept](Options::kept), another process [adopts](LineWriter::adopt) those of one that was killed.
+//!
 //! A file can be [given](Target::give_to) to another user before it is opened as that user.
 //!
 //! The thread does not survive a fork(2): a child opens a writer of its own.
@@ -25,13 +28,17 @@
 
 mod batch;
 mod direct;
+mod found;
 mod handover;
+mod kept;
+mod ring;
 mod rotation;
 mod sink;
+mod state;
 mod syslog;
+mod tail;
 mod writer_thread;
 
-use batch::Batch;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
@@ -41,8 +48,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use direct::DirectWriter;
+pub use kept::{Kept, LeftBehind, left_behind};
+use ring::Ring;
 pub use rotation::{Period, Rotation};
 use sink::Sink;
+use state::{Adopted, State};
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -77,6 +87,13 @@ pub enum Severity {
     Info = 6,
     /// The rest.
     Debug = 7,
+}
+
+impl Severity {
+    fn of_number(number: u64) -> Option<Self> {
+        let all = [Self::Error, Self::Warning, Self::Notice, Self::Info, Self::Debug];
+        all.into_iter().find(|severity| *severity as u64 == number)
+    }
 }
 
 /// What the writer itself has to say between the lines.
@@ -115,6 +132,11 @@ pub struct Options {
     pub reminder: Option<Reminder>,
     /// Is told when lines begin not to be written, and when they are again: once each.
     pub trouble: Option<Tell>,
+    /// Other processes append to the same file: lines are written under the lock of the file, a rotation by one of them is
+    /// seen by the others before they write on, and no line goes into a pipe in parts if it has at most 4,096 bytes.
+    pub several: bool,
+    /// Where another process finds the lines that are accepted and not written, if this one is killed.
+    pub kept: Option<Kept>,
 }
 
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
@@ -125,6 +147,7 @@ pub struct LineWriter {
 
 /// What the callers and the thread have in common.
 struct Shared {
+    key: u64,
     state: Mutex<State>,
     /// There is something to do for the thread.
     work: Condvar,
@@ -134,34 +157,6 @@ struct Shared {
     writes: AtomicU64,
     reminder: Option<Reminder>,
     trouble: Option<Tell>,
-}
-
-struct State {
-    pending: Batch,
-    /// Cost of the lines the thread has taken and not yet written.
-    in_flight: usize,
-    capacity: usize,
-    /// Lines and notices accepted, and those of them written or lost.
-    accepted: u64,
-    settled: u64,
-    /// Lines dropped or lost ever, and those no line has told of yet.
-    dropped: u64,
-    unreported: u64,
-    /// Trouble has been told of: what `dropped` was before.
-    trouble_since: Option<u64>,
-    notice: fn(Notice) -> String,
-    /// When the reminder is to be called.
-    remind_at: Option<Instant>,
-    /// The error of the last write or reopening, `None` after a success.
-    failure: Option<rustix::io::Errno>,
-    /// Requests to open the target again, and those of them carried out.
-    reopen_asked: u64,
-    reopened: u64,
-    /// Somebody waits in `flush`: try again at once.
-    hurry: bool,
-    /// How long lines wait for others.
-    linger: Duration,
-    closing: bool,
 }
 
 impl LineWriter {
@@ -179,10 +174,13 @@ impl LineWriter {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
-        let Options { reminder, trouble } = options;
-        let sink = Sink::open(target)?;
+        let Options { reminder, trouble, several, kept } = options;
+        let key = target.key();
+        let ring = kept.clone().map(|kept| Ring::begin(kept, key)).transpose()?;
+        let sink = Sink::open(target, several || kept.is_some(), kept)?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(capacity_bytes)),
+            key,
+            state: Mutex::new(State::new(capacity_bytes, ring)),
             work: Condvar::new(),
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
@@ -241,6 +239,37 @@ impl LineWriter {
             drop(state);
             self.shared.work.notify_one();
         }
+    }
+
+    /// The key of its target, see [`Target::key`].
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        self.shared.key
+    }
+
+    /// Whether another process finds what is not written, see [`Options::kept`].
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.shared.lock().pending.ring().is_some()
+    }
+
+    /// Has the thread write what a process that has ended left in `kept`, before everything that is accepted later; however much
+    /// that is. Returns the number of lines; those that prove to be in the file already are among them and are not written again. The
+    /// memory has nothing left then.
+    pub fn adopt(&self, kept: &Kept) -> u64 {
+        let left = left_behind(kept.words());
+        kept::take(kept.words());
+        if left.is_empty() {
+            return 0;
+        }
+        let mut state = self.shared.lock();
+        let notice = (left.missing > 0).then(|| (state.notice)(Notice::Missing(left.missing)));
+        let (lines, place) = left.batch(notice.as_deref());
+        state.accepted += left.lines.len() as u64 + u64::from(notice.is_some());
+        state.adopted.push_back(Adopted { lines, place });
+        drop(state);
+        self.shared.work.notify_one();
+        left.lines.len() as u64
     }
 
     /// Number of lines dropped for want of room or lost in a failed write, ever.
@@ -313,66 +342,6 @@ impl Shared {
     }
 }
 
-impl State {
-    fn new(capacity: usize) -> Self {
-        Self {
-            pending: Batch::default(),
-            in_flight: 0,
-            capacity,
-            accepted: 0,
-            settled: 0,
-            dropped: 0,
-            unreported: 0,
-            trouble_since: None,
-            notice,
-            remind_at: None,
-            failure: None,
-            reopen_asked: 0,
-            reopened: 0,
-            hurry: false,
-            linger: Duration::ZERO,
-            closing: false,
-        }
-    }
-
-    /// Whether half of the buffer waits.
-    fn is_much(&self) -> bool {
-        self.pending.remaining_cost() > self.capacity / 2
-    }
-
-    /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.
-    fn accept(&mut self, severity: Severity, line: &[u8]) -> bool {
-        if self.in_flight + self.pending.remaining_cost() + Batch::cost(line) > self.capacity {
-            self.dropped += 1;
-            self.unreported += 1;
-            return false;
-        }
-        if self.unreported > 0 {
-            self.push_notice();
-        }
-        self.pending.push(severity, line);
-        self.accepted += 1;
-        true
-    }
-
-    /// Whether this is the begin of a time of trouble, in which so many lines have been dropped already.
-    fn trouble_begins(&mut self, dropped: u64) -> bool {
-        let begins = self.trouble_since.is_none();
-        if begins {
-            self.trouble_since = Some(self.dropped - dropped);
-        }
-        begins
-    }
-
-    /// Tells of the lines missing so far. It may exceed the capacity by one notice: a line has to fit first.
-    fn push_notice(&mut self) {
-        let missing = std::mem::take(&mut self.unreported);
-        let text = (self.notice)(Notice::Missing(missing));
-        self.pending.push_notice(text.as_bytes(), missing);
-        self.accepted += 1;
-    }
-}
-
 /// Whether a pipe, a file or a terminal takes a line of up to 4,096 bytes at once (pipe(7): PIPE_BUF).
 #[must_use]
 pub fn takes_a_line(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
@@ -380,16 +349,4 @@ pub fn takes_a_line(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
     let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     rustix::event::poll(&mut descriptors, Some(&at_once)).is_ok_and(|ready| ready > 0)
-}
-
-fn notice(what: Notice) -> String {
-    match what {
-        Notice::Missing(lines) => {
-            format!("maitred: {lines} lines are missing here, the log could not be written")
-        }
-        Notice::NotRotated(error) => {
-            let error = io::Error::from_raw_os_error(error);
-            format!("maitred: this log could not be rotated, and goes on: {error}")
-        }
-    }
 }

@@ -79,6 +79,22 @@ impl Memory {
     }
 }
 
+/// Memory that belongs to this process alone as a rule, in bytes: what it has written that is no file's (anonymous pages), in memory or
+/// swapped out. A leak is here, while the programs and libraries that it shares with others are not; of pages that a fork
+/// has left to parent and child, each counts all until it writes to them. None where the kernel does not tell (before Linux 4.5).
+///
+/// Costs about 20 µs, whatever the size. The share of each page (PSS, `/proc/self/smaps_rollup`) took 2 to 5 ms for each hundred
+/// megabytes (measured with 1 GiB on Linux 6.18), and threads that need new memory may wait for it meanwhile.
+pub fn anonymous_bytes() -> Option<u64> {
+    anonymous(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn anonymous(status: &str) -> Option<u64> {
+    let kib = |name| line(status, name)?.split_ascii_whitespace().next()?.parse::<u64>().ok();
+    // Kernels without swap have no such line.
+    Some(kib("RssAnon:")?.saturating_add(kib("VmSwap:").unwrap_or(0)).saturating_mul(1024))
+}
+
 /// What follows `name` in the line that begins with it.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
@@ -126,5 +142,36 @@ mod tests {
         let age = crate::clock::unix_seconds().abs_diff(now.started.unwrap());
         assert!(age < 24 * 3600, "{age}");
         drop((files, block));
+    }
+    #[test]
+    fn anonymous_memory_is_what_the_process_has_written() {
+        const BLOCK: u64 = 256 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, vec![1; BLOCK as usize]).unwrap();
+        let before = anonymous_bytes().unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let (access, flags) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::PRIVATE);
+        let flags = flags | rustix::mm::MapFlags::POPULATE;
+        // SAFETY: the kernel chooses a free place, and nobody writes to the file.
+        let mapped = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), BLOCK as usize, access, flags, &file, 0).unwrap()
+        };
+        // Other tests beside this one take some megabytes.
+        let with_file = anonymous_bytes().unwrap();
+        assert!(with_file < before + BLOCK / 2, "{before} {with_file}");
+        let block = vec![1_u8; BLOCK as usize];
+        let with_block = anonymous_bytes().unwrap();
+        assert!(with_block > before + BLOCK / 2, "{before} {with_block}");
+        drop(block);
+        // SAFETY: as it was mapped, and nobody refers to it.
+        unsafe { rustix::mm::munmap(mapped, BLOCK as usize).unwrap() };
+    }
+
+    #[test]
+    fn swapped_memory_counts() {
+        assert_eq!(anonymous("VmRSS:\t 9 kB\nRssAnon:\t    2 kB\nVmSwap:\t    1 kB\n"), Some(3 << 10));
+        assert_eq!(anonymous("RssAnon:\t    2 kB\n"), Some(2 << 10));
+        assert_eq!(anonymous("VmSwap:\t    1 kB\n"), None);
     }
 }

@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use maitred_http::Peer;
 use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use maitred_stats::LockSnapshot;
+use maitred_stats::{Arena, LockSnapshot};
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
@@ -33,7 +33,7 @@ use maitred_log::Log;
 use minimum::Minimum;
 use resources::{Budget, Resources};
 use rule::Applied;
-pub use rule::Rule;
+pub use rule::{RULES_TOTAL, Rule};
 
 /// The limits of a server beside its timeouts and sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +124,11 @@ impl Guard {
         };
         guard.set(limits);
         guard
+    }
+
+    /// Counts in memory in which others find it, from now on.
+    pub fn count_in(&mut self, arena: &Arena) {
+        self.applied = Applied::in_arena(arena);
     }
 
     /// Changes everything but the IPv6 prefix, by which connections are counted that are open.

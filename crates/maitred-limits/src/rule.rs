@@ -1,7 +1,8 @@
 //! The rules that end peers, or refuse what they ask for: their names, and how often each was applied.
 
 use maitred_http::Peer;
-use maitred_stats::Counters;
+use maitred_stats::exposition::series;
+use maitred_stats::{Arena, Counters};
 
 use maitred_log::Log;
 
@@ -84,7 +85,15 @@ impl Rule {
 #[derive(Default)]
 pub struct Applied(Counters<{ Rule::ALL.len() }>);
 
+/// How often each rule was applied, by its name.
+pub const RULES_TOTAL: &str = "maitred_rules_applied_total";
+
 impl Applied {
+    /// In memory in which others find it.
+    pub(crate) fn in_arena(arena: &Arena) -> Self {
+        Self(Counters::in_arena(arena, Rule::ALL.map(|rule| series(RULES_TOTAL, &[("rule", rule.name())]))))
+    }
+
     /// A rule is applied to a peer. The line is the same for all connections of an address, so that the log folds them.
     pub fn note(&self, rule: Rule, peer: Peer, log: &Log) {
         self.0.add(rule as usize, 1);

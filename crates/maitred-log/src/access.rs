@@ -1,15 +1,15 @@
 //! The access log's writer: a thread, or the threads that answer.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Tell, Trouble};
+use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Target, Tell, Trouble};
 
 use super::entries::Entries;
-use super::{AccessLogSettings, CAPACITY, Level, trouble};
-use crate::lines::{Lines, Names};
+use super::{CAPACITY, Level, trouble};
+use crate::lines::Lines;
 use crate::outcome::Outcome;
 
 /// How long lines wait for others: nobody who watches them sees it.
@@ -35,27 +35,33 @@ struct Direct {
 
 impl Access {
     pub(crate) fn open(
-        settings: AccessLogSettings,
-        names: Arc<OnceLock<Names>>,
+        target: Target,
+        lines: Lines,
         errors: &Arc<Entries>,
+        options: Options,
     ) -> io::Result<Self> {
-        let AccessLogSettings { target, format, mask, synchronous } = settings;
-        let lines = Lines::new(format, mask, names);
+        let trouble = Some(trouble::told_in(Arc::downgrade(errors)));
+        let writer = LineWriter::open_with(target, CAPACITY, Options { trouble, ..options })?;
+        writer.set_linger(LINGER);
+        if let Some(notice) = lines.notice() {
+            writer.set_notice(notice);
+        }
+        Ok(Self { lines, writer: Writer::Thread(writer), errors: Arc::clone(errors) })
+    }
+
+    /// Whose lines the threads that answer write.
+    pub(crate) fn open_direct(target: Target, lines: Lines, errors: &Arc<Entries>) -> io::Result<Self> {
         let tell = trouble::told_in(Arc::downgrade(errors));
-        let writer = if synchronous {
-            let writer = DirectWriter::open(target)?;
-            let direct = Direct { writer, tell, missing: AtomicU64::new(0) };
-            Writer::Direct(Box::new(direct))
-        } else {
-            let options = Options { trouble: Some(tell), ..Options::default() };
-            let writer = LineWriter::open_with(target, CAPACITY, options)?;
-            writer.set_linger(LINGER);
-            if let Some(notice) = lines.notice() {
-                writer.set_notice(notice);
-            }
-            Writer::Thread(writer)
-        };
-        Ok(Self { lines, writer, errors: Arc::clone(errors) })
+        let direct = Direct { writer: DirectWriter::open(target)?, tell, missing: AtomicU64::new(0) };
+        Ok(Self { lines, writer: Writer::Direct(Box::new(direct)), errors: Arc::clone(errors) })
+    }
+
+    /// Has it write what another process has left, if that is of the target with this key.
+    pub(crate) fn adopt(&self, key: u64, kept: &Kept) -> Option<u64> {
+        match &self.writer {
+            Writer::Thread(writer) if writer.key() == key => Some(writer.adopt(kept)),
+            Writer::Thread(_) | Writer::Direct(_) => None,
+        }
     }
 
     pub(crate) fn write(&self, outcome: &Outcome<'_>) {

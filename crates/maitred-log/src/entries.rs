@@ -1,13 +1,13 @@
 //! The error log: entries with time and level, counted where they come again and again.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{LineWriter, Options, Reminder, Severity, Target};
+use maitred_io::line_writer::{Kept, LineWriter, Options, Reminder, Severity, Target};
 
 use super::fold::{Fold, Folds};
 use super::{CAPACITY, Level, printable, trouble};
@@ -19,16 +19,23 @@ pub(crate) struct Entries {
     folds: Arc<Folds>,
     /// Whether standard error is another place.
     elsewhere: bool,
+    /// The number of this process among several, or 0.
+    worker: Arc<AtomicU32>,
 }
 
 impl Entries {
-    pub(crate) fn open(level: Level, target: Target) -> io::Result<Self> {
+    pub(crate) fn open(
+        level: Level,
+        target: Target,
+        worker: Arc<AtomicU32>,
+        options: Options,
+    ) -> io::Result<Self> {
         let folds = Arc::<Folds>::default();
         let elsewhere = !matches!(target, Target::Stderr);
-        let reminder = Some(reminder(&folds));
+        let reminder = Some(reminder(&folds, &worker));
         let trouble = elsewhere.then(trouble::told_on_standard_error);
-        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble })?;
-        Ok(Self { level: AtomicU8::new(level as u8), writer, folds, elsewhere })
+        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, ..options })?;
+        Ok(Self { level: AtomicU8::new(level as u8), writer, folds, elsewhere, worker })
     }
 
     pub(crate) fn level(&self) -> Level {
@@ -68,12 +75,18 @@ impl Entries {
 
     /// The same with a word of its own in the place of the level.
     pub(crate) fn write_marked(&self, severity: Severity, mark: &str, text: &str) {
-        self.writer.write_as(severity, entry(mark, text).as_bytes());
+        let worker = self.worker.load(Ordering::Relaxed);
+        self.writer.write_as(severity, entry(mark, worker, text).as_bytes());
     }
 
     /// Without time and level.
     pub(crate) fn plain(&self, text: &str) {
         self.writer.write(printable(text.trim_end()).as_bytes());
+    }
+
+    /// Has it write what another process has left, if that is of the target with this key.
+    pub(crate) fn adopt(&self, key: u64, kept: &Kept) -> Option<u64> {
+        (self.writer.key() == key).then(|| self.writer.adopt(kept))
     }
 
     pub(crate) fn reopen(&self) {
@@ -97,21 +110,27 @@ impl Entries {
 }
 
 /// Tells of repeated entries when their time is over.
-fn reminder(folds: &Arc<Folds>) -> Reminder {
-    let folds = Arc::clone(folds);
+fn reminder(folds: &Arc<Folds>, worker: &Arc<AtomicU32>) -> Reminder {
+    let (folds, worker) = (Arc::clone(folds), Arc::clone(worker));
     Box::new(move |write| {
         folds.due(Instant::now(), &mut |level, text| {
-            write(level.severity(), entry(level.name(), text).as_bytes());
+            let worker = worker.load(Ordering::Relaxed);
+            write(level.severity(), entry(level.name(), worker, text).as_bytes());
         })
     })
 }
 
-fn entry(mark: &str, text: &str) -> String {
+/// An entry of the process with this number, or of the only one.
+fn entry(mark: &str, worker: u32, text: &str) -> String {
     let mut line = String::with_capacity(text.len() + 64);
     write_iso_time(&mut line, clock::unix_micros());
     line.push(' ');
     line.push_str(mark);
     line.push(' ');
+    if worker > 0 {
+        // Writing to a String does not fail.
+        let _ = write!(line, "[{worker}] ");
+    }
     printable::push(&mut line, text);
     line.push('\n');
     line

@@ -14,6 +14,7 @@ mod once;
 mod outcome;
 mod printable;
 mod request_id;
+mod sharing;
 mod text;
 mod trouble;
 mod upstream_queue;
@@ -21,16 +22,18 @@ mod wall_time;
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use maitred_io::line_writer::{Severity, Target};
+use maitred_io::shared_memory::SharedMemory;
 use maitred_stats::Span;
 
 use access::Access;
 use entries::Entries;
 pub use format::{BadFormat, Format};
+use lines::Lines;
 pub use lines::Names;
 use maitred_match::Shape;
 pub use mask::Mask;
@@ -38,6 +41,7 @@ use once::Once;
 pub use outcome::{End, Outcome};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
+use sharing::Sharing;
 pub use upstream_queue::upstream_queue;
 pub use wall_time::{strftime, write_iso_time};
 
@@ -124,6 +128,9 @@ pub struct Log {
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
+    sharing: Sharing,
+    /// The number of this process among several, or 0.
+    worker: Arc<AtomicU32>,
 }
 
 impl Log {
@@ -132,28 +139,98 @@ impl Log {
     /// # Errors
     /// A file cannot be opened, or a thread cannot be made.
     pub fn open(level: Level, errors: Target, access: Option<Target>) -> io::Result<Self> {
-        let log = Self {
-            errors: Arc::new(Entries::open(level, errors)?),
-            access: None,
-            of_hosts: Vec::new(),
-            once: Once::default(),
-            names: Arc::default(),
-            traces: AtomicBool::new(false),
-            pauses: AtomicBool::new(false),
-        };
+        let log = Self::open_with(level, errors, Sharing::none())?;
         match access {
             Some(target) => log.with_access(AccessLogSettings::new(target)),
             None => Ok(log),
         }
     }
 
+    /// Opens the error log in one of several processes that write to the same logs, and with it whatever access logs are added: lines are
+    /// written in turns. In a worker, `kept` is what [`memory_for_worker`](Self::memory_for_worker) has made for it: its lines are there until
+    /// they are written. A log that finds no room in it is not kept, which the error log says.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_shared(level: Level, errors: Target, kept: Option<&Arc<SharedMemory>>) -> io::Result<Self> {
+        Self::open_with(level, errors, Sharing::with(kept))
+    }
+
+    fn open_with(level: Level, errors: Target, mut sharing: Sharing) -> io::Result<Self> {
+        let worker = Arc::<AtomicU32>::default();
+        let errors = Entries::open(level, errors, Arc::clone(&worker), sharing.options())?;
+        Ok(Self {
+            errors: Arc::new(errors),
+            access: None,
+            of_hosts: Vec::new(),
+            once: Once::default(),
+            names: Arc::default(),
+            traces: AtomicBool::new(false),
+            pauses: AtomicBool::new(false),
+            sharing,
+            worker,
+        })
+    }
+
+    /// Says which of several processes this is, from 1: entries of the error log are marked with it, as `[2]`, and `$worker` of access logs
+    /// stands for it.
+    pub fn set_worker(&self, number: u32) {
+        self.worker.store(number, Ordering::Relaxed);
+    }
+
+    /// New memory for the lines of one worker that opens the same logs as this process.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory.
+    pub fn memory_for_worker(&self) -> io::Result<SharedMemory> {
+        sharing::memory_for(1 + self.access_logs().count())
+    }
+
+    /// Writes what a worker has left in its memory, each line to the log that it was for. Only when the process has ended, however it did; once
+    /// for each. Returns the number of lines; does not wait until they are written. Lines of a log that this process does not have are
+    /// lost, and the error log says how many.
+    pub fn adopt(&self, kept: &Arc<SharedMemory>) -> u64 {
+        let adopt = |part| {
+            let key = sharing::key_of(&part);
+            let access = || self.access_logs().find_map(|access| access.adopt(key, &part));
+            self.errors.adopt(key, &part).or_else(access).ok_or_else(|| sharing::lines_in(&part))
+        };
+        let adopted: Vec<Result<u64, u64>> = sharing::parts(kept).map(adopt).collect();
+        let lost: u64 = adopted.iter().filter_map(|part| part.err()).sum();
+        if lost > 0 {
+            self.error(format_args!(
+                "{lost} lines of a worker are lost: their log is not configured any more"
+            ));
+        }
+        adopted.into_iter().flatten().sum()
+    }
+
     /// With an access log, instead of the one it may have.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn with_access(self, settings: AccessLogSettings) -> io::Result<Self> {
-        let access = Access::open(settings, Arc::clone(&self.names), &self.errors)?;
-        Ok(Self { access: Some(access), ..self })
+    pub fn with_access(mut self, settings: AccessLogSettings) -> io::Result<Self> {
+        self.access = Some(self.open_access(settings)?);
+        Ok(self)
+    }
+
+    fn open_access(&mut self, settings: AccessLogSettings) -> io::Result<Access> {
+        let lines = Lines {
+            format: settings.format,
+            mask: settings.mask,
+            names: Arc::clone(&self.names),
+            worker: Arc::clone(&self.worker),
+        };
+        if settings.synchronous {
+            return Access::open_direct(settings.target, lines, &self.errors);
+        }
+        let options = self.sharing.options();
+        if self.sharing.keeps() && options.kept.is_none() {
+            self.warn(format_args!(
+                "an access log is not kept for the supervisor: it is not in the configuration it has read"
+            ));
+        }
+        Access::open(settings.target, lines, &self.errors, options)
     }
 
     /// With an access log of its own for the virtual host with this number, or with none for it.
@@ -163,7 +240,7 @@ impl Log {
     pub fn with_access_of_host(mut self, host: u16, settings: Option<AccessLogSettings>) -> io::Result<Self> {
         let own = match settings {
             Some(settings) => {
-                let access = Access::open(settings, Arc::clone(&self.names), &self.errors)?;
+                let access = self.open_access(settings)?;
                 OfHost::Own(Box::new(access))
             }
             None => OfHost::Off,

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
 
 use maitred_io::clock;
 use maitred_stats::Spans;
@@ -135,6 +136,8 @@ impl Line {
                 let listener = usize::try_from(outcome.listener).unwrap_or(usize::MAX);
                 push_text(out, name(lines, |names| &names.listeners, listener), escape);
             }
+            // Of the only process it is 1.
+            Field::Worker => push_decimal(out, lines.worker.load(Relaxed).max(1).into()),
             Field::Ended => out.push(outcome.end.name().as_bytes()),
             Field::EndedMark if outcome.end == End::Complete => {}
             Field::EndedMark => {

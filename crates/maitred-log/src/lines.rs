@@ -4,6 +4,7 @@
 //! told what to do. The thread that has answered makes the line, the log's own thread writes it.
 
 use std::cell::RefCell;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use maitred_io::line_writer::Notice;
@@ -29,6 +30,8 @@ pub(crate) struct Lines {
     pub(crate) format: Format,
     pub(crate) mask: Option<Mask>,
     pub(crate) names: Arc<OnceLock<Names>>,
+    /// The number of this process among several, or 0.
+    pub(crate) worker: Arc<AtomicU32>,
 }
 
 thread_local! {
@@ -36,10 +39,6 @@ thread_local! {
 }
 
 impl Lines {
-    pub(crate) fn new(format: Format, mask: Option<Mask>, names: Arc<OnceLock<Names>>) -> Self {
-        Self { format, mask, names }
-    }
-
     /// Calls `write` with the line of `outcome`.
     pub(crate) fn with_line(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
         LINE.with_borrow_mut(|line| write(line.make(self, outcome)));
@@ -82,7 +81,12 @@ mod tests {
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
         };
-        written(Lines::new(Format::parse(format).unwrap(), mask, Arc::default()), &outcome)
+        written(lines(format, mask), &outcome)
+    }
+
+    fn lines(format: &str, mask: Option<Mask>) -> Lines {
+        let format = Format::parse(format).unwrap();
+        Lines { format, mask, names: Arc::default(), worker: Arc::new(AtomicU32::new(2)) }
     }
 
     fn written(lines: Lines, outcome: &Outcome<'_>) -> String {
@@ -132,13 +136,13 @@ mod tests {
         };
         let handler = (Some(0), None);
         for (format, by, line) in [
+            ("$worker", handler, "2\n"),
             ("$route", handler, "GET /user/*/a\\\"b\n"),
             ("{\"route\":\"$route\"}", handler, "{\"route\":\"GET /user/*/a\\\\\\\"b\"}\n"),
             ("$route", (None, Some("/static/*")), "/static/*\n"),
             ("$route", (None, None), "-\n"),
         ] {
-            let lines = Lines::new(Format::parse(format).unwrap(), None, Arc::default());
-            assert_eq!(written(lines, &outcome(by)), line);
+            assert_eq!(written(lines(format, None), &outcome(by)), line);
         }
     }
 

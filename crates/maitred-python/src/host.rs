@@ -1,5 +1,6 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
@@ -7,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use maitred_cli::{
-    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, LogLevel, Signals, Voice, printable,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, Signals,
+    Voice, printable,
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
@@ -16,6 +18,7 @@ use pyo3::types::PyDict;
 use crate::asgi::{self, AsgiSettings, LoopThread, RunningLoop, StartError, StillThread};
 use crate::child;
 use crate::deprecated;
+use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink};
@@ -26,6 +29,8 @@ use crate::wsgi::WsgiHandler;
 
 /// The host of the Python package.
 pub(crate) struct PythonHost {
+    /// How workers are started.
+    command: Vec<OsString>,
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
     /// What the application writes itself.
@@ -42,10 +47,11 @@ pub(crate) struct PythonHost {
     /// What an interpreter has once is there.
     prepared: OnceLock<()>,
     still: Mutex<Option<StillThread>>,
+    hooks: Arc<Gate>,
 }
 
 impl PythonHost {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(command: Vec<OsString>) -> io::Result<Self> {
         let error_log: Arc<OnceLock<ErrorLog>> = Arc::default();
         let later = error_log.clone();
         let leveled: LeveledSink = Arc::new(move |level, entry: &str| match later.get() {
@@ -61,6 +67,7 @@ impl PythonHost {
             None => say_last(line),
         });
         Ok(Self {
+            command,
             threads: PythonThreads::new(log.clone())?,
             log,
             lines,
@@ -72,6 +79,7 @@ impl PythonHost {
             running: OnceLock::new(),
             prepared: OnceLock::new(),
             still: Mutex::default(),
+            hooks: Arc::default(),
         })
     }
 
@@ -174,6 +182,11 @@ impl PythonHost {
         }
     }
 
+    /// Has no further hook called; whether one is running still.
+    pub(crate) fn close_hooks(&self) -> bool {
+        self.hooks.close()
+    }
+
     /// Ends what uses the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
         asked::stop(py);
@@ -230,6 +243,18 @@ impl Host for PythonHost {
         })
     }
 
+    fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {
+        let Some(spec) = spec else { return Ok(None) };
+        Python::attach(|py| match PythonHooks::load(py, spec, self.log.clone(), Arc::clone(&self.hooks)) {
+            Ok(hooks) => Ok(Some(Box::new(hooks) as Box<dyn Hooks>)),
+            Err(error) => Err(self.explain(py, &spec.target, &error)),
+        })
+    }
+
+    fn is_interrupted(&self) -> bool {
+        Python::attach(|py| py.check_signals().is_err())
+    }
+
     fn signals(&self) -> io::Result<Box<dyn Signals>> {
         Python::attach(|py| match PythonSignals::install(py, self.threads.clone(), self.log.clone()) {
             Ok(signals) => Ok(Box::new(signals) as Box<dyn Signals>),
@@ -258,6 +283,23 @@ impl Host for PythonHost {
         Python::attach(|py| {
             modules.into_iter().filter_map(|(what, module)| Some((what, folder_of(py, module)?))).collect()
         })
+    }
+
+    fn command(&self) -> Vec<OsString> {
+        self.command.clone()
+    }
+
+    fn supervises(&self) {
+        // Python would raise KeyboardInterrupt when the command has ended.
+        let released = Python::attach(|py| {
+            let module = py.import("signal")?;
+            let default = module.getattr("SIG_DFL")?;
+            module.call_method1("signal", (2, default)).map(drop)
+        });
+        if let Err(error) = released {
+            let text = Python::attach(|py| report::summary(py, &error));
+            (self.log)(&format!("SIGINT stays with Python: {text}"));
+        }
     }
 
     fn languages(&self) -> &'static str {

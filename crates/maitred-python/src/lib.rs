@@ -10,6 +10,7 @@ mod child;
 mod codings;
 mod deprecated;
 mod held;
+mod hooks;
 mod host;
 mod interrupt;
 mod native;
@@ -58,12 +59,21 @@ mod _engine {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 }
 
-/// Runs the command with these arguments, the program's name first, and returns its exit code.
+/// Runs the command with these arguments, the program's name first, and returns its exit code. `command` is how this program was started,
+/// without its arguments: worker processes are started like that. Without it they are `python -m maitred`.
 ///
 /// Must be called on Python's main thread, because only that can take signals.
 #[pyfunction]
-fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
-    let host = PythonHost::new()?;
+#[pyo3(signature = (argv, command = None))]
+fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> PyResult<u8> {
+    let command = match command {
+        Some(command) => command,
+        None => {
+            let python: OsString = py.import("sys")?.getattr("executable")?.extract()?;
+            vec![python, "-m".into(), "maitred".into()]
+        }
+    };
+    let host = PythonHost::new(command)?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
     let limit = if code == maitred_cli::EXIT_SUCCESS { JOIN_LIMIT } else { JOIN_LIMIT_AT_ONCE };
     let mut stuck = host.threads.join(py, limit);
@@ -77,6 +87,9 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");
         py.detach(|| host::say_last(&text));
+    }
+    // The error log has named the hooks.
+    if host.close_hooks() || !stuck.is_empty() {
         end_process(py, code)?;
     }
     host.stop_watch(py);

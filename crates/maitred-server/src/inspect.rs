@@ -78,6 +78,11 @@ impl Server {
         })
     }
 
+    /// Whether more requests may come, as the health path says.
+    pub fn is_ready(&self) -> bool {
+        self.shared().is_ready()
+    }
+
     /// Whether the graceful end has begun.
     pub fn is_draining(&self) -> bool {
         self.shared().is_draining()
@@ -183,6 +188,12 @@ impl Server {
     /// All figures as text in this format.
     pub fn metrics_in(&self, format: Format) -> String {
         self.first().metrics(format)
+    }
+
+    /// The same without what statistics say of exchanges and without an end: for who merges the figures of several processes
+    /// ([`merge_pages`](crate::figures::merge_pages)).
+    pub fn own_metrics_in(&self, format: Format) -> String {
+        self.first().own_metrics(format)
     }
 
     /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.

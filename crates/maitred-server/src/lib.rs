@@ -28,10 +28,12 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+pub mod figures;
 mod group;
 mod hosts;
 pub mod inspect;
 mod listener;
+mod merged;
 mod metrics;
 mod pages;
 pub mod pool_map;
@@ -54,7 +56,7 @@ pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use maitred_io::listener as listening;
-pub use maitred_io::{accounts, rights};
+pub use maitred_io::{accounts, machine, pid_file, process, rights, service_manager, terminal};
 pub use maitred_limits as limits;
 pub use maitred_limits::Limits;
 pub use maitred_log::{AccessLogSettings, Level, Log, printable};

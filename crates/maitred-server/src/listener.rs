@@ -30,10 +30,26 @@ impl BoundListeners {
     /// # Errors
     /// This one cannot be listened on; none is.
     pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
+        Self::bind_or_adopt(settings, Vec::new())
+    }
+
+    /// The same, but for those for which another process has made a socket that it gives up: of as many as there are, in the same
+    /// order. The files of Unix sockets are removed with these.
+    ///
+    /// # Errors
+    /// This one cannot be listened on, or its socket is another one; none is.
+    pub fn bind_or_adopt(
+        settings: &[ListenerSettings],
+        sockets: Vec<Option<OwnedFd>>,
+    ) -> Result<Self, (Address, BindError)> {
         // Those before one that fails are closed with this.
         let mut bound = Self::default();
-        for ListenerSettings { address, options, .. } in settings {
-            let listener = Listener::bind(address, options);
+        let sockets = sockets.into_iter().chain(std::iter::repeat_with(|| None));
+        for (ListenerSettings { address, options, .. }, socket) in settings.iter().zip(sockets) {
+            let listener = match socket {
+                Some(socket) => Listener::adopt(socket, address, options),
+                None => Listener::bind(address, options),
+            };
             bound.0.push(listener.map_err(|error| (address.clone(), error))?);
         }
         Ok(bound)
@@ -65,9 +81,11 @@ impl BoundListeners {
         self.0.iter().map(AsFd::as_fd)
     }
 
-    /// The files of Unix sockets are removed with these from now on, whoever has bound them.
-    pub fn own_files(&mut self) {
-        self.0.iter_mut().for_each(Listener::own_file);
+    /// The files of Unix sockets are removed with these from now on, whoever has bound them: of those with the places that `is_own`
+    /// says.
+    pub fn own_files(&mut self, is_own: impl Fn(usize) -> bool) {
+        let owned = self.0.iter_mut().enumerate().filter(|(place, _)| is_own(*place));
+        owned.for_each(|(_, listener)| listener.own_file());
     }
 
     /// The files of Unix sockets stay at the end of these: another process has the sockets, and will remove them.

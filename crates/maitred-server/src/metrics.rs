@@ -2,47 +2,57 @@
 
 use std::collections::BTreeMap;
 
-use maitred_dispatch::PoolFigures;
+use maitred_dispatch::{
+    IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL, PoolFigures, WAITED_TOTAL,
+};
 use maitred_io::listener::Backlog;
 use maitred_io::process;
+use maitred_limits::RULES_TOTAL;
 use maitred_stats::exposition::{Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot, exposition};
 
 use crate::connection::Group;
 use crate::group::Times;
 use crate::roles::OfRole;
+use crate::site::{
+    ACCEPTED_TOTAL, BODY_BYTES_TOTAL, CUT_TOTAL, ERRORS_TOTAL, REFUSED_TOTAL, REQUESTS_TOTAL, SPOOLED_TOTAL,
+    TIMEOUTS_TOTAL,
+};
 use crate::{roles, site};
+
+/// Lines of a log that are missing there, by log.
+pub const LOG_DROPPED_TOTAL: &str = "maitred_log_dropped_total";
 
 impl Group {
     /// All figures. Takes some milliseconds with many routes.
     pub(crate) fn metrics(&self, format: Format) -> String {
+        let mut out = self.own_metrics(format);
+        site::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
+        exposition::end(format, &mut out);
+        out
+    }
+
+    /// The same without those of exchanges, and without an end.
+    pub(crate) fn own_metrics(&self, format: Format) -> String {
         let counters = &self.site.counters;
         let plain = |name, help, value| Metric { name, help, labels: &[], value };
         let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
         let mut metrics = vec![
-            count("maitred_connections_accepted_total", "Connections accepted.", &counters.connections),
+            count(ACCEPTED_TOTAL, "Connections accepted.", &counters.connections),
             plain("maitred_connections", "Connections open now.", Value::gauge(self.groups.open() as u64)),
-            count("maitred_requests_total", "Requests answered.", &counters.requests),
+            count(REQUESTS_TOTAL, "Requests answered.", &counters.requests),
+            count(REFUSED_TOTAL, "Requests refused before they reached a route.", &counters.refused),
+            count(ERRORS_TOTAL, "Answers with a status of 500 or above.", &counters.errors),
+            count(TIMEOUTS_TOTAL, "Requests answered 504 because they took too long.", &counters.timeouts),
             count(
-                "maitred_refused_total",
-                "Requests refused before they reached a route.",
-                &counters.refused,
-            ),
-            count("maitred_errors_total", "Answers with a status of 500 or above.", &counters.errors),
-            count(
-                "maitred_timeouts_total",
-                "Requests answered 504 because they took too long.",
-                &counters.timeouts,
-            ),
-            count(
-                "maitred_cut_total",
+                CUT_TOTAL,
                 "Responses that did not reach their end, and requests not run because their client had left.",
                 &counters.cut,
             ),
-            count("maitred_body_bytes_total", "Body bytes of answers.", &counters.body_bytes),
+            count(BODY_BYTES_TOTAL, "Body bytes of answers.", &counters.body_bytes),
             plain("maitred_poll_groups", "Poll groups.", Value::gauge(self.groups.count() as u64)),
             plain(
-                "maitred_migrations_total",
+                MIGRATIONS_TOTAL,
                 "Requests run by a thread of another poll group because all threads of their own were busy.",
                 Value::Counter(self.groups.all().map(|group| group.scheduler.migrations()).sum()),
             ),
@@ -72,7 +82,7 @@ impl Group {
         let rules: Vec<_> =
             self.site.guard.applied.totals().map(|(name, count)| ([("rule", name)], count)).collect();
         metrics.extend(rules.iter().map(|(labels, count)| Metric {
-            name: "maitred_rules_applied_total",
+            name: RULES_TOTAL,
             help: "Connections ended and requests refused because of a limit on peers.",
             labels,
             value: Value::Counter(*count),
@@ -88,7 +98,7 @@ impl Group {
         }
         let spooled = names.iter().zip(self.site.figures.spooled());
         metrics.extend(spooled.map(|(labels, count)| Metric {
-            name: "maitred_pool_spooled_total",
+            name: SPOOLED_TOTAL,
             help: "Requests whose body was kept in a file.",
             labels,
             value: Value::Counter(count),
@@ -108,8 +118,6 @@ impl Group {
         }
         site::write_process(&process::Figures::read(), format, &mut out);
         write_roles(&roles::list(&self.groups.thread_registry).roles, format, &mut out);
-        site::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
-        exposition::end(format, &mut out);
         out
     }
 
@@ -136,7 +144,7 @@ impl Group {
     fn dropped_lines(&self) -> impl Iterator<Item = Metric<'static>> + use<> {
         let (errors, access) = self.site.log.dropped();
         let of_log = |labels, dropped| Metric {
-            name: "maitred_log_dropped_total",
+            name: LOG_DROPPED_TOTAL,
             help: "Lines of a log that could not be written and are missing there.",
             labels,
             value: Value::Counter(dropped),
@@ -192,22 +200,16 @@ const OF_POOLS: &[Figure] = &[
     ),
     ("maitred_pool_threads_max", "The most threads.", |pool| Value::gauge(pool.max as u64)),
     ("maitred_pool_threads_idle", "Threads that are parked.", |pool| Value::gauge(pool.parked as u64)),
-    ("maitred_pool_threads_made_total", "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
+    (MADE_TOTAL, "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
     ("maitred_pool_queued", "Requests that wait for a thread.", |pool| Value::gauge(pool.queued as u64)),
-    ("maitred_pool_waited_total", "Requests that have waited for a thread.", |pool| {
-        Value::Counter(pool.waited)
-    }),
-    ("maitred_pool_refused_total", "Requests refused because the queue was full.", |pool| {
+    (WAITED_TOTAL, "Requests that have waited for a thread.", |pool| Value::Counter(pool.waited)),
+    (maitred_dispatch::REFUSED_TOTAL, "Requests refused because the queue was full.", |pool| {
         Value::Counter(pool.refused)
     }),
-    (
-        "maitred_pool_idle_while_waiting_requests_total",
-        "Requests that waited although a thread was idle.",
-        |pool| Value::Counter(pool.idleness.requests),
-    ),
-    ("maitred_pool_idle_while_waiting_seconds_total", "How long they waited.", |pool| {
-        Value::SecondsTotal(pool.idleness.total_ns)
+    (IDLE_REQUESTS_TOTAL, "Requests that waited although a thread was idle.", |pool| {
+        Value::Counter(pool.idleness.requests)
     }),
+    (IDLE_SECONDS_TOTAL, "How long they waited.", |pool| Value::SecondsTotal(pool.idleness.total_ns)),
     ("maitred_pool_idle_while_waiting_longest_microseconds", "The longest of these waits.", |pool| {
         Value::gauge(pool.idleness.longest_ns / 1000)
     }),

@@ -1,5 +1,6 @@
 //! A running server: start, drain, stop.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 use maitred_stats::exposition::Format;
 
 use crate::connection::{Connection, Group};
+use crate::figures;
 use crate::group::groups::Groups;
 use crate::group::{Role, groups};
 use crate::hosts::{Hosts, SameName};
@@ -29,7 +31,7 @@ use crate::routes::Routes;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 #[cfg(doc)]
 use crate::sharing::Accept;
-use crate::site::{Counters, Figures, Insight, Measures, Names, Site, Statistics};
+use crate::site::{self, Counters, Figures, Insight, Measures, Names, Site, Statistics};
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
 
@@ -99,6 +101,38 @@ pub struct Snapshot {
     pub body_bytes: u64,
     /// Application threads that exist or have been asked for.
     pub threads: u64,
+}
+
+impl Snapshot {
+    /// The counts among these, by series; what is open or runs now is none of them.
+    #[must_use]
+    pub fn of_counters(counters: &BTreeMap<String, u64>) -> Self {
+        let count = |name| counters.get(name).copied().unwrap_or_default();
+        Self {
+            connections: count(site::ACCEPTED_TOTAL),
+            open: 0,
+            requests: count(site::REQUESTS_TOTAL),
+            refused: count(site::REFUSED_TOTAL),
+            errors: count(site::ERRORS_TOTAL),
+            cut: count(site::CUT_TOTAL),
+            timeouts: count(site::TIMEOUTS_TOTAL),
+            body_bytes: count(site::BODY_BYTES_TOTAL),
+            threads: 0,
+        }
+    }
+
+    /// Adds those of another process.
+    pub fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.open += other.open;
+        self.requests += other.requests;
+        self.refused += other.refused;
+        self.errors += other.errors;
+        self.cut += other.cut;
+        self.timeouts += other.timeouts;
+        self.body_bytes += other.body_bytes;
+        self.threads += other.threads;
+    }
 }
 
 impl Server {
@@ -172,19 +206,27 @@ impl Server {
             listeners: names.listeners.clone(),
             hosts: hosts.all().iter().map(|host| host.name().to_owned()).collect(),
         });
-        let figures = Figures::new(&hosts, names);
+        let arena = figures::arena(settings.figures);
+        let figures = Figures::new(&hosts, names, &arena);
         figures.set_on(settings.insight.statistics);
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
-        let guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
+        let mut guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
+        guard.count_in(&arena);
         let spooler =
             hosts.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose()?;
         let filters = Filters::new(settings.filters, settings.native_filters, &settings.log)?;
+        let compression = settings.compression.map(|settings| {
+            let mut compression = Compression::new(settings);
+            compression.count_in(&arena);
+            compression
+        });
         let site = Arc::new(Site {
             hosts,
             beside_loop,
             filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
+            metrics_handler: settings.metrics_handler,
             limits: Limits::default(),
             proxies: Proxies::new(settings.forwarding),
             guard,
@@ -193,11 +235,11 @@ impl Server {
             body_memory: settings.body_memory,
             body_budget: BodyMemory::new(settings.body_budget),
             spooler,
-            compression: settings.compression.map(Compression::new),
+            compression,
             spilling: Spilling::new(settings.writer),
             submissions: settings.submissions,
             log: settings.log,
-            counters: Counters::default(),
+            counters: Counters::new(&arena),
             measures: Measures::new(settings.insight),
             figures,
             traced: Traced::new(),
@@ -209,7 +251,7 @@ impl Server {
         let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
         let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
         let processors = machine::processors().div_ceil(count);
-        let schedulers = if let Some(event_loop) = event_loop {
+        let mut schedulers = if let Some(event_loop) = event_loop {
             vec![Scheduler::for_loop(event_loop, first.limits, &settings.pools)?]
         } else if count == 1 {
             let exclusive = settings.threads.is_exclusive();
@@ -219,6 +261,9 @@ impl Server {
             let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();
             Scheduler::linked(&firsts, &settings.pools, processors)?
         };
+        for (number, scheduler) in schedulers.iter_mut().enumerate() {
+            scheduler.count_in(&arena, number == 0);
+        }
         let listeners = bound.listen(&settings.listeners, &settings.accept);
         for listening in &listeners {
             listening.warn(&site.log);
@@ -295,9 +340,20 @@ impl Server {
         self.first().site.figures.snapshot()
     }
 
+    /// Has everything counted where a process sees it that reads the [memory of the figures](Settings::figures).
+    pub fn settle_figures(&self) {
+        self.first().site.figures.settle();
+    }
+
     /// The logs.
     pub fn log(&self) -> &Arc<Log> {
         &self.first().site.log
+    }
+
+    /// Has the [health path](Settings::health_path) say that this server will end: 503, on a connection that closes. All else goes on as
+    /// before, so that a load balancer can lead new requests elsewhere before [`drain`](Self::drain).
+    pub fn set_unready(&self) {
+        self.shared().set_unready();
     }
 
     /// Begins the graceful end and returns at once: no connection is accepted any more, requests

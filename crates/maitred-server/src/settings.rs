@@ -10,9 +10,10 @@ use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
+use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::Limits;
 use maitred_log::Log;
-use maitred_runtime::{NativeThreads, ThreadHost};
+use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 
 use crate::hosts::HostSettings;
 use crate::listener::BoundListeners;
@@ -81,8 +82,13 @@ pub struct Settings {
     pub health_path: Option<String>,
     /// The path at which the engine itself shows its figures, if any.
     pub metrics_path: Option<String>,
+    /// Who answers there instead: whoever knows the figures of several processes. It must not block.
+    pub metrics_handler: Option<Arc<dyn Handler>>,
     /// What is measured of each request.
     pub insight: Insight,
+    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
+    /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
+    pub figures: Option<Arc<SharedMemory>>,
     /// Which responses of the application are compressed, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
@@ -119,7 +125,9 @@ impl Settings {
             submissions: Submissions::default(),
             health_path: None,
             metrics_path: None,
+            metrics_handler: None,
             insight: Insight::default(),
+            figures: None,
             compression: None,
             log,
         }

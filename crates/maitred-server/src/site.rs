@@ -22,9 +22,12 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_limits::Guard;
 use maitred_log::{End, Log, Outcome};
 use maitred_match::Shape;
+use maitred_runtime::Handler;
 use maitred_spool::{BodyMemory, Spooler};
-use maitred_stats::exposition::Format;
-use maitred_stats::{Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing};
+use maitred_stats::exposition::{Format, series};
+use maitred_stats::{
+    Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing,
+};
 
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
@@ -32,7 +35,8 @@ use crate::routes::is_plain;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
-pub(crate) use metrics::{write_cache, write_exchanges, write_process};
+pub use metrics::write_exchanges;
+pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 
 /// Read-only after the start, but for the counters.
@@ -45,6 +49,7 @@ pub(crate) struct Site {
     /// Answered by the engine, before any route.
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
+    pub(crate) metrics_handler: Option<Arc<dyn Handler>>,
     pub(crate) limits: Limits,
     /// Which proxies are believed.
     pub(crate) proxies: Proxies,
@@ -173,8 +178,18 @@ impl Site {
 //
 // Of all exchanges together.
 
+/// What they are called.
+pub(crate) const ACCEPTED_TOTAL: &str = "maitred_connections_accepted_total";
+pub(crate) const REQUESTS_TOTAL: &str = "maitred_requests_total";
+pub(crate) const REFUSED_TOTAL: &str = "maitred_refused_total";
+pub(crate) const ERRORS_TOTAL: &str = "maitred_errors_total";
+pub(crate) const CUT_TOTAL: &str = "maitred_cut_total";
+pub(crate) const TIMEOUTS_TOTAL: &str = "maitred_timeouts_total";
+pub(crate) const BODY_BYTES_TOTAL: &str = "maitred_body_bytes_total";
+/// Requests whose body was kept in a file, by pool.
+pub const SPOOLED_TOTAL: &str = "maitred_pool_spooled_total";
+
 /// Counts since the start of the server.
-#[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) connections: Counter,
     pub(crate) requests: Counter,
@@ -186,6 +201,19 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    pub(crate) fn new(arena: &Arena) -> Self {
+        let counter = |name| Counter::in_arena(arena, name);
+        Self {
+            connections: counter(ACCEPTED_TOTAL),
+            requests: counter(REQUESTS_TOTAL),
+            refused: counter(REFUSED_TOTAL),
+            errors: counter(ERRORS_TOTAL),
+            cut: counter(CUT_TOTAL),
+            timeouts: counter(TIMEOUTS_TOTAL),
+            body_bytes: counter(BODY_BYTES_TOTAL),
+        }
+    }
+
     pub(crate) fn count(&self, outcome: &Outcome<'_>) {
         self.requests.add(1);
         self.body_bytes.add(outcome.body_bytes);
@@ -212,6 +240,10 @@ impl Counters {
 
 /// The number of the pool of what the engine answers.
 const ENGINE: u16 = u16::MAX - 1;
+
+/// The texts in an arena that say what listeners and pools are called, by their numbers.
+const LISTENERS: &str = "listeners";
+const POOLS: &str = "pools";
 
 /// Entries of `Server-Timing` that are counted of one response.
 const MAX_ENTRIES: usize = 32;
@@ -250,19 +282,21 @@ pub(crate) struct Names<'a> {
 }
 
 impl Figures {
-    pub(crate) fn new(hosts: &Hosts, names: Names<'_>) -> Self {
-        let known = RouteNames::new();
+    pub(crate) fn new(hosts: &Hosts, names: Names<'_>, arena: &Arena) -> Self {
+        let known = RouteNames::in_arena(arena);
         let Names { own, listeners, pools } = names;
+        arena.texts(LISTENERS, &listeners);
+        arena.texts(POOLS, &pools);
         let add = |name: String| EngineRoute { number: known.add_fixed(&name), name };
         Self {
-            recorder: Arc::new(Recorder::new()),
+            recorder: Arc::new(Recorder::in_arena(arena)),
             mounts: hosts.all().iter().map(|host| patterns(host).map(add).collect()).collect(),
             hosts: hosts.all().iter().map(|host| host.name().into()).collect(),
             own: own.into_iter().flatten().cloned().map(add).collect(),
             hasher: RandomState::new(),
             routes: known,
             listeners,
-            spooled: pools.iter().map(|_| Counter::new()).collect(),
+            spooled: pools.iter().map(|pool| spooled(arena, pool)).collect(),
             pools,
         }
     }
@@ -358,10 +392,19 @@ impl Figures {
         mount.and_then(|mount| mounts.get(mount))
     }
 
+    /// Has everything counted where other processes see it.
+    pub(crate) fn settle(&self) {
+        self.recorder.fold_all();
+    }
+
     /// The counts of the lock that all threads share.
     pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
         self.recorder.lock_snapshot()
     }
+}
+
+fn spooled(arena: &Arena, pool: &str) -> Counter {
+    Counter::in_arena(arena, &series(SPOOLED_TOTAL, &[("pool", pool)]))
 }
 
 /// The patterns of a host's mounts as figures call them: `/static/*`, `shop.example/static/*`.

@@ -2,143 +2,254 @@
 //!
 //! A count has 16 bits, since most stay small: those of a route that is seldom asked for, and those far from the middle.
 //! A chunk of which one count is more gets a second one for the next 16 bits, and so on.
+//!
+//! ```text
+//! nexts     for each chunk 32 bits: the chunk with the higher bits of its counts
+//! chunks    from the start: 8 words each, a cache line      lists    from the end: a chunk for each slot, 32 bits each
+//! ```
+//! Numbers of chunks and lists begin at 1; 0 stands for none. Whatever is written, a process that ends in the midst of it leaves at
+//! most the value it was counting half counted.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, compiler_fence};
+
+use crate::memory::{add, load, store};
 use crate::scale::{SLOTS, STEPS};
 
-/// Chunks that are allocated together: 8 KiB and a bit.
-const SEGMENT: usize = 128;
+/// Words of a chunk.
+const CHUNK: usize = STEPS * size_of::<u16>() / size_of::<u64>();
 
-/// What a segment costs: its chunks, and what the allocator and its place in the list take.
-const SEGMENT_COST: usize = SEGMENT * size_of::<Chunk>() + 48;
+/// Words of a list.
+const LIST: usize = SLOTS.div_ceil(2);
 
-/// What a list costs, likewise.
-const LIST_COST: usize = SLOTS * size_of::<u32>() + 32;
+const CHUNK_COST: usize = CHUNK * size_of::<u64>() + size_of::<u32>();
+const LIST_COST: usize = LIST * size_of::<u64>();
 
-/// In the place of a chunk: none.
-pub(crate) const NONE: u32 = u32::MAX;
+/// In the place of a chunk or a list: none.
+pub(crate) const NONE: u32 = 0;
 
-#[derive(Clone, Copy)]
-struct Chunk {
-    counts: [u16; STEPS],
-    /// Where the higher bits of these counts are.
-    next: u32,
-}
+/// How often a count can go on in a further chunk: 64 bits are enough.
+const MAX_DEPTH: u32 = u64::BITS / u16::BITS;
+
+/// What is written beside chunks and lists.
+pub(crate) const HEAD: usize = 4;
+/// Chunks and lists that are in use.
+const USED: usize = 0;
+const LISTS: usize = 1;
+/// While a count goes on in a further chunk: its chunk, its step and a bit, and what was in the further one.
+const CARRY: usize = 2;
+const CARRY_BEFORE: usize = 3;
 
 /// All chunks, and lists of them for histograms that have many.
-pub(crate) struct Chunks {
-    segments: Vec<Box<[Chunk]>>,
-    #[expect(
-        clippy::vec_box,
-        reason = "it grows without a copy of all lists, which would be twice the memory"
-    )]
-    lists: Vec<Box<[u32; SLOTS]>>,
-    used: usize,
-    max_bytes: usize,
+#[derive(Clone, Copy)]
+pub(crate) struct Chunks<'a> {
+    head: &'a [AtomicU64; HEAD],
+    nexts: &'a [AtomicU64],
+    chunks: &'a [AtomicU64],
 }
 
-impl Chunks {
-    /// At most `bytes`.
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { segments: Vec::new(), lists: Vec::new(), used: 0, max_bytes: bytes }
+impl<'a> Chunks<'a> {
+    /// In this memory; none if there is not even enough for a chunk.
+    pub(crate) fn new(words: &'a [AtomicU64]) -> Option<Self> {
+        let (head, words) = words.split_first_chunk()?;
+        let most = size_of_val(words) / CHUNK_COST;
+        let (nexts, chunks) = words.split_at_checked(most.div_ceil(2).next_multiple_of(CHUNK))?;
+        Some(Self { head, nexts, chunks })
     }
 
     /// A chunk of zeros; none when all are in use.
-    pub(crate) fn take(&mut self) -> Option<u32> {
-        if self.used == self.segments.len() * SEGMENT {
-            if self.bytes() + SEGMENT_COST > self.max_bytes {
-                return None;
-            }
-            let empty = Chunk { counts: [0; STEPS], next: NONE };
-            self.segments.push(vec![empty; SEGMENT].into_boxed_slice());
-        }
-        self.used += 1;
-        Some((self.used - 1) as u32)
+    pub(crate) fn take(&self) -> Option<u32> {
+        self.has_room(CHUNK).then(|| {
+            add(&self.head[USED], 1);
+            self.head[USED].load(Relaxed) as u32
+        })
+    }
+
+    /// Whether so many words are left between chunks and lists.
+    fn has_room(&self, words: usize) -> bool {
+        let (used, lists) = self.used();
+        used.saturating_mul(CHUNK).saturating_add(lists.saturating_mul(LIST)).saturating_add(words)
+            <= self.chunks.len()
+            && used < self.nexts.len() * 2
+    }
+
+    fn used(&self) -> (usize, usize) {
+        (self.head[USED].load(Relaxed) as usize, self.head[LISTS].load(Relaxed) as usize)
     }
 
     /// Counts one; false when there is no memory for so large a count, which then begins anew.
     #[inline]
-    pub(crate) fn add(&mut self, chunk: u32, step: usize) -> bool {
-        let count = &mut self.chunk(chunk).counts[step];
-        *count = count.wrapping_add(1);
-        *count != 0 || self.carry(chunk, step)
+    pub(crate) fn add(&self, chunk: u32, step: usize) -> bool {
+        let (at, shift) = place(chunk, step);
+        let Some(word) = self.chunks.get(at) else { return false };
+        let old = word.load(Relaxed);
+        if (old >> shift) as u16 == u16::MAX {
+            return self.carry(chunk, step);
+        }
+        word.store(old + (1 << shift), Relaxed);
+        true
     }
 
     #[cold]
-    fn carry(&mut self, chunk: u32, step: usize) -> bool {
-        if self.chunk(chunk).next == NONE {
-            let Some(higher) = self.take() else { return false };
-            self.chunk(chunk).next = higher;
+    fn carry(&self, chunk: u32, step: usize) -> bool {
+        let higher = match self.next(chunk) {
+            NONE => self.take().inspect(|higher| self.set_next(chunk, *higher)),
+            higher => Some(higher),
+        };
+        let (at, shift) = place(chunk, step);
+        let zero = load(self.chunks, at) & !(u64::from(u16::MAX) << shift);
+        let Some(higher) = higher else {
+            store(self.chunks, at, zero);
+            return false;
+        };
+        self.head[CARRY_BEFORE].store(self.count(higher, step), Relaxed);
+        compiler_fence(Release);
+        self.head[CARRY].store(carry(chunk, step), Relaxed);
+        compiler_fence(Release);
+        let carried = self.add(higher, step);
+        compiler_fence(Release);
+        store(self.chunks, at, zero);
+        compiler_fence(Release);
+        self.head[CARRY].store(0, Relaxed);
+        carried
+    }
+
+    /// The 16 bits of a step.
+    fn count(&self, chunk: u32, step: usize) -> u64 {
+        let (at, shift) = place(chunk, step);
+        let count = load(self.chunks, at) >> shift & u64::from(u16::MAX);
+        // Ended between the two halves of a carry: the higher one has it.
+        if self.head[CARRY].load(Relaxed) == carry(chunk, step)
+            && count == u64::from(u16::MAX)
+            && load(self.chunks, place(self.next(chunk), step).0) >> shift & u64::from(u16::MAX)
+                != self.head[CARRY_BEFORE].load(Relaxed)
+        {
+            return 0;
         }
-        let higher = self.chunk(chunk).next;
-        self.add(higher, step)
+        count
     }
 
     pub(crate) fn read(&self, chunk: u32) -> [u64; STEPS] {
-        let Chunk { counts, next } = self.at(chunk);
-        let mut read = counts.map(u64::from);
-        if *next != NONE {
-            for (count, higher) in read.iter_mut().zip(self.read(*next)) {
-                *count += higher << u16::BITS;
+        let mut read = [0; STEPS];
+        let mut chunk = chunk;
+        for depth in 0..MAX_DEPTH {
+            for (step, count) in read.iter_mut().enumerate() {
+                *count |= self.count(chunk, step) << (depth * u16::BITS);
+            }
+            chunk = self.next(chunk);
+            if chunk == NONE {
+                break;
             }
         }
         read
     }
 
+    fn next(&self, chunk: u32) -> u32 {
+        half(self.nexts, chunk as usize)
+    }
+
+    fn set_next(&self, chunk: u32, next: u32) {
+        set_half(self.nexts, chunk as usize, next);
+    }
+
     /// A list of a chunk for each slot, [`NONE`] at first; none without memory for it.
-    pub(crate) fn take_list(&mut self) -> Option<u32> {
-        if self.bytes() + LIST_COST > self.max_bytes {
-            return None;
-        }
-        self.lists.push(Box::new([NONE; SLOTS]));
-        Some((self.lists.len() - 1) as u32)
+    pub(crate) fn take_list(&self) -> Option<u32> {
+        self.has_room(LIST).then(|| {
+            add(&self.head[LISTS], 1);
+            self.head[LISTS].load(Relaxed) as u32
+        })
+    }
+
+    fn list_of(&self, list: u32) -> &'a [AtomicU64] {
+        let start = self.chunks.len().checked_sub(list as usize * LIST);
+        start.and_then(|start| self.chunks.get(start..start + LIST)).unwrap_or_default()
     }
 
     /// Notes in such a list that `chunk` is that of `slot`.
-    pub(crate) fn list(&mut self, list: u32, slot: usize, chunk: u32) {
-        self.lists[list as usize][slot] = chunk;
+    pub(crate) fn list(&self, list: u32, slot: usize, chunk: u32) {
+        set_half(self.list_of(list), slot, chunk);
     }
 
     /// The chunk of `slot` in such a list.
     pub(crate) fn listed(&self, list: u32, slot: usize) -> u32 {
-        self.lists[list as usize][slot]
+        half(self.list_of(list), slot)
     }
 
-    fn chunk(&mut self, chunk: u32) -> &mut Chunk {
-        &mut self.segments[chunk as usize / SEGMENT][chunk as usize % SEGMENT]
-    }
-
-    fn at(&self, chunk: u32) -> &Chunk {
-        &self.segments[chunk as usize / SEGMENT][chunk as usize % SEGMENT]
-    }
-
-    /// What is allocated.
+    /// What is in use.
     pub(crate) fn bytes(&self) -> usize {
-        self.segments.len() * SEGMENT_COST + self.lists.len() * LIST_COST
+        let (used, lists) = self.used();
+        used.saturating_mul(CHUNK_COST).saturating_add(lists.saturating_mul(LIST_COST))
     }
+}
+
+/// The word of a step, and where in it.
+fn place(chunk: u32, step: usize) -> (usize, u32) {
+    let first = (chunk as usize).wrapping_sub(1).wrapping_mul(CHUNK);
+    (first.wrapping_add(step / 4), step as u32 % 4 * u16::BITS)
+}
+
+fn carry(chunk: u32, step: usize) -> u64 {
+    u64::from(chunk) << 8 | (step as u64) << 1 | 1
+}
+
+/// One of the numbers of 32 bits of which there are two in a word.
+pub(crate) fn half(words: &[AtomicU64], index: usize) -> u32 {
+    (load(words, index / 2) >> (index % 2 * 32)) as u32
+}
+
+pub(crate) fn set_half(words: &[AtomicU64], index: usize, value: u32) {
+    let shift = index % 2 * 32;
+    let others = load(words, index / 2) & !(u64::from(u32::MAX) << shift);
+    store(words, index / 2, others | u64::from(value) << shift);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Run;
+
+    /// Memory for so many chunks, if there are no lists.
+    fn room(chunks: usize) -> Run {
+        Run::private(HEAD + (chunks * CHUNK_COST).div_ceil(8) + CHUNK)
+    }
 
     #[test]
     fn a_count_goes_on_beyond_16_and_32_bits() {
-        let mut chunks = Chunks::new(usize::MAX);
+        let memory = room(100);
+        let chunks = Chunks::new(memory.words()).unwrap();
         let (first, second) = (chunks.take().unwrap(), chunks.take().unwrap());
         for _ in 0..70_000 {
             assert!(chunks.add(first, 3));
         }
         assert!(chunks.add(second, 3) && chunks.add(first, 4));
         assert_eq!((chunks.read(first)[3], chunks.read(first)[4], chunks.read(second)[3]), (70_000, 1, 1));
-        chunks.chunk(first).counts[3] = u16::MAX;
-        chunks.chunk(2).counts[3] = u16::MAX;
+        for chunk in [first, 3] {
+            let (at, shift) = place(chunk, 3);
+            store(chunks.chunks, at, u64::from(u16::MAX) << shift);
+        }
         assert!(chunks.add(first, 3));
         assert_eq!(chunks.read(first)[3], 1 << 32);
     }
 
     #[test]
+    fn a_count_that_was_going_on_in_a_further_chunk_is_in_one_of_them() {
+        let memory = room(100);
+        let chunks = Chunks::new(memory.words()).unwrap();
+        let first = chunks.take().unwrap();
+        (0..70_000 + 61_071).for_each(|_| assert!(chunks.add(first, 5)));
+        assert_eq!(chunks.read(first)[5], 131_071);
+        // As it is between the two stores.
+        chunks.head[CARRY_BEFORE].store(1, Relaxed);
+        chunks.head[CARRY].store(carry(first, 5), Relaxed);
+        assert_eq!(chunks.read(first)[5], 131_071, "nothing has been stored");
+        assert!(chunks.add(chunks.next(first), 5));
+        assert_eq!(chunks.read(first)[5], 131_072, "the higher one has it");
+        assert_eq!(chunks.read(first)[4], 0);
+    }
+
+    #[test]
     fn a_count_without_memory_for_it_says_so() {
-        let mut chunks = Chunks::new(SEGMENT_COST);
+        let memory = room(10);
+        let chunks = Chunks::new(memory.words()).unwrap();
         let first = std::iter::from_fn(|| chunks.take()).min().unwrap();
         assert!((0..u16::MAX).all(|_| chunks.add(first, 0)));
         assert!(!chunks.add(first, 0));
@@ -146,18 +257,24 @@ mod tests {
     }
 
     #[test]
-    fn no_chunk_is_given_out_beyond_the_bound() {
-        let mut chunks = Chunks::new(3 * SEGMENT_COST - 1);
-        assert_eq!(std::iter::from_fn(|| chunks.take()).count(), 2 * SEGMENT);
-        assert_eq!(chunks.bytes(), 2 * SEGMENT_COST);
-        let lists = std::iter::from_fn(|| chunks.take_list()).count();
-        assert_eq!(lists, (SEGMENT_COST - 1) / LIST_COST);
-        assert!(chunks.bytes() < 3 * SEGMENT_COST);
+    fn chunks_and_lists_share_the_memory_and_do_not_meet() {
+        let memory = room(1000);
+        let chunks = Chunks::new(memory.words()).unwrap();
+        let lists: Vec<u32> = (0..50).map(|_| chunks.take_list().unwrap()).collect();
+        let all: Vec<u32> = std::iter::from_fn(|| chunks.take()).collect();
+        assert!(chunks.take_list().is_none() || chunks.take().is_none());
+        assert!((800..1000).contains(&all.len()), "{}", all.len());
+        assert!(chunks.bytes() <= size_of_val(memory.words()));
+        lists.iter().for_each(|list| (0..SLOTS).for_each(|slot| chunks.list(*list, slot, u32::MAX)));
+        assert!(all.iter().all(|chunk| chunks.read(*chunk) == [0; STEPS]));
+        all.iter().for_each(|chunk| assert!(chunks.add(*chunk, 31)));
+        assert!(lists.iter().all(|list| (0..SLOTS).all(|slot| chunks.listed(*list, slot) == u32::MAX)));
     }
 
     #[test]
     fn a_list_has_a_place_for_each_slot() {
-        let mut chunks = Chunks::new(usize::MAX);
+        let memory = room(100);
+        let chunks = Chunks::new(memory.words()).unwrap();
         let list = chunks.take_list().unwrap();
         assert!((0..SLOTS).all(|slot| chunks.listed(list, slot) == NONE));
         (0..SLOTS).for_each(|slot| chunks.list(list, slot, slot as u32 + 7));

@@ -3,6 +3,9 @@
 use std::array;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::arena::{ALIGN, Arena, Kind};
+use crate::memory::{self, Run};
+
 /// Number of shards: threads up to this many never share a cache line. More threads share shards, still counting
 /// exactly. 16 is the largest number of cores whose counters are expected to be hot at once; a shard costs 128 bytes.
 const SHARDS: usize = 16;
@@ -23,8 +26,12 @@ const SHARDS: usize = 16;
 /// assert_eq!(events.snapshot(), [1, 0]);
 /// # let _ = Event::Refused;
 /// ```
-pub struct Counters<const N: usize> {
-    shards: [Shard<N>; SHARDS],
+pub struct Counters<const N: usize>(Place<N>);
+
+enum Place<const N: usize> {
+    Own([Shard<N>; SHARDS]),
+    /// A word for each counter of each shard.
+    Arena(Run),
 }
 
 /// 128 bytes: processors fetch pairs of 64-byte lines.
@@ -32,10 +39,19 @@ pub struct Counters<const N: usize> {
 struct Shard<const N: usize>([AtomicU64; N]);
 
 impl<const N: usize> Counters<N> {
+    /// Words of a shard in an arena.
+    const STRIDE: usize = N.next_multiple_of(ALIGN);
+
     /// All zero.
     #[must_use]
     pub fn new() -> Self {
-        Self { shards: array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0)))) }
+        Self(Place::Own(array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0))))))
+    }
+
+    /// All zero, in memory in which others find them by these names, which have no line ends.
+    #[must_use]
+    pub fn in_arena<S: AsRef<str>>(arena: &Arena, names: [S; N]) -> Self {
+        Self(Place::Arena(arena.take(Kind::Counters, SHARDS, &lines(&names), SHARDS * Self::STRIDE)))
     }
 
     /// Adds `amount` to counter `which`, a number below `N`. Wraps at 2^64.
@@ -43,7 +59,14 @@ impl<const N: usize> Counters<N> {
     /// # Panics
     /// When `which` is not below `N`.
     pub fn add(&self, which: usize, amount: u64) {
-        self.shards[shard()].0[which].fetch_add(amount, Relaxed);
+        self.word(shard(), which).fetch_add(amount, Relaxed);
+    }
+
+    fn word(&self, shard: usize, which: usize) -> &AtomicU64 {
+        match &self.0 {
+            Place::Own(shards) => &shards[shard].0[which],
+            Place::Arena(run) => &run.words()[shard * Self::STRIDE..][..N][which],
+        }
     }
 
     /// The value of counter `which`, a number below `N`.
@@ -52,7 +75,7 @@ impl<const N: usize> Counters<N> {
     /// When `which` is not below `N`.
     #[must_use]
     pub fn total(&self, which: usize) -> u64 {
-        self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.0[which].load(Relaxed)))
+        (0..SHARDS).fold(0, |sum, shard| sum.wrapping_add(self.word(shard, which).load(Relaxed)))
     }
 
     /// The values of all counters.
@@ -62,7 +85,52 @@ impl<const N: usize> Counters<N> {
     }
 }
 
+/// The names of counters as a run has them.
+fn lines<S: AsRef<str>>(names: &[S]) -> String {
+    names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("\n")
+}
+
 impl<const N: usize> Default for Counters<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `N` counters that only one thread at a time writes, such as the one that holds a lock. Adding is a load and a store.
+pub struct LockedCounters<const N: usize>(Run);
+
+impl<const N: usize> LockedCounters<N> {
+    /// All zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Run::private(N))
+    }
+
+    /// All zero, in memory in which others find them by these names, which have no line ends.
+    #[must_use]
+    pub fn in_arena<S: AsRef<str>>(arena: &Arena, names: [S; N]) -> Self {
+        Self(arena.take(Kind::Counters, 1, &lines(&names), N))
+    }
+
+    /// Adds `amount` to counter `which`, a number below `N`. Wraps at 2^64.
+    ///
+    /// # Panics
+    /// When `which` is not below `N`.
+    pub fn add(&self, which: usize, amount: u64) {
+        memory::add(&self.0.words()[which], amount);
+    }
+
+    /// The value of counter `which`, a number below `N`.
+    ///
+    /// # Panics
+    /// When `which` is not below `N`.
+    #[must_use]
+    pub fn total(&self, which: usize) -> u64 {
+        self.0.words()[which].load(Relaxed)
+    }
+}
+
+impl<const N: usize> Default for LockedCounters<N> {
     fn default() -> Self {
         Self::new()
     }
@@ -77,6 +145,12 @@ impl Counter {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Zero, in memory in which others find it by this name, which has no line end.
+    #[must_use]
+    pub fn in_arena(arena: &Arena, name: &str) -> Self {
+        Self(Counters::in_arena(arena, [name]))
     }
 
     /// Adds `amount`.

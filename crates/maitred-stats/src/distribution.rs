@@ -81,14 +81,14 @@ impl Distribution {
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        self.zeros += other.zeros;
-        self.count += other.count;
+        self.zeros = self.zeros.saturating_add(other.zeros);
+        self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.squares += other.squares;
         self.coarse |= other.coarse;
         for (slot, steps) in &other.chunks {
             for (mine, theirs) in self.chunk(*slot).iter_mut().zip(steps) {
-                *mine += theirs;
+                *mine = mine.saturating_add(*theirs);
             }
         }
     }
@@ -148,7 +148,7 @@ impl Distribution {
         if percent >= 100.0 {
             return self.max;
         }
-        let placed = self.zeros + self.steps().map(|(.., count)| count).sum::<u64>();
+        let placed = self.steps().fold(self.zeros, |sum, (.., count)| sum.saturating_add(count));
         let share = percent.clamp(0.0, 100.0) / 100.0;
         let rank = ((share * placed as f64).ceil() as u64).max(1);
         let mut seen = self.zeros;
@@ -156,7 +156,7 @@ impl Distribution {
             return 0;
         }
         for (slot, step, count) in self.steps() {
-            seen += count;
+            seen = seen.saturating_add(count);
             if rank <= seen {
                 return scale::middle(slot, step).clamp(self.min, self.max);
             }
@@ -169,7 +169,7 @@ impl Distribution {
     #[must_use]
     pub fn count_up_to(&self, bound: u64) -> u64 {
         let below = self.steps().take_while(|(slot, step, _)| scale::bounds(*slot, *step).1 <= bound);
-        self.zeros + below.map(|(.., count)| count).sum::<u64>()
+        below.fold(self.zeros, |sum, (.., count)| sum.saturating_add(count))
     }
 
     /// Slot, step and count, ascending.

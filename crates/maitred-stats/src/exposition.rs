@@ -129,6 +129,14 @@ pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
     }
 }
 
+/// A series as the texts have it: `maitred_pool_waited_total{pool="default"}`.
+#[must_use]
+pub fn series(name: &str, labels: &[(&str, &str)]) -> String {
+    let mut out = name.to_owned();
+    label(labels.iter().copied(), &mut out);
+    out
+}
+
 /// Appends what stands at the end of the text: in OpenMetrics a line that shows that nothing is missing.
 pub fn end(format: Format, out: &mut String) {
     if format == Format::OpenMetrics {
@@ -187,8 +195,15 @@ fn sample(
 ) {
     out.push_str(metric.name);
     out.push_str(suffix);
+    label(metric.labels.iter().copied().chain(last), out);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, " {value}");
+}
+
+/// Appends names and values of labels, if there are any.
+fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String) {
     let mut separator = '{';
-    for (label, text) in metric.labels.iter().copied().chain(last) {
+    for (label, text) in labels {
         out.push(separator);
         out.push_str(label);
         out.push_str("=\"");
@@ -199,8 +214,6 @@ fn sample(
     if separator == ',' {
         out.push('}');
     }
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, " {value}");
 }
 
 /// Nanoseconds as a decimal number of seconds, exactly.

@@ -4,16 +4,24 @@
 //! [`NamedLock`]s, owned by what they describe. Each has a `snapshot()` or a reading method; who wants to show them
 //! collects [`Metric`]s and calls [`exposition::write`].
 //!
+//! What another process has to know, also after this one was killed, is in an [`Arena`]: counters by their names, and all figures of
+//! exchanges. It reads them by [`read_counters`], [`read_texts`] and [`Foreign`].
+//!
 //! Updates are relaxed: a snapshot taken while others count is no consistent cut across several counters. A count is
 //! never lost and never goes back.
 
+mod area;
+mod arena;
 mod chunks;
 mod counter;
 mod distribution;
 pub mod exposition;
+mod foreign;
 mod lock;
+pub mod memory;
 mod names;
 mod recorder;
+mod rings;
 mod routes;
 mod scale;
 pub mod server_timing;
@@ -21,11 +29,13 @@ mod sparse;
 mod table;
 mod times;
 
-pub use counter::{Counter, Counters, Gauge};
+pub use arena::{Arena, read_counters, read_texts};
+pub use counter::{Counter, Counters, Gauge, LockedCounters};
 pub use distribution::Distribution;
 pub use exposition::{Metric, Value};
+pub use foreign::{Foreign, Owner};
 pub use lock::{LockSnapshot, NamedLock};
-pub use recorder::{MAX_BYTES, Recorder};
+pub use recorder::{ARENA_BYTES, MAX_BYTES, Recorder};
 pub use routes::{MAX_ROUTE_TEXT, MAX_ROUTES, OTHER, Routes};
 pub use table::{Leaf, LeafKey, SEVERAL, TimingKey};
 pub use times::{Span, Spans, Times};

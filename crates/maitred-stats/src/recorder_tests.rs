@@ -1,6 +1,8 @@
 use super::*;
+use crate::rings::{LEFT, SAMPLES, THREADS};
 use crate::routes::{MAX_ROUTES, OTHER};
 use crate::table::SEVERAL;
+use crate::times::Span;
 use std::collections::BTreeMap;
 
 fn key(listener: u16, pool: u16, route: u32, class: u8) -> LeafKey {
@@ -31,7 +33,7 @@ fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
         })
     });
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(recorder.shards().len(), 0, "threads that have ended leave nothing behind");
+    assert_eq!(recorder.owners().counts(), (0, 0), "threads that have ended leave nothing behind");
     recorder.record(two, 1, Some(Spans::default()));
     assert_eq!(requests(&recorder), BTreeMap::from([(one, 4006), (two, 5)]));
     recorder.leaves(|key, leaf| {
@@ -42,7 +44,7 @@ fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
             assert_eq!(leaf.total.max(), 1002 + 5001);
         }
     });
-    assert_eq!(recorder.shards().len(), 1);
+    assert_eq!(recorder.owners().counts(), (1, 0));
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn what_nobody_has_timed_is_counted_without_times() {
 fn nobody_waits_for_a_thread_that_has_the_table_and_nothing_is_lost() {
     let recorder = Arc::new(Recorder::new());
     let one = key(0, 0, 1, 2);
-    let lots = LEFT_BYTES / LOT_BYTES;
+    let lots = LEFT;
     let table = recorder.table.lock();
     let (said, says) = std::sync::mpsc::channel();
     let thread = {
@@ -106,7 +108,7 @@ fn nobody_waits_for_a_thread_that_has_the_table_and_nothing_is_lost() {
     assert!(done.is_ok(), "it waited");
     thread.join().unwrap();
     assert_eq!(requests(&recorder), BTreeMap::from([(one, ((lots + 1) * SAMPLES) as u64)]));
-    assert!(recorder.left.lock().unwrap().is_empty());
+    assert_eq!(recorder.owners().counts(), (0, 0));
 }
 
 #[test]
@@ -189,14 +191,14 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
 #[test]
 fn the_rings_of_threads_are_bounded_too() {
     let recorder = Arc::new(Recorder::new());
-    let threads = SHARDS_BYTES / SHARD_COST + 20;
+    let threads = THREADS + 20;
     let barrier = std::sync::Barrier::new(threads);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 recorder.record(key(0, 0, 1, 2), 1, Some(Spans::default()));
                 barrier.wait();
-                assert!(recorder.shard_bytes.load(Relaxed) <= SHARDS_BYTES);
+                assert_eq!(recorder.owners().counts().0, THREADS);
                 barrier.wait();
             });
         }

@@ -1,7 +1,13 @@
 //! The routes that exchanges are counted by: a bounded number, each known by a hash.
+//!
+//! In their memory: how many, and each text with the number of its bytes, in 21 words. Hashes are only known to this process.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
+
+use crate::arena::{ALIGN, Arena, Kind, run_words};
+use crate::memory::{Run, load, read_text, text_words, write_text};
 
 /// The route of everything that has no route of its own.
 pub const OTHER: u32 = 0;
@@ -20,8 +26,21 @@ const NUMBER: u64 = 0xffff;
 
 const _: () = assert!(PLACES.is_power_of_two() && MAX_ROUTES <= PLACES / 2 && MAX_ROUTES < NUMBER as usize);
 
+/// Words of a route's text.
+const TEXT: usize = text_words(MAX_ROUTE_TEXT);
+
+/// Words of the memory: how many there are, and their texts, [`OTHER`] among them.
+const WORDS: usize = 1 + (MAX_ROUTES + 1) * TEXT;
+
+const NAME: &str = "routes";
+
+pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
+
+/// What all of it takes at most.
+pub(crate) const ROUTES_BYTES: usize = (PLACES + RUN_WORDS) * size_of::<u64>();
+
 /// Names and numbers of routes. Looking one up takes no lock. Routes are never forgotten; when there are [`MAX_ROUTES`],
-/// all others are [`OTHER`]. Memory: 16 KiB and the texts, below 220 KiB in all.
+/// all others are [`OTHER`]. Memory: 16 KiB, and 168 bytes for each.
 ///
 /// ```
 /// use maitred_stats::Routes;
@@ -33,22 +52,28 @@ const _: () = assert!(PLACES.is_power_of_two() && MAX_ROUTES <= PLACES / 2 && MA
 /// ```
 pub struct Routes {
     places: Box<[AtomicU64]>,
-    /// The first one is [`OTHER`].
-    names: Mutex<Vec<String>>,
-    text_bytes: AtomicUsize,
-    full: AtomicBool,
+    run: Run,
+    /// Locked by who adds one.
+    adding: Mutex<()>,
 }
 
 impl Routes {
-    /// Only [`OTHER`].
+    /// Only [`OTHER`], in memory of its own.
     #[must_use]
     pub fn new() -> Self {
-        Self {
+        Self::in_arena(&Arena::private(ALIGN + run_words(NAME, WORDS)))
+    }
+
+    /// Only [`OTHER`], in this memory.
+    #[must_use]
+    pub fn in_arena(arena: &Arena) -> Self {
+        let routes = Self {
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
-            names: Mutex::new(vec!["other".to_owned()]),
-            text_bytes: AtomicUsize::new(0),
-            full: AtomicBool::new(false),
-        }
+            run: arena.take(Kind::Routes, 0, NAME, WORDS),
+            adding: Mutex::new(()),
+        };
+        routes.push("other");
+        routes
     }
 
     /// The route with this hash, if it is known. The hash must be keyed: otherwise a peer could choose
@@ -72,15 +97,15 @@ impl Routes {
         if let Some(known) = self.find(hash) {
             return known;
         }
-        if self.full.load(Relaxed) {
+        if self.count() > MAX_ROUTES {
             return OTHER;
         }
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been first.
         if let Some(known) = self.find(hash) {
             return known;
         }
-        let number = self.push(&mut names, text());
+        let number = self.push(&text());
         if number != OTHER
             && let Some(place) = self.places_of(hash).find(|place| place.load(Relaxed) == 0)
         {
@@ -91,33 +116,37 @@ impl Routes {
 
     /// A route without a hash, for one that is known from the start; [`OTHER`] when there is no place for it.
     pub fn add_fixed(&self, text: &str) -> u32 {
-        self.push(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner), text.to_owned())
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        self.push(text)
     }
 
     /// All names, by number.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        read_routes(self.run.words())
     }
 
     /// What the table takes now.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        PLACES * size_of::<AtomicU64>() + self.text_bytes.load(Relaxed)
+        (PLACES + self.count() * TEXT) * size_of::<u64>()
     }
 
-    fn push(&self, names: &mut Vec<String>, mut text: String) -> u32 {
-        if names.len() > MAX_ROUTES {
-            self.full.store(true, Relaxed);
+    /// With [`OTHER`].
+    fn count(&self) -> usize {
+        load(self.run.words(), 0) as usize
+    }
+
+    fn push(&self, text: &str) -> u32 {
+        let number = self.count();
+        let Some((count, texts)) = self.run.words().split_first() else { return OTHER };
+        let Some(place) = texts.chunks(TEXT).nth(number).filter(|_| number <= MAX_ROUTES) else {
             return OTHER;
-        }
+        };
         let end = (0..=MAX_ROUTE_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or_default());
-        text.shrink_to_fit();
-        let cost = text.len() + 2 * size_of::<String>() + 16;
-        names.push(text);
-        self.text_bytes.fetch_add(cost, Relaxed);
-        (names.len() - 1) as u32
+        write_text(place, &text[..end.unwrap_or_default()]);
+        count.store(number as u64 + 1, Release);
+        number as u32
     }
 
     fn places_of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
@@ -129,6 +158,13 @@ impl Default for Routes {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The names in this memory, by number.
+pub(crate) fn read_routes(words: &[AtomicU64]) -> Vec<String> {
+    let Some((count, texts)) = words.split_first() else { return Vec::new() };
+    let count = count.load(Acquire).min(MAX_ROUTES as u64 + 1) as usize;
+    texts.chunks(TEXT).take(count).map(read_text).collect()
 }
 
 #[cfg(test)]

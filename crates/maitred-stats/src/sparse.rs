@@ -1,7 +1,11 @@
 //! A histogram that has memory only for the powers of two that occur.
 
-use crate::chunks::{Chunks, NONE};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::chunks::{Chunks, NONE, half, set_half};
 use crate::distribution::{Distribution, Moments};
+use crate::memory::add;
 use crate::scale::{self, SLOTS};
 
 /// Slots in a row whose chunks are in the histogram itself: a factor of a thousand, over which few spans are spread.
@@ -9,123 +13,132 @@ const NEAR: usize = 10;
 
 const _: () = assert!(NEAR < SLOTS);
 
-/// 96 bytes and its chunks, which are in [`Chunks`]. Zeros need none: spans that an exchange does not have are zero.
-pub(crate) struct Sparse {
-    zeros: u64,
-    /// Of values that are not zero, as the next ones.
-    count: u64,
-    sum: u64,
-    squares: f64,
-    /// 2^64 - 1 without values.
-    min: u64,
-    max: u64,
-    /// The chunks of these slots, from slot `base` on.
-    near: [u32; NEAR],
-    /// When they are farther apart: the list in which they are.
-    far: u32,
-    base: u8,
-    coarse: bool,
-}
+/// Words of a histogram, beside its chunks, which are in [`Chunks`]. Zeros need none: spans that an exchange does not have are
+/// zero.
+pub(crate) const SPARSE: usize = 12;
 
-impl Default for Sparse {
-    fn default() -> Self {
-        Self {
-            zeros: 0,
-            count: 0,
-            sum: 0,
-            squares: 0.0,
-            min: u64::MAX,
-            max: 0,
-            near: [NONE; NEAR],
-            far: NONE,
-            base: 0,
-            coarse: false,
-        }
-    }
-}
+pub(crate) const ZEROS: usize = 0;
+/// Of values that are not zero, as the next ones.
+pub(crate) const COUNT: usize = 1;
+const SUM: usize = 2;
+const SQUARES: usize = 3;
+/// The inverse of the smallest one: 0 without values.
+const LEAST: usize = 4;
+const MOST: usize = 5;
+/// The chunks of the slots from `base` on, that of slot `n` at `n` modulo [`NEAR`].
+const ROW: usize = 6;
+/// When they are farther apart: the list in which they are, 32 bits; `base`, 8 bits; whether something was not placed.
+const FORM: usize = 11;
+const BASE: u32 = 32;
+const COARSE: u64 = 1 << 40;
 
-impl Sparse {
+const _: () = assert!(ROW + NEAR / 2 == FORM && FORM + 1 == SPARSE);
+
+/// A histogram in its words. Who changes it is alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Sparse<'a>(pub(crate) &'a [AtomicU64; SPARSE]);
+
+impl Sparse<'_> {
     /// Counts `value`. What a chunk cannot be had for is counted, but not placed.
     #[inline]
-    pub(crate) fn record(&mut self, value: u64, chunks: &mut Chunks) {
+    pub(crate) fn record(self, value: u64, chunks: &Chunks<'_>) {
         if value == 0 {
-            self.zeros += 1;
-            return;
+            return add(&self.0[ZEROS], 1);
         }
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        self.count += 1;
-        self.sum = self.sum.saturating_add(value);
-        self.squares += value as f64 * value as f64;
+        add(&self.0[COUNT], 1);
+        keep_most(&self.0[LEAST], !value);
+        keep_most(&self.0[MOST], value);
+        self.0[SUM].store(self.get(SUM).saturating_add(value), Relaxed);
+        let squares = f64::from_bits(self.get(SQUARES)) + value as f64 * value as f64;
+        self.0[SQUARES].store(squares.to_bits(), Relaxed);
         let (slot, step) = scale::place(value);
-        let known = self.near.get(slot.wrapping_sub(usize::from(self.base))).copied().unwrap_or(NONE);
+        let known = self.near(slot, self.base());
         let chunk = if known == NONE { self.open(slot, chunks) } else { known };
         if chunk == NONE || !chunks.add(chunk, step) {
-            self.coarse = true;
+            self.0[FORM].store(self.get(FORM) | COARSE, Relaxed);
         }
     }
 
-    fn chunk(&self, slot: usize, chunks: &Chunks) -> u32 {
-        if self.far != NONE {
-            return chunks.listed(self.far, slot);
+    fn get(self, word: usize) -> u64 {
+        self.0[word].load(Relaxed)
+    }
+
+    fn base(self) -> usize {
+        usize::from((self.get(FORM) >> BASE) as u8)
+    }
+
+    fn far(self) -> u32 {
+        self.get(FORM) as u32
+    }
+
+    /// The chunk of a slot in the row that begins at `base`.
+    #[inline]
+    fn near(self, slot: usize, base: usize) -> u32 {
+        if slot.wrapping_sub(base) < NEAR { half(&self.0[ROW..FORM], slot % NEAR) } else { NONE }
+    }
+
+    fn chunk(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
+        match self.far() {
+            NONE => self.near(slot, self.base()),
+            far => chunks.listed(far, slot),
         }
-        self.near.get(slot.wrapping_sub(usize::from(self.base))).copied().unwrap_or(NONE)
     }
 
     /// The chunk of a slot that is not near.
     #[cold]
-    fn open(&mut self, slot: usize, chunks: &mut Chunks) -> u32 {
-        if self.far != NONE {
-            let known = chunks.listed(self.far, slot);
+    fn open(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
+        if self.far() != NONE {
+            let known = chunks.listed(self.far(), slot);
             return if known == NONE { self.open_far(slot, chunks) } else { known };
         }
         if !self.bring_near(slot) {
             let Some(far) = chunks.take_list() else { return NONE };
             (0..SLOTS).for_each(|slot| chunks.list(far, slot, self.chunk(slot, chunks)));
-            self.far = far;
+            // Afterwards: who ends here has the row.
+            self.0[FORM].store(self.get(FORM) | u64::from(far), Release);
             return self.open_far(slot, chunks);
         }
         let chunk = chunks.take().unwrap_or(NONE);
-        self.near[slot - usize::from(self.base)] = chunk;
+        set_half(&self.0[ROW..FORM], slot % NEAR, chunk);
         chunk
     }
 
-    fn open_far(&mut self, slot: usize, chunks: &mut Chunks) -> u32 {
+    fn open_far(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
         let chunk = chunks.take().unwrap_or(NONE);
-        chunks.list(self.far, slot, chunk);
+        chunks.list(self.far(), slot, chunk);
         chunk
     }
 
-    /// Moves the row so that it has a place for `slot`, if that is possible.
-    fn bring_near(&mut self, slot: usize) -> bool {
-        let taken = |(_, chunk): &(usize, &u32)| **chunk != NONE;
-        let first = self.near.iter().enumerate().find(taken);
-        let last = self.near.iter().enumerate().rfind(taken);
-        let base = usize::from(self.base);
-        let (low, high) = match first.zip(last) {
-            Some(((first, _), (last, _))) => ((base + first).min(slot), (base + last).max(slot)),
-            None => (slot, slot),
+    /// Moves the row so that it has a place for `slot`, if that is possible. A slot keeps its place, so this is one store.
+    fn bring_near(self, slot: usize) -> bool {
+        let base = self.base();
+        let mut taken = (base..base + NEAR).filter(|slot| self.near(*slot, base) != NONE);
+        let first = taken.next();
+        let (low, high) = match (first, taken.next_back().or(first)) {
+            (Some(first), Some(last)) => (first.min(slot), last.max(slot)),
+            _ => (slot, slot),
         };
         if high - low >= NEAR {
             return false;
         }
-        let mut near = [NONE; NEAR];
-        for (index, chunk) in self.near.iter().enumerate().filter(taken) {
-            near[base + index - low] = *chunk;
-        }
-        (self.near, self.base) = (near, low as u8);
+        let others = self.get(FORM) & !(0xff << BASE);
+        self.0[FORM].store(others | (low as u64) << BASE, Relaxed);
         true
     }
 
-    pub(crate) fn snapshot(&self, chunks: &Chunks) -> Distribution {
+    /// As it is, also if that makes no sense.
+    pub(crate) fn snapshot(self, chunks: &Chunks<'_>) -> Distribution {
+        let (zeros, placed) = (self.get(ZEROS), self.get(COUNT));
+        let (least, most) = (!self.get(LEAST), self.get(MOST));
+        let squares = f64::from_bits(self.get(SQUARES));
         let moments = Moments {
-            zeros: self.zeros,
-            count: self.zeros + self.count,
-            sum: self.sum,
-            squares: self.squares,
-            min: if self.zeros > 0 || self.count == 0 { 0 } else { self.min },
-            max: self.max,
-            coarse: self.coarse,
+            zeros,
+            count: zeros.saturating_add(placed),
+            sum: self.get(SUM),
+            squares: if squares.is_finite() { squares.max(0.0) } else { 0.0 },
+            min: if zeros > 0 || placed == 0 { 0 } else { least.min(most) },
+            max: most,
+            coarse: self.get(FORM) & COARSE != 0,
         };
         let of = |slot| Some((slot, self.chunk(slot, chunks))).filter(|(_, chunk)| *chunk != NONE);
         let taken: Vec<(usize, u32)> = (0..SLOTS).filter_map(of).collect();
@@ -135,24 +148,38 @@ impl Sparse {
     }
 }
 
+/// Keeps the larger one, in a word that nobody else writes now.
+#[inline]
+fn keep_most(word: &AtomicU64, value: u64) {
+    if word.load(Relaxed) < value {
+        word.store(value, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Run;
     use proptest::collection::vec;
     use proptest::prelude::*;
+
+    fn histogram(run: &Run) -> Sparse<'_> {
+        Sparse(run.words().first_chunk().expect("room"))
+    }
 
     proptest! {
         #[test]
         fn it_is_the_distribution_of_its_values(
             values in vec((0..64_u32, any::<u64>()).prop_map(|(shift, value)| value >> shift), 0..200)
         ) {
-            let mut chunks = Chunks::new(usize::MAX);
-            let (mut one, mut other) = (Sparse::default(), Sparse::default());
+            let memory = [Run::private(8000), Run::private(SPARSE), Run::private(SPARSE)];
+            let chunks = Chunks::new(memory[0].words()).unwrap();
+            let (one, other) = (histogram(&memory[1]), histogram(&memory[2]));
             let mut expected = Distribution::new();
             for value in values {
-                one.record(value, &mut chunks);
+                one.record(value, &chunks);
                 // Chunks of several histograms are mixed.
-                other.record(value / 3, &mut chunks);
+                other.record(value / 3, &chunks);
                 expected.record(value);
             }
             prop_assert_eq!(one.snapshot(&chunks), expected);
@@ -161,10 +188,11 @@ mod tests {
 
     #[test]
     fn without_memory_the_values_are_still_counted() {
-        let mut chunks = Chunks::new(0);
-        let mut histogram = Sparse::default();
+        let memory = [Run::private(crate::chunks::HEAD), Run::private(SPARSE)];
+        let chunks = Chunks::new(memory[0].words()).unwrap();
+        let histogram = histogram(&memory[1]);
         for value in [0, 10_000, 30_000] {
-            histogram.record(value, &mut chunks);
+            histogram.record(value, &chunks);
         }
         let snapshot = histogram.snapshot(&chunks);
         assert!(snapshot.is_coarse());
@@ -174,10 +202,5 @@ mod tests {
         );
         assert!((snapshot.deviation() - 12_472.19).abs() < 0.01, "{}", snapshot.deviation());
         assert_eq!((snapshot.percentile(50.0), snapshot.percentile(100.0)), (0, 30_000));
-    }
-
-    #[test]
-    fn it_is_small() {
-        assert_eq!(size_of::<Sparse>(), 96);
     }
 }

@@ -2,15 +2,21 @@
 //!
 //! Promises: never more than its limit, by its own account, whatever it is given. When the memory is used up, new leaves
 //! are counted with the route "other", and values of known ones are counted but not placed
-//! ([`Distribution::is_coarse`]). Leaves out: threads and locks (`recorder.rs`), what a route is called (`routes.rs`).
+//! ([`Distribution::is_coarse`]). Leaves out: where they are and how they are read (`area.rs`), threads and locks (`recorder.rs`), what a
+//! route is called (`routes.rs`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use crate::chunks::Chunks;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::compiler_fence;
+
+use crate::area::{Area, BODY_BYTES, KEY, LEAF, LEAVES, LOST, REQUESTS, TIMING, TIMINGS, histograms};
 use crate::distribution::Distribution;
+use crate::memory::{add, load};
+use crate::rings::{Noted, Sample, noted};
 use crate::routes::OTHER;
-use crate::sparse::Sparse;
+use crate::sparse::{COUNT, SPARSE, Sparse, ZEROS};
 use crate::times::{Span, Spans};
 
 /// Which exchanges are counted together.
@@ -85,10 +91,21 @@ pub struct Leaf {
 }
 
 impl Leaf {
+    /// Counts one exchange, with the body bytes of its response, and its spans if they are known.
+    pub(crate) fn record(&mut self, bytes: u64, spans: Option<Spans>) {
+        self.requests += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let Some(spans) = spans else { return };
+        for (span, nanos) in self.spans.iter_mut().zip(spans.0) {
+            span.record(nanos);
+        }
+        self.total.record(spans.total());
+    }
+
     /// Adds the figures of `other`.
     pub fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.bytes += other.bytes;
+        self.requests = self.requests.saturating_add(other.requests);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         for (mine, theirs) in self.spans.iter_mut().zip(&other.spans) {
             mine.merge(theirs);
         }
@@ -96,104 +113,112 @@ impl Leaf {
     }
 }
 
-/// What is kept of one leaf.
-struct Kept {
-    key: LeafKey,
-    requests: u64,
-    bytes: u64,
-    spans: [Sparse; Span::ALL.len()],
-    total: Sparse,
-}
+/// A place in a hash map of these keys: the entry with its control byte, in a table that has just doubled.
+const PLACE_COST: usize = (size_of::<(u64, u32)>() + 1) * 16 / 7;
 
-struct KeptTiming {
-    key: TimingKey,
-    nanos: Sparse,
-}
+const LEAF_COST: usize = LEAF * size_of::<u64>() + PLACE_COST;
+const TIMING_COST: usize = TIMING * size_of::<u64>() + PLACE_COST;
 
-/// A place in a hash map of these keys: the entry with its control byte, in a table that has just doubled; and a
-/// pointer in a list that has just doubled, with the allocator's own part.
-const PLACE_COST: usize = (size_of::<(u64, u32)>() + 1) * 16 / 7 + 2 * size_of::<usize>() + 16;
-
-const LEAF_COST: usize = size_of::<Kept>() + PLACE_COST;
-const TIMING_COST: usize = size_of::<KeptTiming>() + PLACE_COST;
-
-/// Of the limit, in sixteenths: what chunks of histograms may take at most. The rest is for leaves.
-const CHUNKS_SHARE: usize = 12;
-
-/// The figures, for whoever holds its lock.
+/// Who writes leaves and timings, for whoever holds its lock; they are in an [`Area`].
 pub(crate) struct Table {
+    /// Where they are.
     leaves: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    #[expect(
-        clippy::vec_box,
-        reason = "it grows without a copy of all leaves, which would be twice the memory"
-    )]
-    kept: Vec<Box<Kept>>,
     timings: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    kept_timings: Vec<KeptTiming>,
-    chunks: Chunks,
     /// Without the chunks.
     used: usize,
     limit: usize,
     /// The leaf of the last exchange: the next one is often its neighbour.
     last: (u64, u32),
-    /// Entries that found no place.
-    unkept_timings: u64,
 }
 
 impl Table {
-    /// Of at most `limit` bytes, but for leaves of exchanges for which there is no other: seven of them.
+    /// With leaves and timings of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        let mut table = Self {
+        Self {
             leaves: HashMap::default(),
-            kept: Vec::new(),
             timings: HashMap::default(),
-            kept_timings: Vec::new(),
-            chunks: Chunks::new(limit / 16 * CHUNKS_SHARE),
             used: 0,
             limit,
             last: (of_several(0).pack(), 0),
-            unkept_timings: 0,
-        };
-        (0..CLASSES).for_each(|class| _ = table.keep(of_several(class)));
-        table
-    }
-
-    /// Counts one exchange, and its spans if they are known; the key is packed.
-    pub(crate) fn count(&mut self, key: u64, bytes: u64, spans: Option<&Spans>) {
-        let index = if self.last.0 == key { self.last.1 } else { self.find(key) };
-        self.last = (key, index);
-        let Some(kept) = self.kept.get_mut(index as usize) else { return };
-        kept.requests += 1;
-        kept.bytes = kept.bytes.saturating_add(bytes);
-        let Some(spans) = spans else { return };
-        for (histogram, nanos) in kept.spans.iter_mut().zip(spans.0) {
-            histogram.record(nanos, &mut self.chunks);
         }
-        kept.total.record(spans.total(), &mut self.chunks);
     }
 
-    /// Counts one entry of a `Server-Timing` field.
-    pub(crate) fn count_timing(&mut self, key: TimingKey, nanos: u64) {
+    /// At first: the leaves of exchanges for which there is no other.
+    pub(crate) fn keep_those_of_several(&mut self, area: &Area<'_>) {
+        (0..CLASSES).for_each(|class| _ = self.keep(of_several(class), area));
+    }
+
+    /// Takes what is in a ring.
+    pub(crate) fn fold(&mut self, area: &Area<'_>, number: u16) {
+        let Some(ring) = area.ring(number) else { return };
+        for (sample, values) in ring.samples() {
+            self.count(area, values, Some((number, sample)));
+            ring.note_taken(sample);
+        }
+    }
+
+    /// Counts a sample, which is that of a ring unless it is that of nobody.
+    pub(crate) fn count(&mut self, area: &Area<'_>, sample: Sample, of: Option<(u16, u64)>) {
+        match noted(sample) {
+            Noted::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
+            Noted::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
+        }
+    }
+
+    fn count_exchange(
+        &mut self,
+        area: &Area<'_>,
+        (key, bytes, spans): (u64, u64, Option<Spans>),
+        of: Option<(u16, u64)>,
+    ) {
+        let index = if self.last.0 == key { self.last.1 } else { self.find(key, area) };
+        self.last = (key, index);
+        let index = index as usize;
+        let Some(leaf) = area.leaf(index) else { return };
+        let requests = leaf[REQUESTS].load(Relaxed);
+        if let Some(of) = of {
+            area.note(Area::number_in_leaf(index, REQUESTS), requests, of);
+        }
+        leaf[REQUESTS].store(requests.wrapping_add(1), Relaxed);
+        // From here on it is in, whatever is missing of it.
+        compiler_fence(Release);
+        leaf[BODY_BYTES].store(leaf[BODY_BYTES].load(Relaxed).saturating_add(bytes), Relaxed);
+        let Some(spans) = spans else { return };
+        let [a, b, c, d, e, f] = spans.0;
+        for (histogram, nanos) in histograms(leaf).zip([a, b, c, d, e, f, spans.total()]) {
+            histogram.record(nanos, &area.chunks);
+        }
+    }
+
+    fn count_timing(&mut self, area: &Area<'_>, key: TimingKey, nanos: u64, of: Option<(u16, u64)>) {
         let index = match self.timings.get(&key.pack()) {
-            Some(index) => *index,
-            None => {
-                match self.keep_timing(key).or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key })) {
-                    Some(index) => index,
-                    None => return self.unkept_timings += 1,
-                }
-            }
+            Some(index) => Some(*index),
+            None => self
+                .keep_timing(key, area)
+                .or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area)),
         };
-        let Some(kept) = self.kept_timings.get_mut(index as usize) else { return };
-        kept.nanos.record(nanos, &mut self.chunks);
+        let histogram = index.and_then(|index| area.timing(index as usize)?.last_chunk::<SPARSE>());
+        let count = if nanos == 0 { ZEROS } else { COUNT };
+        let number = match index {
+            Some(index) => area.number_in_timing(index as usize, TIMING - SPARSE + count),
+            None => LOST,
+        };
+        if let Some(of) = of {
+            area.note(number, load(area.all, number), of);
+        }
+        match histogram {
+            Some(histogram) => Sparse(histogram).record(nanos, &area.chunks),
+            None => add(&area.head[LOST], 1),
+        }
     }
 
-    fn find(&mut self, key: u64) -> u32 {
+    fn find(&mut self, key: u64, area: &Area<'_>) -> u32 {
         if let Some(index) = self.leaves.get(&key) {
             return *index;
         }
         let key = LeafKey::unpack(key);
         if self.has_room(LEAF_COST) {
-            return self.keep(key);
+            return self.keep(key, area);
         }
         let other = LeafKey { route: OTHER, ..key };
         let several = of_several(key.class.min(CLASSES - 1));
@@ -204,58 +229,39 @@ impl Table {
             .unwrap_or_default()
     }
 
-    fn keep(&mut self, key: LeafKey) -> u32 {
-        let index = self.kept.len() as u32;
-        let kept = Kept { key, requests: 0, bytes: 0, spans: Default::default(), total: Sparse::default() };
-        self.kept.push(Box::new(kept));
-        self.leaves.insert(key.pack(), index);
+    fn keep(&mut self, key: LeafKey, area: &Area<'_>) -> u32 {
+        let index = self.leaves.len();
+        if let Some(leaf) = area.leaf(index) {
+            leaf[KEY].store(key.pack(), Relaxed);
+        }
+        area.head[LEAVES].store(index as u64 + 1, Release);
+        self.leaves.insert(key.pack(), index as u32);
         self.used += LEAF_COST;
-        index
+        index as u32
     }
 
-    fn keep_timing(&mut self, key: TimingKey) -> Option<u32> {
+    fn keep_timing(&mut self, key: TimingKey, area: &Area<'_>) -> Option<u32> {
         if let Some(index) = self.timings.get(&key.pack()) {
             return Some(*index);
         }
         if !self.has_room(TIMING_COST) {
             return None;
         }
-        let index = self.kept_timings.len() as u32;
-        self.kept_timings.push(KeptTiming { key, nanos: Sparse::default() });
-        self.timings.insert(key.pack(), index);
+        let index = self.timings.len();
+        area.timing(index)?[KEY].store(key.pack(), Relaxed);
+        area.head[TIMINGS].store(index as u64 + 1, Release);
+        self.timings.insert(key.pack(), index as u32);
         self.used += TIMING_COST;
-        Some(index)
+        Some(index as u32)
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.used + bytes <= self.limit / 16 * (16 - CHUNKS_SHARE)
+        self.used + bytes <= self.limit
     }
 
-    /// What it takes now.
-    pub(crate) fn bytes(&self) -> usize {
-        self.used + self.chunks.bytes()
-    }
-
-    /// Entries that were counted nowhere, for want of memory.
-    pub(crate) fn unkept_timings(&self) -> u64 {
-        self.unkept_timings
-    }
-
-    /// Up to `count` leaves, from number `first` on; none when there are no more.
-    pub(crate) fn leaves(&self, first: usize, count: usize) -> Vec<(LeafKey, Leaf)> {
-        let snapshot = |kept: &Kept| Leaf {
-            requests: kept.requests,
-            bytes: kept.bytes,
-            spans: kept.spans.each_ref().map(|span| span.snapshot(&self.chunks)),
-            total: kept.total.snapshot(&self.chunks),
-        };
-        self.kept.iter().skip(first).take(count).map(|kept| (kept.key, snapshot(kept))).collect()
-    }
-
-    /// The same of `Server-Timing`.
-    pub(crate) fn timings(&self, first: usize, count: usize) -> Vec<(TimingKey, Distribution)> {
-        let kept = self.kept_timings.iter().skip(first).take(count);
-        kept.map(|kept| (kept.key, kept.nanos.snapshot(&self.chunks))).collect()
+    /// What leaves, timings and chunks take now.
+    pub(crate) fn bytes(&self, area: &Area<'_>) -> usize {
+        self.used + area.chunks.bytes()
     }
 }
 

@@ -67,10 +67,10 @@ impl Spans {
         self.0[span as usize]
     }
 
-    /// The sum.
+    /// The sum; wraps at 2^64 (584 years).
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |sum, span| sum.wrapping_add(*span))
     }
 }
 

@@ -3,10 +3,23 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use maitred_stats::{LeafKey, MAX_BYTES, MAX_ROUTES, OTHER, Recorder, Routes, Spans};
+use maitred_stats::{ARENA_BYTES, Arena, LeafKey, MAX_BYTES, MAX_ROUTES, OTHER, Recorder, Routes, Spans};
 
 const PROCESSES: usize = 4;
+
+/// Memory whose pages are there when they are first written, as that of a server is.
+static MEMORY: [[AtomicU64; ARENA_BYTES / 8]; PROCESSES] =
+    [const { [const { AtomicU64::new(0) }; ARENA_BYTES / 8] }; PROCESSES];
+
+struct OfProcess(usize);
+
+impl AsRef<[AtomicU64]> for OfProcess {
+    fn as_ref(&self) -> &[AtomicU64] {
+        &MEMORY[self.0]
+    }
+}
 const MIB: usize = 1 << 20;
 
 /// Bytes of this process that are in memory.
@@ -52,8 +65,12 @@ fn spans(route: usize, chance: &mut Chance) -> Spans {
 #[expect(clippy::print_stdout, reason = "the figures are for who asks with --nocapture")]
 fn a_thousand_routes_of_four_processes_fit_into_32_mib() {
     let before = resident();
-    let processes: Vec<(Arc<Recorder>, Routes)> =
-        (0..PROCESSES).map(|_| (Arc::new(Recorder::new()), Routes::new())).collect();
+    let processes: Vec<(Arc<Recorder>, Routes)> = (0..PROCESSES)
+        .map(|number| {
+            let arena = Arena::new(Arc::new(OfProcess(number)));
+            (Arc::new(Recorder::in_arena(&arena)), Routes::in_arena(&arena))
+        })
+        .collect();
     let hash = |number: usize| (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for (number, (recorder, routes)) in processes.iter().enumerate() {
         let mut chance = Chance(number as u64);

@@ -12,11 +12,14 @@ mod show;
 
 use std::path::PathBuf;
 
-use maitred_control::{Command, Given};
+use maitred_control::{Command, Given, WORKER};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
 use client::{Failed, Place};
+
+/// Options of every command with a value.
+const OWN: [&str; 5] = ["socket", "server", "url", "token-file", WORKER];
 
 /// Runs the command with the arguments behind `ctl`; the exit code: 0, 1 for a refusal, 2 for a mistake of the user.
 pub(crate) fn main(arguments: &[String]) -> u8 {
@@ -50,6 +53,8 @@ struct Line {
     server: Option<String>,
     url: Option<String>,
     token_file: Option<PathBuf>,
+    /// The number of one worker.
+    worker: Option<String>,
     json: bool,
     /// None when help is wanted.
     asked: Option<(&'static Command, Given)>,
@@ -94,6 +99,7 @@ impl Line {
                         "server" => line.server = Some(value),
                         "url" => line.url = Some(value),
                         "token-file" => line.token_file = Some(value.into()),
+                        WORKER => line.worker = Some(value),
                         _ => options.push((name.to_owned(), value)),
                     }
                 }
@@ -114,7 +120,9 @@ impl Line {
                 Some((name, _)) => Err(unknown_option(name, None)),
             };
         }
-        line.asked = Some(command(words, options)?);
+        let (command, mut given) = command(words, options)?;
+        given.0.extend(line.worker.take().map(|worker| (WORKER.to_owned(), worker)));
+        line.asked = Some((command, given));
         Ok(line)
     }
 
@@ -158,14 +166,13 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
 /// Whether this is an option with a value, of any command.
 fn takes_value(name: &str) -> bool {
     let mut arguments = maitred_control::commands().iter().flat_map(|command| command.arguments);
-    ["socket", "server", "url", "token-file"].contains(&name)
-        || arguments.any(|argument| argument.option && argument.name == name)
+    OWN.contains(&name) || arguments.any(|argument| argument.option && argument.name == name)
 }
 
 fn unknown_option(name: &str, command: Option<&Command>) -> String {
     let own = command.map_or(&[][..], |command| command.arguments).iter();
     let own = own.filter(|argument| argument.option).map(|argument| argument.name);
-    match nearest(name, own.chain(["socket", "server", "url", "token-file", "json", "help"])) {
+    match nearest(name, own.chain(OWN).chain(["json", "help"])) {
         Some(meant) => format!("--{name}: unknown option; did you mean '--{meant}'?"),
         None => format!("--{name}: unknown option; 'maitred ctl' lists what there is"),
     }
@@ -184,6 +191,7 @@ fn help() -> String {
          \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
          \x20 --token-file FILE  the token for that address\n\
          \x20 --pool NAME        with every query: only what is of this pool\n\
+         \x20 --worker N         only what is of this worker process, where a supervisor has several\n\
          \x20 --json             the answer as JSON\n",
     );
     for (title, change) in [("Queries", false), ("Changes", true)] {

@@ -27,6 +27,30 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "a group that others are in: they may read what the server writes",
     },
     Definition {
+        name: "pid-file",
+        placeholder: "PATH",
+        kind: Kind::Path(|config| &mut config.pid_file),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A file that has the number of the process, and is removed at its end. It is made, empty and with a lock, before the \
+                  application is loaded, and has the number when the server serves. That of a server which is gone is replaced.",
+        cost: "a descriptor",
+        worst: "two servers with the same one: the second does not start",
+    },
+    Definition {
+        name: "drain-delay",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.drain_delay),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "How long everything is accepted and served as before after SIGTERM, while health-path answers 503: for a load balancer \
+                  that takes so long to lead requests elsewhere. Then the drain begins; another signal begins it at once. SIGINT does not \
+                  wait.",
+        cost: "the process stays this much longer, drain-timeout not included",
+        worst: "shorter than what the balancer takes: connections are refused; longer than the limit of the supervisor: it kills \
+                the process before its requests are answered (systemd 90 s, Kubernetes 30 s for both)",
+    },
+    Definition {
         name: "drain-timeout",
         placeholder: "SECONDS",
         kind: Kind::Seconds(|config| &mut config.drain_timeout),

@@ -31,7 +31,9 @@ pub(super) const OPTIONS: &[Definition] = &[
                   comparison; without it, the server sends on what a slow reader has not taken. Likewise \
                   `,proxy-protocol=on`, and of the socket `,backlog=N`, `,defer-accept=SECONDS`, `,fast-open=N`, \
                   `,no-delay=off`, `,cork=off` and `,keep-alive=IDLE:INTERVAL:COUNT` (docs/operations/proxies.md). \
-                  unix:/PATH or unix:@NAME is a Unix socket, with `,mode=660`, `,owner=UID` and `,group=GID` of its file.",
+                  unix:/PATH or unix:@NAME is a Unix socket, with `,mode=660`, `,owner=UID` and `,group=GID` of its file. \
+                  systemd takes all sockets that a service manager has passed, systemd:NAME those that are called so; without this \
+                  option they are taken if there are any (docs/operations/deploy.md).",
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everyone who can reach the machine; read-ahead=off: each slow \
                 upload keeps a thread of a WSGI application; writer=off: each slow reader does",

@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["120"],
         reach: Reach::Everywhere,
         summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and to be ready; then it is killed. 0 waits for ever.",
-        cost: "",
+        cost: "a deploy that hangs is noticed this much later",
         worst: "too short: an application that loads much never serves; for ever: a deploy that hangs is not noticed",
     },
     Definition {
@@ -76,7 +76,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "A worker in which requests wait and none has ended for this time is replaced, and killed when it has not ended after \
                   drain-timeout; 0 for never.",
-        cost: "",
+        cost: "nothing",
         worst: "shorter than the slowest requests: a burst of them has workers replaced that are well",
     },
     Definition {
@@ -87,7 +87,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "When no worker has been ready for this time, the supervisor itself answers with 503 and Retry-After, health-path as well. \
                   Until then clients wait.",
-        cost: "",
+        cost: "clients wait this much longer for the word that nothing is there",
         worst: "long: clients and balancers wait for a server that does not come",
     },
 ];

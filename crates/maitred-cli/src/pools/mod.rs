@@ -7,7 +7,7 @@ mod merge;
 mod rule;
 mod text;
 
-use maitred_server::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
 use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition, Kind};
@@ -199,8 +199,10 @@ pub(crate) fn refuse_with_event_loop(config: &Config, origins: &Origins) -> Resu
 /// What may be meant otherwise than it is.
 pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
-    for pool in &config.pools {
-        if !config.rules.iter().any(|rule| rule.pool == pool.name) {
+    let rules = config.all_rules();
+    // That pool needs no rule where there is an event loop, and whether there is one is not known before the applications are loaded.
+    for pool in config.pools.iter().filter(|pool| pool.name != BESIDE_LOOP) {
+        if !rules.iter().any(|rule| rule.pool == pool.name) {
             let place = origins.place_of_pool(&pool.name);
             warnings.push(format!("{place}: no rule leads to the pool '{}'; give it one", pool.name));
         }

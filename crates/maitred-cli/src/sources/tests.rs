@@ -41,6 +41,7 @@ impl Case {
             folder: self.folder.path().to_owned(),
             earlier: self.earlier,
             files: None,
+            started_in: "/".into(),
         })
     }
 
@@ -336,7 +337,7 @@ fn what_the_checks_let_through() {
     let checked = check(&loaded.config, &loaded.origins).expect("valid");
     assert_eq!(checked.sites[0].target, Some(crate::validation::Target::Folder(site.clone())));
     assert_eq!(checked.sites[0].mounts, [crate::Mount { prefix: "/".to_owned(), folder: site }]);
-    assert_eq!(checked.addresses.len(), 3);
+    assert_eq!(checked.listeners.len(), 3);
     for name in ["module", "module:app", &program, &format!("{program}:app")] {
         let loaded = case.loaded(&[name]);
         let checked = check(&loaded.config, &loaded.origins).expect(name);

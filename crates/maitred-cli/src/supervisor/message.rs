@@ -15,9 +15,14 @@ use maitred_supervise::Beat;
 use serde_json::{Value, json};
 
 use crate::sources::file::SourceFile;
+use crate::validation::PassedName;
 
-/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, then the memory for its figures and
-/// its logs.
+/// Questions of the supervisor's own: what a worker has counted, and its part of the page of figures.
+pub(crate) const COUNTED: &str = "/worker/counted";
+pub(crate) const OWN_PAGE: &str = "/worker/metrics";
+
+/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the memory in which it
+/// counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Its number, from 1 on.
@@ -26,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) workers: usize,
     /// How many of the descriptors are listeners.
     pub(crate) listeners: usize,
+    /// Which of those a service manager has passed, by their position.
+    pub(crate) passed: Vec<Option<PassedName>>,
     /// The configuration files as the supervisor has read them.
     pub(crate) files: Vec<SourceFile>,
     /// The process has become another user.
@@ -38,7 +45,10 @@ pub(crate) struct Setup {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FromWorker {
     /// It serves: what, for the start-up lines.
-    Ready { what: Option<String>, served: Vec<String> },
+    Ready {
+        what: Option<String>,
+        served: Vec<String>,
+    },
     /// It cannot start.
     Failed(String),
     Beat(Beat),
@@ -67,6 +77,19 @@ fn question(question: &Question) -> Value {
 fn answered(answered: &Answered) -> Value {
     let Answered { status, body, media_type, allow } = answered;
     json!({ "status": status, "body": body, "type": media_type, "allow": allow })
+}
+
+/// Null for a listener of our own.
+pub(super) fn passed_name(passed: Option<&PassedName>) -> Value {
+    passed.map_or(Value::Null, |PassedName { number, name }| json!({ "number": number, "name": name }))
+}
+
+pub(super) fn read_passed_names(value: &Value) -> Vec<Option<PassedName>> {
+    let read = |value: &Value| {
+        let number = i32::try_from(value["number"].as_i64()?).ok()?;
+        Some(PassedName { number, name: text(value, "name") })
+    };
+    value.as_array().into_iter().flatten().map(read).collect()
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -99,7 +122,7 @@ fn read_answered(value: &Value) -> Answered {
 
 impl Setup {
     pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, files, acts, changes } = self;
+        let Self { number, workers, listeners, passed, files, acts, changes } = self;
         let files = files.iter().map(|file| {
             // Files that are no text have been refused before.
             let text = String::from_utf8_lossy(&file.bytes);
@@ -110,6 +133,7 @@ impl Setup {
             "number": number,
             "workers": workers,
             "listeners": listeners,
+            "passed": passed.iter().map(Option::as_ref).map(passed_name).collect::<Vec<_>>(),
             "files": files.collect::<Vec<_>>(),
             "acts": acts,
             "changes": changes.collect::<Vec<_>>(),
@@ -131,6 +155,7 @@ impl Setup {
             number: count("number")?,
             workers: count("workers")?,
             listeners: count("listeners")?,
+            passed: read_passed_names(&value["passed"]),
             files: files.collect(),
             acts: value["acts"].as_bool()?,
             changes: value["changes"].as_array()?.iter().map(read_question).collect(),
@@ -166,7 +191,8 @@ impl FromWorker {
             return Some(Self::Failed(line.to_owned()));
         }
         if let Some(beat) = value.get("beat") {
-            let [requests, memory, waiting] = ["requests", "memory", "waiting"].map(|name| number(beat, name));
+            let [requests, memory, waiting] =
+                ["requests", "memory", "waiting"].map(|name| number(beat, name));
             return Some(Self::Beat(Beat { requests, memory, waiting }));
         }
         if let Some(answer) = value.get("answer") {
@@ -207,12 +233,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let asked = Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
-        let file = SourceFile { name: "maitred.toml".into(), bytes: b"listen = \":1\"".to_vec(), is_drop_in: false };
+        let asked =
+            Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
+        let file =
+            SourceFile { name: "maitred.toml".into(), bytes: b"listen = \":1\"".to_vec(), is_drop_in: false };
         let setup = Setup {
             number: 2,
             workers: 3,
-            listeners: 1,
+            listeners: 2,
+            passed: vec![None, Some(PassedName { number: 3, name: "http".to_owned() })],
             files: vec![file],
             acts: true,
             changes: vec![asked.clone()],

@@ -19,24 +19,25 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Program};
-use maitred_server::{BoundListeners, Log};
-use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
+use maitred_server::{Bell, BoundListeners, Log};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
+use crate::hooks::HookThread;
 use crate::host::Host;
 use crate::lifetime;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
+use crate::service::Service;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
@@ -44,12 +45,12 @@ use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, logs, options};
 use message::{FromWorker, Setup, ToWorker};
 use process::Process;
 use relay::Workers;
-use signals::{Signal, SupervisorSignals};
+use signals::Signal;
 use stand_in::StandIn;
-use upgrade::{Predecessor, Successor};
+use upgrade::{HandOver, Successor};
 
+pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
-pub(crate) use upgrade::AS_SUCCESSOR;
 
 /// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
@@ -69,106 +70,157 @@ pub(crate) enum Happening {
     Exit(WorkerId, Exit),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
+    /// The program before this one answers nobody any more.
+    Alone,
     /// An operator wants the end.
     Drain,
 }
 
 /// How many workers the configuration means on this machine.
 pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::processors)
+    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
-struct Supervisor<'a> {
-    host: &'a dyn Host,
+struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
     config: Config,
+    origins: Origins,
     checked: Checked,
     /// What new workers are told: files, changes.
     setup: Setup,
     program: Program,
     listeners: BoundListeners,
+    /// What workers call each other by.
+    bell: Bell,
     crew: Crew,
     processes: BTreeMap<WorkerId, Arc<Process>>,
     /// What each has said of why it could not start.
     causes: BTreeMap<WorkerId, String>,
     /// The same for the doors.
     workers: Arc<Workers>,
+    /// None before a predecessor has closed its doors, and after this one has.
+    control: Option<Control>,
     sender: Sender<Happening>,
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
+    hooks: Option<HookThread>,
     /// The start-up lines have been said.
     introduced: bool,
     acts: Option<String>,
     ending: bool,
+    /// What the process is for whoever has started it.
+    service: Service,
+    /// When drain-delay is over, while it lasts.
+    holds_until: Option<Instant>,
 }
 
-/// Supervises until a signal ends it; returns the exit code. `early` is what was done while the process had its rights.
+/// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
+pub(crate) type Here = (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service);
+
+/// Supervises until a signal ends it; returns the exit code.
 pub(crate) fn run(
     loaded: &Loaded,
     inputs: Inputs,
     checked: Checked,
-    (early, predecessor): (Option<Early>, Option<Predecessor>),
-    log: &Arc<Log>,
-    host: &dyn Host,
+    (early, passed, mut predecessor, service): Here,
+    (log, host): (&Arc<Log>, &dyn Host),
+    hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
         None => {
             let doors = match predecessor {
-                // Its doors stay until it ends.
+                // It has them until this one is ready.
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
-            (listeners::bind(config, &checked, origins)?, doors)
+            let addresses = checked.addresses();
+            let mut sockets = passed.unwrap_or_default();
+            sockets.resize_with(addresses.len(), || None);
+            let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
+            for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
+                *own = own.take().or(handed);
+            }
+            (listeners::bind(&checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
+    // A new program goes on with what the one before has prepared.
+    if let (Some(hooks), None) = (&hooks, &predecessor) {
+        hooks.before_start(host)?;
+    }
     let (sender, happenings) = mpsc::channel();
-    SupervisorSignals::install(sender.clone()).map_err(|error| {
-        Problem::new("signals", format!("they cannot be handled: {error}"), "see what limits this process")
-    })?;
-    control::open_own(config, &mut doors, log);
+    let system = |what: &str, error: std::io::Error| {
+        Problem::new(
+            "supervisor",
+            format!("{what}: {error}"),
+            "see what limits this process (ulimit, control group)",
+        )
+    };
+    signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
+    service.handles_signals();
+    let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
-    let control = relay::start(&workers, doors, log);
+    let control = match predecessor {
+        Some(_) => None,
+        None => {
+            control::open_own(config, &mut doors, log);
+            relay::start(&workers, doors, log)
+        }
+    };
     let setup = Setup {
         workers: count(config),
-        listeners: checked.addresses.len(),
+        listeners: checked.listeners.len(),
+        passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
-        acts: acts.is_some(),
+        acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
         ..Setup::default()
     };
     let mut supervisor = Supervisor {
-        host,
         log: Arc::clone(log),
-        program: Program { command: command(host), folder: inputs.started_in.clone(), environment: Vec::new() },
+        program: Program {
+            command: host.command(),
+            folder: inputs.started_in.clone(),
+            environment: Vec::new(),
+            // Workers have them by themselves, as they are then.
+            without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
+        },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
         config: config.clone(),
+        origins: origins.clone(),
         checked,
         setup,
         listeners,
+        bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
         workers,
+        control,
         sender,
         stand_in: None,
         successor: None,
         predecessor,
+        hooks,
         introduced: false,
         acts,
         ending: false,
+        service,
+        holds_until: None,
     };
     let code = supervisor.supervise(&happenings);
-    drop(control);
+    if let Some(hooks) = supervisor.hooks.take() {
+        hooks.finish();
+    }
     Ok(code)
 }
 
@@ -186,11 +238,6 @@ fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How a worker is started: as this process was, with another first argument.
-fn command(host: &dyn Host) -> Vec<OsString> {
-    host.command()
-}
-
 fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
@@ -204,7 +251,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-impl Supervisor<'_> {
+impl Supervisor {
     fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
         let is_first = std::process::id() == 1;
         loop {
@@ -214,7 +261,8 @@ impl Supervisor<'_> {
                 }
             }
             let now = Instant::now();
-            let due = self.crew.poll_timeout().into_iter().chain(is_first.then(|| now + REAP)).min();
+            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
                 None => happenings.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -225,11 +273,21 @@ impl Supervisor<'_> {
                 // The supervisor has a sender of its own.
                 Err(RecvTimeoutError::Disconnected) => return EXIT_FAILURE,
             }
+            self.service.beat();
+            if self.holds_until.is_some_and(|end| end <= Instant::now()) {
+                self.drain(Signal::Terminate, Instant::now());
+            }
             self.crew.handle_timeout(Instant::now());
             if is_first {
-                child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                let reap =
+                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                // A hook may have children, and waits for them itself.
+                match &self.hooks {
+                    Some(hooks) => hooks.unless_running(reap),
+                    None => reap(),
+                }
             }
-            self.workers.show(&self.crew);
+            self.workers.show(&self.crew, &self.processes);
         }
     }
 
@@ -239,10 +297,12 @@ impl Supervisor<'_> {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    if self.ending {
+                    // The first time it is told that nobody else takes what waits, and ends itself.
+                    if self.ending && process.is_first_request() {
                         process.send(&ToWorker::Last);
+                    } else {
+                        process.terminate();
                     }
-                    process.terminate();
                 }
             }
             Action::Kill(worker) => {
@@ -268,6 +328,10 @@ impl Supervisor<'_> {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {
                     self.workers.add(process);
+                    if self.holds_until.is_some() {
+                        process.send(&ToWorker::Unready);
+                    }
+                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -283,12 +347,20 @@ impl Supervisor<'_> {
             }
             Happening::Said(_, FromWorker::Answer(..)) => {}
             Happening::Exit(worker, exit) => {
-                self.processes.remove(&worker);
-                self.workers.remove(worker);
+                if let Some(process) = self.processes.remove(&worker) {
+                    self.workers.retire(&process);
+                    process.adopt_lines(&self.log);
+                    if let Some(hooks) = &self.hooks {
+                        hooks.worker_exit(process.number, process.pid(), code(exit));
+                    }
+                }
+                // It may have been called for a connection that it did not take.
+                self.bell.ring();
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
+            Happening::Alone => self.open_doors(),
         }
     }
 
@@ -296,7 +368,7 @@ impl Supervisor<'_> {
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
-            changes: self.workers.changes(),
+            changes: self.workers.changes(worker),
             ..self.setup.clone()
         };
         let program = {
@@ -306,8 +378,11 @@ impl Supervisor<'_> {
             program
         };
         let started = {
-            let descriptors: Vec<BorrowedFd<'_>> = self.listeners.descriptors().collect();
-            Process::start(&program, (worker, number), &setup, &descriptors, &self.sender)
+            let descriptors: Vec<BorrowedFd<'_>> =
+                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
+            self.log.memory_for_worker().and_then(|lines| {
+                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+            })
         };
         match started {
             Ok(process) => {
@@ -321,18 +396,26 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Each time: workers that end alike, and what an operator tries again, are told again.
     fn say(&self, level: Level, text: &str) {
-        match level {
-            Level::Error => self.log.error(format_args!("{text}")),
-            Level::Warning => self.log.warn(format_args!("{text}")),
-            Level::Info => self.log.info(format_args!("{text}")),
-        }
+        let level = match level {
+            Level::Error => LogLevel::Error,
+            Level::Warning => LogLevel::Warn,
+            Level::Info => LogLevel::Info,
+        };
+        self.log.write_each(logs::level(level), format_args!("{text}"));
     }
 
     /// Says what is served where, once, when the first worker knows it.
     fn introduce(&mut self, what: Option<String>, served: &[String]) {
         self.workers.set_application(what.clone());
-        if std::mem::replace(&mut self.introduced, true) || self.config.log_level < LogLevel::Info {
+        if std::mem::replace(&mut self.introduced, true) {
+            return;
+        }
+        if self.predecessor.is_none() {
+            self.service.write_pid_file(&self.log);
+        }
+        if self.config.log_level < LogLevel::Info {
             return;
         }
         let workers = match count(&self.config) {
@@ -340,7 +423,8 @@ impl Supervisor<'_> {
             several => format!("{several} workers"),
         };
         let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
-        let lines = lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
+        let lines =
+            lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
         for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
             match position {
                 0 => self.log.plain(&format!("{line} in {workers}")),
@@ -351,16 +435,39 @@ impl Supervisor<'_> {
 
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
-        if let Some(predecessor) = self.predecessor.take() {
-            predecessor.is_succeeded();
+        if let Some(mut predecessor) = self.predecessor.take() {
+            self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
+            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            let listeners = &self.checked.listeners;
+            self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
+            predecessor.tell_ready(self.sender.clone());
         }
+        let what = format!("supervising {} workers", self.crew.wanted());
+        self.service.serves(&what, &self.log);
+    }
+
+    /// The doors of the predecessor are closed.
+    fn open_doors(&mut self) {
+        if self.ending {
+            return;
+        }
+        let opened = control::open_named(&self.config, &self.origins, None);
+        let mut doors = opened.unwrap_or_else(|problem| {
+            self.say(
+                Level::Error,
+                &format!("this program cannot be asked where the one before could: {problem}"),
+            );
+            Doors::default()
+        });
+        control::open_own(&self.config, &mut doors, &self.log);
+        self.control = relay::start(&self.workers, doors, &self.log);
     }
 
     fn stand_in(&mut self) {
         self.log.error(format_args!(
             "no worker is ready: clients get 503 with Retry-After until one is (unavailable-after)"
         ));
-        match StandIn::start(&self.listeners, &self.config, &self.checked, &self.log) {
+        match StandIn::start(&self.listeners, &self.config, &self.checked, &self.bell, &self.log) {
             Ok(stand_in) => self.stand_in = Some(stand_in),
             Err(error) => self.log.error(format_args!("clients wait: {error}")),
         }
@@ -369,7 +476,16 @@ impl Supervisor<'_> {
     fn hear(&mut self, signal: Signal, now: Instant) {
         match signal {
             Signal::Interrupt | Signal::Terminate => self.stop(signal, now),
-            Signal::Hangup => self.reload(now),
+            Signal::Hangup if self.ending || self.holds_until.is_some() => {}
+            Signal::Hangup if self.service.has_hung_up() => {
+                self.log.info(format_args!("the terminal has hung up"));
+                self.stop(signal, now);
+            }
+            Signal::Hangup => {
+                self.service.begins_reload(&self.log);
+                self.reload(now);
+                self.service.ends_reload(&self.log);
+            }
             Signal::Reopen => {
                 self.log.reopen();
                 self.processes.values().for_each(|process| process.reopen_logs());
@@ -388,10 +504,36 @@ impl Supervisor<'_> {
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
-        if std::mem::replace(&mut self.ending, true) {
+        if self.holds_until.is_some() {
+            self.log.info(format_args!("{signal}: the delay ends"));
+            return self.drain(signal, now);
+        }
+        if !self.ending && signal == Signal::Terminate && !self.config.drain_delay.is_zero() {
+            return self.hold(now);
+        }
+        if self.ending {
             self.log.info(format_args!("{signal}: ending at once, running requests are cut off"));
             return self.crew.stop_at_once(128 + signal.number(), AT_ONCE_GRACE, now);
         }
+        self.drain(signal, now);
+    }
+
+    /// The workers say that they are not ready, and go on with everything else, until drain-delay is over.
+    fn hold(&mut self, now: Instant) {
+        let delay = self.config.drain_delay;
+        self.holds_until = Some(now + delay);
+        self.end_successor();
+        self.service.stops("serving, until drain-delay is over", &self.log);
+        self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
+        let seconds = delay.as_secs_f64();
+        self.log.info(format_args!(
+            "SIGTERM: not ready any more, draining in {seconds} s (drain-delay); another signal drains at once"
+        ));
+    }
+
+    fn drain(&mut self, signal: Signal, now: Instant) {
+        self.holds_until = None;
+        self.service.stops("draining", &self.log);
         let seconds = self.config.drain_timeout.as_secs_f64();
         self.log.info(format_args!(
             "{signal}: the workers drain, at most {seconds} s for running requests; a second signal ends at once"
@@ -399,13 +541,21 @@ impl Supervisor<'_> {
         self.end_crew(now);
     }
 
+    /// A new program that is not ready would go on when this one ends.
+    fn end_successor(&mut self) {
+        if let Some(successor) = self.successor.take() {
+            successor.end();
+        }
+    }
+
     /// The workers end, and nobody else takes what waits to be accepted.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
+        self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
-        self.listeners.close_here();
+        self.listeners = BoundListeners::default();
     }
 
     /// The configuration is read again, and all workers are replaced.
@@ -418,10 +568,10 @@ impl Supervisor<'_> {
         let (loaded, checked) = match read {
             Ok(read) => read,
             Err(problem) => {
-                self.log.error(format_args!(
+                let text = format!(
                     "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
-                ));
-                return;
+                );
+                return self.say(Level::Error, &text);
             }
         };
         loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
@@ -435,12 +585,16 @@ impl Supervisor<'_> {
         ));
         if restart.contains(&"listen".to_owned()) {
             // New workers would look for sockets that are not there.
-            return self.log.error(format_args!("no worker is replaced: the listeners are others (SIGUSR2 or a restart)"));
+            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
+            return self.say(Level::Error, text);
         }
         let before = count(&self.config);
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
-        (self.config, self.checked) = (loaded.config, checked);
+        // They are as they were, and sockets that were passed are known by then.
+        let listeners = std::mem::take(&mut self.checked.listeners);
+        let checked = Checked { listeners, ..checked };
+        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
             self.crew.set_count(count(&self.config), now);
@@ -450,21 +604,28 @@ impl Supervisor<'_> {
 
     fn upgrade(&mut self) {
         if self.successor.is_some() {
-            return self.log.warn(format_args!("SIGUSR2: a new program is being started already"));
+            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
         }
         if std::process::id() == 1 {
-            return self.log.error(format_args!(
-                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers"
-            ));
+            let text =
+                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
+            return self.say(Level::Error, text);
         }
         let program = {
             let mut program = self.program.clone();
             program.command.push(AS_SUCCESSOR.into());
+            program.environment = self.service.variables();
             program.command.extend(self.inputs.arguments.iter().map(OsString::from));
             program
         };
         let limit = self.config.workers.start_timeout;
-        match Successor::start(&program, &self.listeners, limit, self.sender.clone()) {
+        let hand_over = HandOver {
+            listeners: &self.listeners,
+            checked: &self.checked,
+            acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
+        };
+        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
                 self.log.info(format_args!(
                     "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
@@ -472,7 +633,9 @@ impl Supervisor<'_> {
                 ));
                 self.successor = Some(successor);
             }
-            Err(error) => self.log.error(format_args!("SIGUSR2: the new program cannot be started: {error}")),
+            Err(error) => {
+                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
+            }
         }
     }
 
@@ -484,23 +647,49 @@ impl Supervisor<'_> {
                     "process {} is ready and serves: this one drains and ends",
                     successor.pid()
                 ));
+                self.service.hands_over(successor.pid(), &self.log);
+                // The successor opens its own when its channel ends with this.
+                self.control = None;
+                drop(successor);
                 // What waits to be accepted is the successor's.
+                self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
-                self.listeners.leave();
+                self.listeners.disown_files();
+                self.listeners = BoundListeners::default();
             }
             Err(why) => {
                 successor.end();
-                self.log.error(format_args!("SIGUSR2: the new program {why}; this one serves on"));
+                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }
     }
 }
 
+/// As `subprocess` has it: below zero for a signal.
+fn code(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code.into(),
+        Exit::Signal(signal) => -i32::from(signal),
+    }
+}
+
 /// Options whose values are the supervisor's own.
 fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
-    let own = ["listen", "user", "group", "control", "admin", "admin-token-file", "accept", "chdir", "error-log", "access-log"];
-    let changed = |name: &&&str| {
-        options::find(name).is_some_and(|option| option.show(before) != option.show(after))
-    };
+    let own = [
+        "listen",
+        "user",
+        "group",
+        "control",
+        "admin",
+        "admin-token-file",
+        "accept",
+        "chdir",
+        "pid-file",
+        "hooks",
+        "error-log",
+        "access-log",
+    ];
+    let changed =
+        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
     own.iter().filter(changed).map(ToString::to_string).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,6 +12,8 @@ use std::time::Duration;
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
+use maitred_server::Log;
+use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics};
 use maitred_supervise::{Exit, WorkerId};
 
 use super::Happening;
@@ -27,11 +29,19 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(4);
 pub(crate) struct Process {
     pub(crate) id: WorkerId,
     pub(crate) number: usize,
+    /// Where it counts.
+    figures: SharedMemory,
+    /// Lines of its logs that it has not written.
+    lines: Arc<SharedMemory>,
+    /// The last page of its figures that was shown.
+    page: Mutex<String>,
     child: Child,
     sending: Mutex<Channel>,
     /// Questions that it has not answered.
     asked: Mutex<BTreeMap<u64, Sender<Answered>>>,
     next: AtomicU64,
+    /// It has been asked to end.
+    is_asked: AtomicBool,
 }
 
 impl Process {
@@ -44,21 +54,29 @@ impl Process {
         (id, number): (WorkerId, usize),
         setup: &Setup,
         descriptors: &[BorrowedFd<'_>],
+        lines: SharedMemory,
         happenings: &Sender<Happening>,
     ) -> io::Result<Arc<Self>> {
         let (own, other) = Channel::pair()?;
         own.set_send_limit(Some(SEND_LIMIT))?;
         let receiving = own.try_clone()?;
+        let figures = SharedMemory::new(figures::MEMORY_BYTES)?;
         // Before the process is there: it finds its setup when it looks.
-        own.send(&setup.to_text(), descriptors)?;
+        let descriptors: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd()]).collect();
+        own.send(&setup.to_text(), &descriptors)?;
         let child = Child::start(program, other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
             number,
+            figures,
+            lines: Arc::new(lines),
+            page: Mutex::default(),
             child,
             sending: Mutex::new(own),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
+            is_asked: AtomicBool::new(false),
         });
         let (listener, told) = (Arc::clone(&process), happenings.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -89,8 +107,34 @@ impl Process {
         self.child.pid()
     }
 
+    /// What it has counted, read after it has been asked to bring its memory up to date.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics::read(self.figures.words(), Owner::Runs).unwrap_or_default()
+    }
+
+    /// Keeps its page.
+    pub(crate) fn keep_page(&self, page: &str) {
+        page.clone_into(&mut lock(&self.page));
+    }
+
+    /// It has ended: the lines that it has left are written. Called once.
+    pub(crate) fn adopt_lines(&self, log: &Log) {
+        log.adopt(&self.lines);
+    }
+
+    /// It has ended: what it has counted is added to what others have left. Called once.
+    pub(crate) fn retire(&self, retired: &mut Retired) {
+        retired.add(self.figures.words(), &lock(&self.page));
+    }
+
+    /// Whether it is asked to end for the first time; it is from now on.
+    pub(crate) fn is_first_request(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::Relaxed)
+    }
+
     /// Asks it to end: SIGTERM.
     pub(crate) fn terminate(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
         self.child.terminate();
     }
 

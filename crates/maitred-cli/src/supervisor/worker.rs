@@ -1,19 +1,25 @@
 //! A process as a worker: what it gets from its supervisor, and what it tells it.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Caller, Control};
+use maitred_control::{Answered, Caller, Control, Counted, Question};
+use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
-use maitred_server::Server;
+use maitred_runtime::{Exchange, Handler, InvocationType};
+use maitred_server::figures::SharedMemory;
+use maitred_server::service_manager::Passing;
+use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
-use super::message::{FromWorker, Setup, ToWorker};
+use super::message::{COUNTED, FromWorker, OWN_PAGE, Setup, ToWorker};
+use crate::logs::Writer;
+use crate::passed::passing;
 use crate::problem::Problem;
 
 /// The first argument of a worker.
@@ -28,8 +34,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// This process as a worker.
 pub(crate) struct Worker {
     pub(crate) setup: Setup,
-    /// In the order of the configuration.
-    pub(crate) listeners: Vec<OwnedFd>,
+    /// In the order of the configuration, until the server has them.
+    listeners: Mutex<Vec<OwnedFd>>,
+    bell: Bell,
+    /// Where it counts.
+    figures: Arc<SharedMemory>,
+    /// Where lines of its logs are until they are written.
+    lines: Arc<SharedMemory>,
     link: Arc<Link>,
 }
 
@@ -40,10 +51,49 @@ struct Link {
     serving: OnceLock<Serving>,
     /// For the drain, if the supervisor is gone.
     drain_limit: OnceLock<Duration>,
-    ends: AtomicBool,
+    /// Clients that wait for the figures of all workers.
+    awaited: Mutex<Awaited>,
+}
+
+/// Questions that the supervisor has not answered, by number.
+#[derive(Default)]
+struct Awaited {
+    last: u64,
+    clients: BTreeMap<u64, Exchange>,
+}
+
+/// Answers with the figures of all workers, which the supervisor knows.
+struct FiguresOfAll(Arc<Link>);
+
+impl Handler for FiguresOfAll {
+    fn invocation_type(&self) -> InvocationType {
+        InvocationType::NonBlocking
+    }
+
+    fn handle(&self, exchange: Exchange) {
+        let accept = exchange
+            .request()
+            .head
+            .fields
+            .all("accept")
+            .map(|value| String::from_utf8_lossy(value).into_owned());
+        let question = Question {
+            method: "GET".to_owned(),
+            path: "/metrics".to_owned(),
+            accept: accept.collect::<Vec<_>>().join(", "),
+            ..Question::default()
+        };
+        let mut awaited = lock(&self.0.awaited);
+        awaited.last += 1;
+        let id = awaited.last;
+        awaited.clients.insert(id, exchange);
+        drop(awaited);
+        self.0.say(&FromWorker::Ask(id, question));
+    }
 }
 
 struct Serving {
+    since: Instant,
     server: Weak<Server>,
     control: Weak<Control>,
 }
@@ -56,23 +106,67 @@ impl Worker {
         };
         let channel = Channel::take_standard_input()
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
-        let received = channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
+        let received =
+            channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
         let setup = Setup::read(&received.text)
-            .filter(|setup| received.descriptors.len() >= setup.listeners)
+            .filter(|setup| received.descriptors.len() > setup.listeners)
             .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
-        listeners.truncate(setup.listeners);
+        let mut others = listeners.split_off(setup.listeners).into_iter();
+        let Some(bell) = others.next().map(Bell::open) else {
+            return Err(wrong("the supervisor is of another version".to_owned()));
+        };
+        let mut memory = || {
+            let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
+            SharedMemory::open(descriptor).map(Arc::new)
+        };
+        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
+        let (figures, lines) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
         let link = Arc::new(Link {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
-            ends: AtomicBool::new(false),
+            awaited: Mutex::default(),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, link })
+    }
+
+    /// What is other for the server of one of several workers.
+    ///
+    /// # Errors
+    /// The sockets are not those of the configuration.
+    pub(crate) fn settle(&self, settings: &mut Settings) -> Result<(), Problem> {
+        settings.bound = Some(self.take_listeners(&settings.listeners)?);
+        settings.accept = Accept::Shared(self.bell.clone());
+        settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
+        settings.figures = Some(Arc::clone(&self.figures));
+        Ok(())
+    }
+
+    /// The sockets among those to serve that a service manager has passed to the supervisor.
+    pub(crate) fn passing(&self) -> Passing {
+        let listeners = lock(&self.listeners);
+        let named = listeners.iter().zip(&self.setup.passed);
+        passing(named.filter_map(|(socket, name)| Some((name.clone()?, socket.try_clone().ok()?))))
+    }
+
+    /// The sockets to serve, once.
+    ///
+    /// # Errors
+    /// They are not those of the configuration.
+    fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
+        let sockets = std::mem::take(&mut *lock(&self.listeners));
+        BoundListeners::adopt(sockets, settings)
+            .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
+    }
+
+    /// How its logs are opened.
+    pub(crate) fn log_writer(&self) -> Writer<'_> {
+        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX), &self.lines)
     }
 
     /// For the time when the supervisor should be gone.
@@ -90,7 +184,8 @@ impl Worker {
         served: Vec<String>,
     ) {
         let control = control.map_or_else(Weak::new, Arc::downgrade);
-        let _ = self.link.serving.set(Serving { server: Arc::downgrade(server), control });
+        let _ =
+            self.link.serving.set(Serving { since: Instant::now(), server: Arc::downgrade(server), control });
         if let Some(control) = self.link.control() {
             for change in &self.setup.changes {
                 control.ask(change, Caller::Relayed("as changed before".to_owned()));
@@ -107,17 +202,12 @@ impl Worker {
     pub(crate) fn failed(&self, problem: &Problem) {
         self.link.say(&FromWorker::Failed(problem.to_string()));
     }
-
-    /// From now on it ends, also if the supervisor goes.
-    pub(crate) fn ends(&self) {
-        self.link.ends.store(true, Ordering::Release);
-    }
 }
 
 impl Link {
     fn say(&self, message: &FromWorker) {
         // Whoever is gone is noticed by who listens.
-        let _ = self.sending.lock().unwrap_or_else(PoisonError::into_inner).send(&message.to_text(), &[]);
+        let _ = lock(&self.sending).send(&message.to_text(), &[]);
     }
 
     fn control(&self) -> Option<Arc<Control>> {
@@ -145,13 +235,18 @@ impl Link {
     fn hear(&self, message: ToWorker) {
         match message {
             ToWorker::Ask(id, question, caller) => {
-                let answer = match self.control() {
-                    Some(control) => control.ask(&question, Caller::Relayed(caller)),
-                    None => Answered::error(503, "the worker does not serve"),
-                };
+                let own = self.server().and_then(|server| self.own_figures(&server, &question));
+                let answer = own
+                    .or_else(|| Some(self.control()?.ask(&question, Caller::Relayed(caller))))
+                    .unwrap_or_else(|| Answered::error(503, "the worker does not serve"));
                 self.say(&FromWorker::Answer(id, answer));
             }
-            ToWorker::Answer(..) => {}
+            ToWorker::Answer(id, answered) => {
+                let client = lock(&self.awaited).clients.remove(&id);
+                if let Some(client) = client {
+                    answer(client, answered);
+                }
+            }
             ToWorker::Unready => {
                 if let Some(server) = self.server() {
                     server.set_unready();
@@ -159,9 +254,28 @@ impl Link {
             }
             ToWorker::Last => {
                 if let Some(server) = self.server() {
-                    server.set_last();
+                    server.drain_last();
                 }
+                terminate();
             }
+        }
+    }
+
+    /// What only the supervisor asks: counts that are added up, and this worker's part of the page of figures. Its memory is up to date then.
+    fn own_figures(&self, server: &Server, question: &Question) -> Option<Answered> {
+        match &*question.path {
+            COUNTED => {
+                server.settle_figures();
+                let up = self.serving.get().map(|serving| serving.since.elapsed()).unwrap_or_default();
+                Some(Answered::json(200, &Counted::of(server, up).to_json()))
+            }
+            OWN_PAGE => {
+                server.settle_figures();
+                let format = question.format();
+                let media_type = format.media_type().to_owned();
+                Some(Answered { status: 200, body: server.own_metrics_in(format), media_type, allow: None })
+            }
+            _ => None,
         }
     }
 
@@ -171,13 +285,12 @@ impl Link {
             // It has not served anybody.
             std::process::exit(1);
         }
-        if let Some(server) = self.server().filter(|_| !self.ends.load(Ordering::Acquire)) {
+        if let Some(server) = self.server().filter(|server| !server.is_draining()) {
             server.log().error(format_args!("the supervisor is gone: this worker ends"));
             // What waits to be accepted has nobody else.
-            server.set_last();
+            server.drain_last();
         }
-        // A failure leaves the end to the time limit.
-        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
+        terminate();
         thread::sleep(self.drain_limit.get().copied().unwrap_or_default() + GRACE);
         std::process::abort();
     }
@@ -186,15 +299,34 @@ impl Link {
         while let Some(server) = self.server() {
             let beat = Beat {
                 requests: server.snapshot().requests,
-                memory: process::own_memory().unwrap_or(0),
-                waiting: server.waiting(),
+                memory: process::anonymous_bytes().unwrap_or(0),
+                waiting: server.pool_figures().iter().map(|pool| pool.queued as u64).sum(),
             };
             drop(server);
             let text = FromWorker::Beat(beat).to_text();
-            if self.sending.lock().unwrap_or_else(PoisonError::into_inner).send(&text, &[]).is_err() {
+            if lock(&self.sending).send(&text, &[]).is_err() {
                 return;
             }
             thread::sleep(BEAT);
         }
     }
+}
+
+fn answer(client: Exchange, answered: Answered) {
+    let status = Status::from_code(answered.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+    let head = ResponseHead::new(status)
+        .with("Content-Type", answered.media_type)
+        .with("Vary", "Accept")
+        .with("Cache-Control", "no-store");
+    // The client may have gone meanwhile: nothing is left to do then.
+    let _ = client.respond(head, answered.body);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has this process end as SIGTERM does. A failure leaves the end to its supervisor.
+fn terminate() {
+    let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
 }

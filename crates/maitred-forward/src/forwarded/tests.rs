@@ -390,7 +390,7 @@ proptest! {
         NAMES.iter().for_each(|name| { fields.push(name, &text); });
         for standard in [false, true] {
             let said = read(&fields, &trusted(), all_of(standard));
-            prop_assert!(said.host.is_none_or(|host| crate::node::is_authority(&host)));
+            prop_assert!(said.host.is_none_or(|host| is_authority_with_host(&host)));
             prop_assert!(said.port != Some(0));
             prop_assert!(said.client.is_none_or(|(address, _)| address == address.to_canonical()));
         }

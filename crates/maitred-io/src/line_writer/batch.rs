@@ -4,7 +4,7 @@ use super::Severity;
 
 /// Most bytes handed to one write(2), unless a single line is longer. It bounds what one call can keep blocked, and is
 /// the size of a pipe's buffer (pipe(7)).
-const MAX_CHUNK: usize = 64 * 1024;
+pub(super) const MAX_CHUNK: usize = 64 * 1024;
 
 /// The end of a line in `bytes`.
 #[derive(Clone, Copy)]
@@ -56,6 +56,14 @@ impl Batch {
         self.append(line, u32::try_from(missing).unwrap_or(u32::MAX), Severity::Warning);
     }
 
+    /// A line, or a notice of `missing` lines, that `write` appends without its line feed.
+    pub(super) fn push_with(&mut self, severity: Severity, missing: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.bytes.push(b'\n');
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        self.ends.push(End { at: self.bytes.len(), missing, severity });
+    }
+
     fn append(&mut self, line: &[u8], missing: u32, severity: Severity) {
         self.bytes.extend_from_slice(line);
         if !line.ends_with(b"\n") {
@@ -83,6 +91,36 @@ impl Batch {
         self.ends
             .get(self.done)
             .map_or((Severity::Info, &[]), |end| (end.severity, &self.bytes[self.line_start()..end.at]))
+    }
+
+    /// What is not written, from the middle of a line perhaps.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// Where the line begins and ends that the byte `at` of the [rest](Self::rest) is in.
+    pub(super) fn line_around(&self, at: usize) -> (usize, usize) {
+        let left = &self.ends[self.done..];
+        let whole = left.partition_point(|end| end.at - self.sent <= at);
+        let end_of = |line: Option<&End>| line.map(|end| end.at - self.sent);
+        let begin = whole.checked_sub(1).and_then(|last| end_of(left.get(last))).unwrap_or(0);
+        (begin, end_of(left.get(whole)).unwrap_or(begin))
+    }
+
+    /// The lengths of the last `count` lines that are written, with line feeds.
+    pub(super) fn lengths_of_last(&self, count: u64) -> impl Iterator<Item = usize> {
+        let from = self.done.saturating_sub(usize::try_from(count).unwrap_or(self.done));
+        self.lengths(from, self.done)
+    }
+
+    /// The same of those that are not.
+    pub(super) fn lengths_of_rest(&self) -> impl Iterator<Item = usize> {
+        self.lengths(self.done, self.ends.len())
+    }
+
+    fn lengths(&self, from: usize, to: usize) -> impl Iterator<Item = usize> {
+        let begin = from.checked_sub(1).map_or(0, |last| self.ends[last].at);
+        self.ends[from..to].iter().scan(begin, |begin, end| Some(end.at - std::mem::replace(begin, end.at)))
     }
 
     /// Whether no line is written in part.
@@ -165,6 +203,7 @@ mod tests {
         batch.push(Severity::Info, b"two\n");
         assert_eq!(batch.advance(6), 1);
         assert_eq!(batch.chunk(), b"o\n");
+        assert_eq!((batch.line_around(1), batch.line_around(2)), ((0, 2), (2, 2)));
         batch.rewind();
         assert_eq!(batch.chunk(), b"two\n");
     }

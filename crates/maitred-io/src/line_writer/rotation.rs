@@ -7,10 +7,17 @@
 //! ```
 //!
 //! Several processes may write to the same file: who renames it holds a lock on it, and the others find out that the name
-//! leads to another file now.
+//! leads to another file now. Where they know of each other ([`Options::several`](super::Options::several)) each of them has the lock
+//! from its look at the name and the length of the file until it has written: then no file becomes too long, and all look before
+//! each call.
+
+mod names;
 
 use super::batch::Batch;
-use super::sink::append_to;
+use super::kept::Kept;
+use super::sink::{Ready, append_to};
+use super::tail::{self, Tail};
+use names::{Piece, is_of, pieces, rendered};
 use rustix::fs::{FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
@@ -21,6 +28,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// After a rotation that failed, the next one is tried after so many seconds.
 const RETRY: u64 = 60;
+
+/// So often in a row a file is followed by another one before the last one is taken: on file systems that give it another number each
+/// time it would go on for ever.
+const MOST_FOLLOWED: usize = 100;
 
 /// What a renamed file gets behind its name, in the digits of strftime.
 const STAMP: &str = "%Y%m%d-%H%M%S";
@@ -81,19 +92,24 @@ pub(super) struct Rotated {
     looked: u64,
     /// Not before this second.
     retry: u64,
+    /// Other processes write to it, too.
+    tail: Option<Tail>,
 }
 
 impl Rotated {
-    pub(super) fn open(given: PathBuf, rotation: Rotation) -> io::Result<Self> {
-        let now = seconds_of(SystemTime::now());
+    pub(super) fn open(
+        given: PathBuf,
+        rotation: Rotation,
+        several: bool,
+        kept: Option<Kept>,
+    ) -> io::Result<Self> {
+        let now = now();
         let path = rendered(&given, rotation, now);
-        let file = append_to(&path)?;
-        let mut this =
-            Self { rotation, given, path, file, room: 0, period: String::new(), looked: 0, retry: 0 };
-        // Lines of an earlier process are of their own time.
-        let found = fs::metadata(&this.path)?;
-        let since = if found.len() > 0 { found.modified().map_or(now, seconds_of) } else { now };
-        this.period = this.period_at(since);
+        let file = if several { tail::open(&path)? } else { append_to(&path)? };
+        let tail = if several { Tail::of(&file, kept) } else { None };
+        let period = String::new();
+        let mut this = Self { rotation, given, path, file, room: 0, period, looked: 0, retry: 0, tail };
+        this.period = this.period_of_file(now);
         this.prune(now);
         Ok(this)
     }
@@ -102,53 +118,111 @@ impl Rotated {
         &self.file
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn reopen(&mut self) -> io::Result<()> {
-        self.file = append_to(&self.path)?;
+        match self.tail {
+            Some(_) => self.follow(now())?,
+            None => self.file = append_to(&self.path)?,
+        }
         Ok(())
     }
 
     /// Writes the lines of `batch` that the file has room for, at least one; how much of them.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
-        let written = rustix::io::write(&self.file, batch.chunk_within(self.room))?;
+        let bytes = batch.chunk_within(self.room);
+        let written = match &mut self.tail {
+            Some(tail) => tail.append(&self.file, batch, bytes.len())?,
+            None => rustix::io::write(&self.file, bytes)?,
+        };
         self.room = self.room.saturating_sub(written);
         Ok(written)
     }
 
     /// Begins another file if that is due before a line of `length` bytes. After an error the old one goes on, and for a
-    /// minute nothing is tried.
-    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
-        let now = seconds_of(SystemTime::now());
-        let is_other_time = now != self.looked && {
-            self.looked = now;
-            self.period_at(now) != self.period || rendered(&self.given, self.rotation, now) != self.path
-        };
-        let is_full = self.is_full(length)?;
-        if now < self.retry {
-            // It goes on, and becomes longer than it should.
-            self.room = usize::MAX;
-            return Ok(());
-        }
-        if !(is_other_time || is_full) {
-            return Ok(());
-        }
-        match self.rotate(now) {
-            Ok(done) => {
-                if done {
-                    self.is_full(length)?;
+    /// minute nothing is tried. Of several processes it is the turn of this one afterwards.
+    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<Ready, Errno> {
+        loop {
+            let now = now();
+            let followed = match self.begin_turn(now) {
+                Ok(Ready::Torn) => return Ok(Ready::Torn),
+                other => other,
+            };
+            let is_due = self.is_other_time(now) | self.is_full(length)?;
+            if now < self.retry {
+                // It goes on, and becomes longer than it should.
+                self.room = usize::MAX;
+                return Ok(Ready::Now);
+            }
+            match followed.and_then(|_| if is_due { self.rotate(now) } else { Ok(false) }) {
+                Ok(true) => {
                     self.period = self.period_at(now);
                     self.prune(now);
-                } else {
-                    // The period has not been left: it is looked at again with the next line.
-                    self.looked = 0;
+                    if self.tail.is_none() {
+                        self.is_full(length)?;
+                        return Ok(Ready::Now);
+                    }
+                    // Others may have been at the new file already.
                 }
-                Ok(())
-            }
-            Err(error) => {
-                self.retry = now + RETRY;
-                self.looked = 0;
-                Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+                Ok(false) => {
+                    if is_due {
+                        // The period has not been left: it is looked at again with the next line.
+                        self.looked = 0;
+                    }
+                    return Ok(Ready::Now);
+                }
+                Err(error) => {
+                    self.retry = now + RETRY;
+                    self.looked = 0;
+                    return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+                }
             }
         }
+    }
+
+    /// Waits until nobody else writes to the present file, which another process may have replaced.
+    fn begin_turn(&mut self, now: u64) -> io::Result<Ready> {
+        for _ in 0..MOST_FOLLOWED {
+            let Some(tail) = &mut self.tail else { break };
+            tail.begin(&self.file);
+            if is_at(&self.file, &self.path)? {
+                return Ok(if tail.is_whole(&self.file) { Ready::Now } else { Ready::Torn });
+            } else if now < self.retry {
+                break;
+            } else {
+                self.follow(now)?;
+            }
+        }
+        Ok(Ready::Now)
+    }
+
+    /// Opens what the name leads to now.
+    fn follow(&mut self, now: u64) -> io::Result<()> {
+        let path = rendered(&self.given, self.rotation, now);
+        self.file = tail::open(&path)?;
+        self.path = path;
+        if let Some(tail) = &mut self.tail {
+            tail.forget();
+        }
+        self.period = self.period_of_file(now);
+        self.looked = 0;
+        Ok(())
+    }
+
+    /// Whether the file is of another period, or of another name. Looks once a second.
+    fn is_other_time(&mut self, now: u64) -> bool {
+        if now == self.looked {
+            return false;
+        }
+        self.looked = now;
+        let present = self.period_at(now);
+        if self.tail.is_some() && present != self.period {
+            // Others may have begun it in the meantime.
+            self.period = self.period_of_file(now);
+        }
+        present != self.period || rendered(&self.given, self.rotation, now) != self.path
     }
 
     /// Whether a line of `length` bytes is too much for the file. A single line may be longer than a file.
@@ -166,17 +240,19 @@ impl Rotated {
     /// False if another process is about to do the same.
     fn rotate(&mut self, now: u64) -> io::Result<bool> {
         let next = rendered(&self.given, self.rotation, now);
-        if next == self.path && self.is_at(&self.path)? {
-            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::AGAIN) => return Ok(false),
-                other => other?,
+        if next == self.path && is_at(&self.file, &self.path)? {
+            if self.tail.is_none() {
+                match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                    Err(Errno::AGAIN) => return Ok(false),
+                    other => other?,
+                }
             }
             // It may have been renamed between the look and the lock.
-            if self.is_at(&self.path)? {
+            if is_at(&self.file, &self.path)? {
                 self.rename(now)?;
             }
         }
-        let file = append_to(&next)?;
+        let file = if self.tail.is_some() { tail::open(&next)? } else { append_to(&next)? };
         // As an operator may have changed it; of a file that others have made it is theirs to say.
         if let Ok(found) = rustix::fs::fstat(&self.file)
             && next == self.path
@@ -184,17 +260,10 @@ impl Rotated {
             let _ = rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(found.st_mode));
         }
         (self.file, self.path) = (file, next);
-        Ok(true)
-    }
-
-    /// Whether the open file has this name.
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let own = rustix::fs::fstat(&self.file)?;
-        match rustix::fs::stat(path) {
-            Ok(found) => Ok((found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)),
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(error.into()),
+        if let Some(tail) = &mut self.tail {
+            tail.forget();
         }
+        Ok(true)
     }
 
     /// Never over another file: of several in one second the later ones get a number.
@@ -242,10 +311,29 @@ impl Rotated {
         }
     }
 
+    /// Lines of an earlier process are of their own time. What was written in this second, or in one to come, is of now.
+    fn period_of_file(&self, now: u64) -> String {
+        let since = match rustix::fs::fstat(&self.file) {
+            Ok(found) if found.st_size > 0 => u64::try_from(found.st_mtime).unwrap_or(0).min(now),
+            _ => now,
+        };
+        self.period_at(since)
+    }
+
     fn period_at(&self, second: u64) -> String {
         self.rotation
             .period
             .map_or(String::new(), |period| (self.rotation.strftime)(period.pattern(), second))
+    }
+}
+
+/// Whether the open file has this name.
+fn is_at(file: &OwnedFd, path: &Path) -> io::Result<bool> {
+    let own = rustix::fs::fstat(file)?;
+    match rustix::fs::stat(path) {
+        Ok(found) => Ok((found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -261,113 +349,15 @@ fn rename_to_new(old: &Path, new: &Path) -> Result<(), Errno> {
 
 /// The path now.
 pub(super) fn present(given: &Path, rotation: Rotation) -> PathBuf {
-    rendered(given, rotation, seconds_of(SystemTime::now()))
+    rendered(given, rotation, now())
 }
 
-/// The path at that time.
-fn rendered(given: &Path, rotation: Rotation, second: u64) -> PathBuf {
-    match given.file_name().and_then(|name| name.to_str()) {
-        Some(name) if Rotation::is_pattern(name) => {
-            let rendered: String = pieces(name)
-                .map(|piece| match piece {
-                    Piece::Text(text) => text.to_owned(),
-                    Piece::Digits(specifier) => (rotation.strftime)(specifier, second),
-                })
-                .collect();
-            given.with_file_name(rendered)
-        }
-        _ => given.to_owned(),
-    }
-}
-
-/// Whether `name` is one that `pattern` gives, or one of a file that had such a name and was closed.
-fn is_of(pattern: &str, name: &str) -> bool {
-    let mut rest = name;
-    for piece in pieces(pattern) {
-        let after = match piece {
-            Piece::Text(text) => rest.strip_prefix(text),
-            Piece::Digits(specifier) => without_digits(rest, digits_of(specifier)),
-        };
-        match after {
-            Some(after) => rest = after,
-            None => return false,
-        }
-    }
-    if rest.is_empty() {
-        return Rotation::is_pattern(pattern);
-    }
-    let stamp = |rest: &str| {
-        let rest = without_digits(rest.strip_prefix('.')?, 8)?;
-        let rest = without_digits(rest.strip_prefix('-')?, 6)?;
-        let number = rest.strip_prefix('-').unwrap_or("0");
-        Some((rest.is_empty() || rest.starts_with('-')) && number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    stamp(rest).unwrap_or(false)
-}
-
-fn without_digits(text: &str, count: usize) -> Option<&str> {
-    let (digits, rest) = text.split_at_checked(count)?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
-}
-
-fn digits_of(specifier: &str) -> usize {
-    match specifier {
-        "%Y" => 4,
-        "%j" => 3,
-        _ => 2,
-    }
-}
-
-enum Piece<'a> {
-    Text(&'a str),
-    Digits(&'a str),
-}
-
-/// A per cent sign before anything else stands for itself.
-fn pieces(name: &str) -> impl Iterator<Item = Piece<'_>> {
-    let mut rest = name;
-    std::iter::from_fn(move || {
-        let specifier = |at: usize| {
-            let text = rest.get(at..at + 2)?;
-            matches!(text.as_bytes(), [b'%', b'Y' | b'm' | b'd' | b'H' | b'M' | b'S' | b'j']).then_some(text)
-        };
-        let (piece, length) = match specifier(0) {
-            Some(text) => (Piece::Digits(text), 2),
-            None => {
-                let end = (1..rest.len()).find(|at| specifier(*at).is_some()).unwrap_or(rest.len());
-                (Piece::Text(&rest[..end]), end)
-            }
-        };
-        let left = (length > 0).then(|| &rest[length..])?;
-        rest = left;
-        Some(piece)
-    })
+/// By the clock that the times of files are from, so that a file that has just been written to is not of an earlier time.
+fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    u64::try_from(now.tv_sec).unwrap_or(0)
 }
 
 fn seconds_of(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_files_of_the_log_are_taken_for_closed_ones() {
-        for (pattern, name, is) in [
-            ("a.log", "a.log.20261122-000000", true),
-            ("a.log", "a.log.20261122-000000-012", true),
-            ("a.log", "a.log", false),
-            ("a.log", "a.log.1", false),
-            ("a.log", "a.log.20261122-000000.gz", false),
-            ("a.log", "b.log.20261122-000000", false),
-            ("site-%Y%m%d.log", "site-20261122.log", true),
-            ("site-%Y%m%d.log", "site-20261122.log.20261122-101112", true),
-            ("site-%Y%m%d.log", "site-errors00.log", false),
-            ("site-%Y-%j", "site-2026-031", true),
-            ("100%", "100%", false),
-        ] {
-            assert_eq!(is_of(pattern, name), is, "{pattern} {name}");
-        }
-    }
 }

@@ -2,46 +2,90 @@
 
 use super::Target;
 use super::batch::Batch;
+use super::found::found_at;
+use super::kept::{Kept, Place};
 use super::rotation::Rotated;
 use super::syslog::Syslog;
+use super::tail::{self, Tail};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// So much a pipe takes at once or not at all (pipe(7): PIPE_BUF).
+const PIPE_BUF: usize = 4096;
 
 /// An open target.
 pub(super) enum Sink {
     /// Bytes, one after the other.
-    Stream(OwnedFd, Reopen),
+    Stream(Stream),
     /// The same, with another file now and then.
     Rotated(Box<Rotated>),
     /// A datagram for each line.
     Syslog(Syslog),
 }
 
+/// Whether a line can be written.
+pub(super) enum Ready {
+    Now,
+    /// The file ends with the beginning of a line of another process, which is to be completed first. Look again soon.
+    Torn,
+}
+
+pub(super) struct Stream {
+    file: OwnedFd,
+    target: Reopen,
+    others: Others,
+}
+
+/// What is done about other processes that write to the same descriptor or file.
+enum Others {
+    /// There are none, or the kernel keeps the lines of a call together.
+    Ignored,
+    /// It would mix the parts of a longer call with theirs.
+    SmallCalls,
+    Turns(Tail),
+}
+
 impl Sink {
-    pub(super) fn open(target: Target) -> io::Result<Self> {
+    /// With `several`, other processes write to the same target.
+    pub(super) fn open(target: Target, several: bool, kept: Option<Kept>) -> io::Result<Self> {
         let reopen = match target {
-            Target::File(file) => return Ok(Self::Stream(file.into(), Reopen::Nothing)),
+            Target::File(file) => {
+                let file: OwnedFd = file.into();
+                let others = if several { Others::of_pipe(&file) } else { Others::Ignored };
+                return Ok(Self::Stream(Stream { file, target: Reopen::Nothing, others }));
+            }
             Target::Rotated(path, rotation) => {
-                return Rotated::open(path, rotation).map(|file| Self::Rotated(Box::new(file)));
+                let rotated = Rotated::open(path, rotation, several, kept)?;
+                return Ok(Self::Rotated(Box::new(rotated)));
             }
             Target::Syslog(path) => return Syslog::local(path).map(Self::Syslog),
             Target::SyslogUdp(address) => return Syslog::udp(address).map(Self::Syslog),
             Target::Stdout => Reopen::Stdout,
             Target::Stderr => Reopen::Stderr,
+            Target::Path(path) if several => Reopen::Shared(path),
             Target::Path(path) => Reopen::Path(path),
         };
         let file = reopen.open()?.ok_or(io::ErrorKind::Unsupported)?;
-        Ok(Self::Stream(file, reopen))
+        let others = match &reopen {
+            _ if !several => Others::Ignored,
+            Reopen::Shared(_) => Tail::of(&file, kept).map_or_else(|| Others::of_pipe(&file), Others::Turns),
+            // Of an inherited descriptor all processes would have the lock together. The kernel has one position for all of
+            // them, and moves it by one call at a time.
+            _ => Others::of_pipe(&file),
+        };
+        Ok(Self::Stream(Stream { file, target: reopen, others }))
     }
 
     /// Writes the next of `batch`; how much of it.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
         match self {
-            Self::Stream(file, _) => rustix::io::write(file, batch.chunk()),
+            Self::Stream(stream) => stream.write(batch),
             Self::Rotated(rotated) => rotated.write(batch),
             Self::Syslog(syslog) => {
                 let (severity, line) = batch.next_line();
@@ -50,19 +94,39 @@ impl Sink {
         }
     }
 
-    /// Begins another file where it is time for one before a line of `length` bytes.
-    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
+    /// Between two lines: waits for the turn of this process, and begins another file where it is time for one before a line of `length`
+    /// bytes.
+    pub(super) fn prepare(&mut self, length: usize) -> Result<Ready, Errno> {
         match self {
             Self::Rotated(rotated) => rotated.rotate_if_due(length),
-            Self::Stream(..) | Self::Syslog(_) => Ok(()),
+            Self::Stream(Stream { file, others: Others::Turns(tail), .. }) => {
+                tail.begin(file);
+                Ok(if tail.is_whole(file) { Ready::Now } else { Ready::Torn })
+            }
+            Self::Stream(_) | Self::Syslog(_) => Ok(Ready::Now),
+        }
+    }
+
+    /// How many bytes of `batch` stand at `place`, of which a killed process has noted that it was about to write them there. A line that
+    /// is there in part is completed if that is possible.
+    pub(super) fn found_at(&self, place: Place, batch: &Batch) -> usize {
+        match self {
+            Self::Stream(Stream { target: Reopen::Shared(path), .. }) => found_at(path, place, batch),
+            Self::Rotated(rotated) => found_at(rotated.path(), place, batch),
+            Self::Stream(_) | Self::Syslog(_) => 0,
         }
     }
 
     /// Opens it again; false where that is not possible.
     pub(super) fn reopen(&mut self) -> io::Result<bool> {
         match self {
-            Self::Stream(file, target) => match target.open()? {
-                Some(opened) => *file = opened,
+            Self::Stream(stream) => match stream.target.open()? {
+                Some(opened) => {
+                    stream.file = opened;
+                    if let Others::Turns(tail) = &mut stream.others {
+                        tail.forget();
+                    }
+                }
                 None => return Ok(false),
             },
             Self::Rotated(rotated) => rotated.reopen()?,
@@ -74,10 +138,28 @@ impl Sink {
     /// To wait until it takes something.
     pub(super) fn descriptor(&self) -> Option<&OwnedFd> {
         match self {
-            Self::Stream(file, _) => Some(file),
+            Self::Stream(stream) => Some(&stream.file),
             Self::Rotated(rotated) => Some(rotated.file()),
             Self::Syslog(syslog) => syslog.descriptor(),
         }
+    }
+}
+
+impl Stream {
+    fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
+        match &mut self.others {
+            Others::Ignored => rustix::io::write(&self.file, batch.chunk()),
+            Others::SmallCalls => rustix::io::write(&self.file, batch.chunk_within(PIPE_BUF)),
+            Others::Turns(tail) => tail.append(&self.file, batch, batch.chunk().len()),
+        }
+    }
+}
+
+impl Others {
+    fn of_pipe(file: &OwnedFd) -> Self {
+        let found = rustix::fs::fstat(file);
+        let is_file = found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file());
+        if is_file { Self::Ignored } else { Self::SmallCalls }
     }
 }
 
@@ -86,6 +168,8 @@ pub(super) enum Reopen {
     Stdout,
     Stderr,
     Path(PathBuf),
+    /// A path that other processes append to as well.
+    Shared(PathBuf),
     Nothing,
 }
 
@@ -96,6 +180,7 @@ impl Reopen {
             Self::Stdout => io::stdout().as_fd().try_clone_to_owned()?,
             Self::Stderr => io::stderr().as_fd().try_clone_to_owned()?,
             Self::Path(path) => append_to(path)?,
+            Self::Shared(path) => tail::open(path)?,
             Self::Nothing => return Ok(None),
         }))
     }
@@ -106,4 +191,27 @@ pub(super) fn append_to(path: &Path) -> io::Result<OwnedFd> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     Ok(OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)?.into())
+}
+
+impl Target {
+    /// A number that tells targets apart, the same in every process that opens them in the same way; never 0. The lines for something
+    /// that is open already have one number.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        let address;
+        let (kind, bytes) = match self {
+            Self::Stdout => (1, &[][..]),
+            Self::Stderr => (2, &[][..]),
+            Self::Path(path) | Self::Rotated(path, _) => (3, path.as_os_str().as_bytes()),
+            Self::Syslog(path) => (4, path.as_os_str().as_bytes()),
+            Self::SyslogUdp(to) => {
+                address = to.to_string();
+                (5, address.as_bytes())
+            }
+            Self::File(_) => (6, &[][..]),
+        };
+        // FNV-1a: the same in every build.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        std::iter::once(&kind).chain(bytes).fold(0xcbf2_9ce4_8422_2325, step).max(1)
+    }
 }

@@ -2,6 +2,8 @@
 
 mod backlog;
 mod line_writer;
+mod line_writer_killed;
+mod line_writer_processes;
 mod line_writer_trouble;
 mod timers_model;
 mod unacknowledged;

@@ -239,7 +239,7 @@ fn set_unix_names(environ: &Bound<'_, PyDict>, request: &Request) -> PyResult<()
     let end = &request.endpoint;
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && !port.ends_with(']') => (name, port),
-        _ => (&*host, if end.secure { "443" } else { "80" }),
+        _ => (host.strip_suffix(':').unwrap_or(&host), if end.secure { "443" } else { "80" }),
     };
     environ.set_item(intern!(py, "SERVER_NAME"), if name.is_empty() { "localhost" } else { name })?;
     environ.set_item(intern!(py, "SERVER_PORT"), port)

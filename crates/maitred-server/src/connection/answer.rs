@@ -52,13 +52,26 @@ impl Connection {
             return self.answer_now(context, sender, stream, &answer, 0, Body::Empty);
         }
         if asks_for(group.site.health_path.as_deref(), head) {
-            let serving = !group.is_draining();
-            let (status, text) =
-                if serving { (Status::OK, "ok\n") } else { (Status::SERVICE_UNAVAILABLE, "draining\n") };
+            let (status, text) = match (group.groups.is_ready(), group.is_draining()) {
+                (true, _) => (Status::OK, "ok\n"),
+                (false, false) => (Status::SERVICE_UNAVAILABLE, "stopping\n"),
+                (false, true) => (Status::SERVICE_UNAVAILABLE, "draining\n"),
+            };
+            // A new connection may reach another server.
+            let sender =
+                Sender::new(head.version, head.method == Method::Head, keep_alive && status == Status::OK);
             let answer =
                 ResponseHead::new(status).with("Content-Type", PLAIN).with("Cache-Control", "no-store");
             let body = Body::One(text.into());
             return self.answer_now(context, sender, stream, &answer, text.len() as u64, body);
+        }
+        if asks_for(group.site.metrics_path.as_deref(), head)
+            && let Some(handler) = &group.site.metrics_handler
+        {
+            let mut path = std::mem::take(&mut context.scratch.path);
+            let received = self.hand_over(context, sender, stream, Arc::clone(handler), &mut path);
+            context.scratch.path = path;
+            return received;
         }
         if asks_for(group.site.metrics_path.as_deref(), head) {
             let format = Format::accepted(head.fields.all("accept"));

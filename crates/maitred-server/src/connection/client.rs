@@ -50,12 +50,15 @@ impl Connection {
                 set_host(head, host);
             }
             client.secure = said.secure.unwrap_or(client.secure);
-            client.port = said.port.or_else(|| said.secure.map(|secure| asked_port(head, secure)));
+            let says = said.client.is_some() || said.secure.is_some() || said.host.is_some();
+            client.port = said.port.or_else(|| says.then(|| asked_port(head, client.secure)));
             if let (Some(port), Some(host)) = (said.port, head.fields.first("host"))
                 && port_of(host).is_none()
                 && port != default_port(client.secure)
             {
-                let host = [host, b":", port.to_string().as_bytes()].concat();
+                // A port of no digits is the usual one (RFC 3986 §3.2.3).
+                let name = host.strip_suffix(b":").unwrap_or(host);
+                let host = [name, b":", port.to_string().as_bytes()].concat();
                 set_host(head, &host);
             }
         } else {

@@ -40,6 +40,8 @@ pub(crate) struct Groups<R: Resident> {
     pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
+    /// The engine's own answer about itself is that nothing new should come here.
+    unready: AtomicBool,
     draining: AtomicBool,
     /// Whether other processes accept at the same addresses.
     pub(crate) accept: Accept,
@@ -74,6 +76,7 @@ impl<R: Resident> Groups<R> {
             thread_registry: Arc::default(),
             slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
+            unready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             ends_events: AtomicBool::new(false),
             abandoned: AtomicUsize::new(0),
@@ -174,6 +177,16 @@ impl<R: Resident> Groups<R> {
     pub(crate) fn emptiest(&self, own: usize) -> usize {
         let open = |number: usize| self.open[number].0.load(Ordering::Relaxed);
         (0..self.count()).min_by_key(|number| (open(*number), *number != own)).unwrap_or(own)
+    }
+
+    /// Has the engine say of itself that nothing new should come here.
+    pub(crate) fn set_unready(&self) {
+        self.unready.store(true, Ordering::Release);
+    }
+
+    /// Whether it says that more may come.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.unready.load(Ordering::Acquire) && !self.is_draining()
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -8,7 +8,7 @@ use maitred_stats::{Distribution, Leaf, Span, exposition};
 use crate::site::{LeafCount, Statistics};
 
 /// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
-pub(crate) fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {
+pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {
     let plain = |name, help, value| Metric { name, help, labels: &[], value };
     let metrics = [
         plain(

@@ -1,13 +1,16 @@
 //! Figures put together for whoever asks.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::atomic::AtomicU64;
 
-use maitred_stats::{Distribution, Leaf, LeafKey, MAX_BYTES};
+use maitred_stats::{Distribution, Foreign, Leaf, LeafKey, MAX_BYTES, Owner, TimingKey, read_texts};
 
-use crate::site::{ENGINE, Figures};
+use crate::site::{ENGINE, Figures, LISTENERS, POOLS};
 
 /// The figures of exchanges since the start, without those that were counted nowhere because counting was off.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// Whether exchanges are counted now.
     pub on: bool,
@@ -67,70 +70,189 @@ impl Figures {
     /// The figures now. Takes some milliseconds and megabytes with many routes; nobody waits meanwhile for more than some
     /// ten microseconds.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let mut server = Leaf::default();
-        let mut listeners = BTreeMap::<u16, Leaf>::new();
-        let mut pools = BTreeMap::<u16, Leaf>::new();
-        let mut routes = BTreeMap::<u32, Leaf>::new();
-        let mut classes = BTreeMap::<u8, Leaf>::new();
-        let mut counts = Vec::new();
-        self.recorder.leaves(|key, leaf| {
-            if leaf.requests == 0 {
-                return;
-            }
-            let LeafKey { listener, pool, route, class } = key;
-            counts.push((key, leaf.requests, leaf.bytes));
-            server.merge(&leaf);
-            listeners.entry(listener).or_default().merge(&leaf);
-            pools.entry(pool).or_default().merge(&leaf);
-            classes.entry(class).or_default().merge(&leaf);
-            routes.entry(route).or_default().merge(&leaf);
-        });
+        let mut sums = Sums::default();
+        self.recorder.leaves(|key, leaf| sums.add(key, &leaf));
+        self.recorder.timings(|key, nanos| sums.add_timing(key, &nanos));
         // Afterwards: all routes and names that were counted are known now.
-        let (route_names, timing_names) = (self.routes.names(), self.recorder.names());
-        let name_of = |route: u32| route_names.get(route as usize).map_or("other", |name| name);
-        let route = |route: u32| name_of(route).to_owned();
-        let leaves = counts.into_iter().map(|(key, requests, bytes)| LeafCount {
-            listener: self.listener(key.listener),
-            pool: self.pool(key.pool),
-            route: route(key.route),
+        let (routes, timings) = (self.routes.names(), self.recorder.names());
+        let names =
+            Called { listeners: &self.listeners, pools: &self.pools, routes: &routes, timings: &timings };
+        Statistics {
+            on: self.is_on(),
+            application_lost: self.recorder.lost_timings(),
+            bytes: self.recorder.bytes() + self.routes.bytes(),
+            max_bytes: MAX_BYTES,
+            ..sums.named(&names)
+        }
+    }
+}
+
+impl Statistics {
+    /// Those in the [memory](crate::Settings::figures) of another process; none if there are none of this version.
+    #[must_use]
+    pub fn read(words: &[AtomicU64], owner: Owner) -> Option<Self> {
+        let foreign = Foreign::find(words, owner)?;
+        let mut sums = Sums::default();
+        foreign.leaves(|key, leaf| sums.add(key, &leaf));
+        foreign.timings(|key, nanos| sums.add_timing(key, &nanos));
+        let (listeners, pools) = (read_texts(words, LISTENERS), read_texts(words, POOLS));
+        let (routes, timings) = (foreign.routes(), foreign.names());
+        let names = Called { listeners: &listeners, pools: &pools, routes: &routes, timings: &timings };
+        let runs = owner == Owner::Runs;
+        Some(Self {
+            on: runs && foreign.is_on(),
+            application_lost: foreign.lost_timings(),
+            bytes: if runs { foreign.bytes().min(MAX_BYTES) } else { 0 },
+            max_bytes: if runs { MAX_BYTES } else { 0 },
+            ..sums.named(&names)
+        })
+    }
+
+    /// Adds those of another process: what has the same name is one, whatever its number there. Percentiles of the sum are
+    /// exactly those of all exchanges together.
+    pub fn merge(&mut self, other: &Self) {
+        self.on |= other.on;
+        self.server.merge(&other.server);
+        merge_leaves(&mut self.listeners, &other.listeners);
+        merge_leaves(&mut self.pools, &other.pools);
+        merge_leaves(&mut self.routes, &other.routes);
+        merge_leaves(&mut self.classes, &other.classes);
+        merge_by(&mut self.leaves, &other.leaves, LeafCount::names, |mine, theirs| {
+            mine.requests = mine.requests.saturating_add(theirs.requests);
+            mine.bytes = mine.bytes.saturating_add(theirs.bytes);
+        });
+        merge_by(&mut self.application, &other.application, ApplicationTiming::names, |mine, theirs| {
+            mine.durations.merge(&theirs.durations);
+        });
+        self.application_lost = self.application_lost.saturating_add(other.application_lost);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.max_bytes = self.max_bytes.saturating_add(other.max_bytes);
+    }
+}
+
+impl LeafCount {
+    fn names(&self) -> [String; 4] {
+        [&self.listener, &self.pool, &self.route, &self.class].map(Clone::clone)
+    }
+}
+
+impl ApplicationTiming {
+    fn names(&self) -> [String; 3] {
+        [&self.pool, &self.route, &self.name].map(Clone::clone)
+    }
+}
+
+fn merge_leaves(mine: &mut Vec<(String, Leaf)>, theirs: &[(String, Leaf)]) {
+    merge_by(mine, theirs, |(name, _)| name.clone(), |(_, mine), (_, theirs)| mine.merge(theirs));
+}
+
+/// Adds what has the same name, and takes over what has another one, behind the rest.
+fn merge_by<T: Clone, K: Eq + Hash>(
+    mine: &mut Vec<T>,
+    theirs: &[T],
+    name: impl Fn(&T) -> K,
+    add: impl Fn(&mut T, &T),
+) {
+    let mut known: HashMap<K, usize> = mine.iter().enumerate().map(|(at, one)| (name(one), at)).collect();
+    for one in theirs {
+        match known.entry(name(one)) {
+            Entry::Occupied(at) => add(&mut mine[*at.get()], one),
+            Entry::Vacant(place) => {
+                place.insert(mine.len());
+                mine.push(one.clone());
+            }
+        }
+    }
+}
+
+/// The figures by the numbers of one process.
+#[derive(Default)]
+struct Sums {
+    server: Leaf,
+    listeners: BTreeMap<u16, Leaf>,
+    pools: BTreeMap<u16, Leaf>,
+    routes: BTreeMap<u32, Leaf>,
+    classes: BTreeMap<u8, Leaf>,
+    counts: BTreeMap<LeafKey, (u64, u64)>,
+    timings: BTreeMap<TimingKey, Distribution>,
+}
+
+/// What these numbers stand for.
+struct Called<'a> {
+    listeners: &'a [String],
+    pools: &'a [String],
+    routes: &'a [String],
+    timings: &'a [String],
+}
+
+impl Sums {
+    fn add(&mut self, key: LeafKey, leaf: &Leaf) {
+        if leaf.requests == 0 {
+            return;
+        }
+        let LeafKey { listener, pool, route, class } = key;
+        let (requests, bytes) = self.counts.entry(key).or_default();
+        *requests = requests.saturating_add(leaf.requests);
+        *bytes = bytes.saturating_add(leaf.bytes);
+        self.server.merge(leaf);
+        self.listeners.entry(listener).or_default().merge(leaf);
+        self.pools.entry(pool).or_default().merge(leaf);
+        self.classes.entry(class).or_default().merge(leaf);
+        self.routes.entry(route).or_default().merge(leaf);
+    }
+
+    fn add_timing(&mut self, key: TimingKey, nanos: &Distribution) {
+        self.timings.entry(key).or_default().merge(nanos);
+    }
+
+    fn named(self, called: &Called<'_>) -> Statistics {
+        let leaves = self.counts.into_iter().map(|(key, (requests, bytes))| LeafCount {
+            listener: called.listener(key.listener),
+            pool: called.pool(key.pool),
+            route: called.route(key.route),
             class: class(key.class),
             requests,
             bytes,
         });
-        let mut application = Vec::new();
-        self.recorder.timings(|key, durations| {
-            application.push(ApplicationTiming {
-                pool: self.pool(key.pool),
-                route: route(key.route),
-                name: timing_names.get(usize::from(key.name)).map_or("other", |name| name).to_owned(),
-                durations,
-            });
+        let application = self.timings.into_iter().map(|(key, durations)| ApplicationTiming {
+            pool: called.pool(key.pool),
+            route: called.route(key.route),
+            name: name_in(called.timings, key.name.into()),
+            durations,
         });
+        let listeners = self.listeners.into_iter().map(|(key, leaf)| (called.listener(key), leaf));
+        let pools = self.pools.into_iter().map(|(key, leaf)| (called.pool(key), leaf));
+        let routes = self.routes.into_iter().map(|(key, leaf)| (called.route(key), leaf));
+        let classes = self.classes.into_iter().map(|(key, leaf)| (class(key), leaf));
         Statistics {
-            on: self.is_on(),
-            server,
+            server: self.server,
             leaves: leaves.collect(),
-            listeners: listeners.into_iter().map(|(key, leaf)| (self.listener(key), leaf)).collect(),
-            pools: pools.into_iter().map(|(key, leaf)| (self.pool(key), leaf)).collect(),
-            routes: routes.into_iter().map(|(key, leaf)| (route(key), leaf)).collect(),
-            classes: classes.into_iter().map(|(key, leaf)| (class(key), leaf)).collect(),
-            application,
-            application_lost: self.recorder.lost_timings(),
-            bytes: self.recorder.bytes() + self.routes.bytes(),
-            max_bytes: MAX_BYTES,
+            listeners: listeners.collect(),
+            pools: pools.collect(),
+            routes: routes.collect(),
+            classes: classes.collect(),
+            application: application.collect(),
+            ..Statistics::default()
         }
     }
+}
 
+impl Called<'_> {
     fn listener(&self, number: u16) -> String {
-        self.listeners.get(usize::from(number)).map_or("other", |name| name).to_owned()
+        name_in(self.listeners, number.into())
     }
 
     fn pool(&self, number: u16) -> String {
-        match number {
-            ENGINE => "engine".to_owned(),
-            number => self.pools.get(usize::from(number)).map_or("other", |name| name).to_owned(),
-        }
+        if number == ENGINE { "engine".to_owned() } else { name_in(self.pools, number.into()) }
     }
+
+    fn route(&self, number: u32) -> String {
+        name_in(self.routes, number as usize)
+    }
+}
+
+fn name_in(names: &[String], number: usize) -> String {
+    names.get(number).map_or("other", |name| name).to_owned()
 }
 
 fn class(class: u8) -> String {

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::Method;
 use maitred_log::{End, RequestId};
-use maitred_stats::{Leaf, MAX_ROUTES, Span, Times};
+use maitred_stats::{ARENA_BYTES, Leaf, MAX_ROUTES, Span, Times, memory};
 
 use crate::pages::ErrorPages;
 use crate::routes::Routes;
@@ -32,7 +32,10 @@ impl Site {
             listeners: vec!["[::1]:1".to_owned(), "[::1]:2".to_owned()],
             pools: vec!["default".to_owned(), "reports".to_owned()],
         };
-        Self { figures: Figures::new(&hosts, names), hosts }
+        Self {
+            figures: Figures::new(&hosts, names, &Arena::new(memory::private(ARENA_BYTES / 8 + 2048))),
+            hosts,
+        }
     }
 
     fn record(&self, pool: Option<u16>, path: &str, status: u16) {

@@ -102,6 +102,13 @@ fn a_trusted_proxy_says_who_the_client_is_request_by_request() {
         format!("[2001:db8::1]:99 https 443 inner {names}")
     );
     assert_eq!(ask(&mut stream, "unknown", "gopher"), format!("{own} http {port} inner {names}"));
+    // A proxy that speaks to its clients without TLS need not say so: the port is still the one that they have asked for.
+    let client = |host: &str| format!("Host: {host}\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n");
+    for (host, port) in [("shop.example", 80), ("shop.example:8080", 8080), ("shop.example:", 80)] {
+        stream.write_all(format!("GET / HTTP/1.1\r\n{}", client(host)).as_bytes()).expect("taken");
+        let told = String::from_utf8(read_response(&mut stream).1).expect("text");
+        assert!(told.starts_with(&format!("192.0.2.7 http {port} {host} ")), "{told}");
+    }
     // What nginx passes on is not believed unless it is named.
     let host = said(&mut stream, "X-Forwarded-Host: evil.example\r\n");
     assert!(host.starts_with(&format!("{own} http {port} inner ")), "{host}");
@@ -120,6 +127,8 @@ fn host_and_port_are_believed_where_they_are_named() {
     assert!(told.contains(" https 8443 shop.example:8443 "), "{told}");
     let told = said(&mut stream, &format!("{fields}443\r\n"));
     assert!(told.contains(" https 443 shop.example "), "{told}");
+    let told = said(&mut stream, "X-Forwarded-Host: shop.example:\r\nX-Forwarded-Port: 8443\r\n");
+    assert!(told.contains(" http 8443 shop.example:8443 "), "{told}");
 }
 
 #[test]
@@ -243,6 +252,19 @@ fn what_is_no_header_is_closed_without_an_answer() {
     }
     let count = || logged(folder.path()).matches("no header of the PROXY protocol").count();
     wait_until("the log tells of each", || count() == 3);
+}
+
+/// Takes the 5 seconds that a header has.
+#[test]
+fn a_header_that_does_not_come_in_time_is_not_waited_for() {
+    let folder = folder();
+    let running = behind_proxy_headers(&folder, &["127.0.0.1"]);
+    let mut streams = [b"", &V1[..V1.len() - 1]].map(|begun| proxied(&running, begun));
+    for stream in &mut streams {
+        assert_eq!(until_its_end(stream), b"");
+    }
+    let count = || logged(folder.path()).matches("no header of the PROXY protocol has come in time").count();
+    wait_until("the log tells of each", || count() == 2);
 }
 
 #[test]

@@ -1,0 +1,396 @@
+//! Questions of `maitred ctl` to all workers, and their answers as one.
+//!
+//! A question goes to every worker that serves. What one has no rows of its own for is answered by the first; lists have a row for
+//! each worker's rows, with its number. Changes are made in all, and in workers that are started later.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
+use maitred_server::Log;
+use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages};
+use maitred_supervise::{Beat, Crew, Phase, WorkerId};
+use serde_json::{Map, Value, json};
+
+use super::Happening;
+use super::message::{COUNTED, OWN_PAGE, ToWorker};
+use super::process::{Pending, Process};
+
+/// Changes of settings, which workers that are started later get as well.
+const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
+
+/// Queries whose answer is the same for all workers.
+const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
+
+/// What the doors know of workers.
+pub(super) struct Workers {
+    languages: &'static str,
+    began: Instant,
+    sender: Sender<Happening>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that serve or drain.
+    serving: BTreeMap<WorkerId, Arc<Process>>,
+    /// What they have said last.
+    beats: BTreeMap<WorkerId, Beat>,
+    application: Option<String>,
+    /// What operators have changed since the configuration was read, by number.
+    changes: BTreeMap<u64, Question>,
+    /// Of the next change.
+    next_change: u64,
+    /// The first change that a worker which starts was not told.
+    untold: BTreeMap<WorkerId, u64>,
+    /// What processes that have ended have counted.
+    retired: Retired,
+    /// All processes, for people.
+    shown: Vec<Value>,
+    wanted: usize,
+    failures: u64,
+}
+
+/// Begins to answer; the supervisor supervises without it, too.
+pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<Control> {
+    let own = Arc::clone(workers);
+    let places = doors.places();
+    let relay = Arc::new(move |question: &Question, caller: &Caller| own.answer(question, caller, &places));
+    Control::relay(doors, relay)
+        .inspect_err(|error| log.error(format_args!("the control cannot be started: {error}")))
+        .ok()
+}
+
+impl Workers {
+    pub(super) fn new(languages: &'static str, sender: Sender<Happening>) -> Self {
+        Self { languages, began: Instant::now(), sender, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It serves, and hears what has been changed since it was started.
+    pub(super) fn add(&self, process: &Arc<Process>) {
+        let mut state = self.state();
+        state.serving.insert(process.id, Arc::clone(process));
+        let untold = state.untold.remove(&process.id).unwrap_or_default();
+        for change in state.changes.range(untold..).map(|(_, change)| change) {
+            // As by the setup: nobody waits for the answer.
+            let _ = process.ask(change, "as changed before");
+        }
+    }
+
+    /// Its process has ended: what it has counted stays.
+    pub(super) fn retire(&self, process: &Process) {
+        let mut state = self.state();
+        state.serving.remove(&process.id);
+        state.untold.remove(&process.id);
+        state.beats.remove(&process.id);
+        process.retire(&mut state.retired);
+    }
+
+    pub(super) fn note(&self, worker: WorkerId, beat: Beat) {
+        self.state().beats.insert(worker, beat);
+    }
+
+    pub(super) fn set_application(&self, application: Option<String>) {
+        self.state().application = application;
+    }
+
+    /// What operators have changed since the configuration was read, for a worker that is to be started.
+    pub(super) fn changes(&self, worker: WorkerId) -> Vec<Question> {
+        let mut state = self.state();
+        let next = state.next_change;
+        state.untold.insert(worker, next);
+        state.changes.values().cloned().collect()
+    }
+
+    /// The configuration has been read again, which takes changes back.
+    pub(super) fn forget_changes(&self) {
+        self.state().changes.clear();
+    }
+
+    /// Keeps what is shown of all processes.
+    pub(super) fn show(&self, crew: &Crew, pids: &BTreeMap<WorkerId, Arc<Process>>) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let row = |view: maitred_supervise::WorkerView| {
+            let beat = state.beats.get(&view.id).copied().unwrap_or_default();
+            let phase = match view.phase {
+                Phase::Starting => "starting",
+                Phase::Serving => "serving",
+                Phase::Stopping => "draining",
+            };
+            json!({
+                "worker": view.number,
+                "pid": pids.get(&view.id).map(|process| process.pid()),
+                "phase": phase,
+                "for_seconds": now.saturating_duration_since(view.since).as_secs_f64(),
+                "requests": beat.requests,
+                "waiting": beat.waiting,
+                "memory_bytes": beat.memory,
+            })
+        };
+        let shown = crew.workers().map(row).collect();
+        (state.shown, state.wanted, state.failures) = (shown, crew.wanted(), crew.failures());
+    }
+
+    /// A worker asks for figures of all.
+    pub(super) fn answer_worker(self: &Arc<Self>, process: &Arc<Process>, id: u64, question: Question) {
+        let (own, process) = (Arc::clone(self), Arc::clone(process));
+        let answers = std::thread::Builder::new().name("maitred-ctl".to_owned());
+        // It asks other workers, so the supervisor does not wait for it. Without a thread nobody is answered.
+        let _ = answers.spawn(move || {
+            let caller = Caller::Relayed(format!("worker {}", process.number));
+            process.send(&ToWorker::Answer(id, own.answer(&question, &caller, &[])));
+        });
+    }
+
+    fn answer(&self, question: &Question, caller: &Caller, doors: &[String]) -> Answered {
+        let name = question.name();
+        if name.is_empty() {
+            return Answered::json(200, &help());
+        }
+        if name == "drain" && question.method == "POST" {
+            return match self.sender.send(Happening::Drain) {
+                Ok(()) => Answered::json(200, &json!({ "changed": ["drain: as by SIGTERM"] })),
+                Err(_) => Answered::error(503, "the server has ended"),
+            };
+        }
+        let (question, one) = match without_worker(question) {
+            Ok(split) => split,
+            Err(refused) => return refused,
+        };
+        if one.is_none() && question.is_for_metrics() {
+            return self.page(&question);
+        }
+        if one.is_none() && name == "stats" {
+            return self.stats(&question).unwrap_or_else(|refused| refused);
+        }
+        let lasting =
+            (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
+        let mut answers = self.ask(&question, one, &caller.to_string());
+        // Those that have ended, but for their processes.
+        answers.retain(|(_, answer)| answer.status != 503);
+        let is_refused = answers.is_empty() || answers.iter().any(|(_, answer)| answer.status != 200);
+        if let Some(number) = lasting.filter(|_| is_refused) {
+            self.state().changes.remove(&number);
+        }
+        if answers.is_empty() {
+            return match one {
+                Some(number) => Answered::error(
+                    404,
+                    &format!("there is no worker {number} that serves; 'status' lists them"),
+                ),
+                None if name == "status" => Answered::json(200, &self.status(Value::Null, doors)),
+                None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
+            };
+        }
+        if let Some((_, refused)) = answers.iter().find(|(_, answer)| answer.status != 200) {
+            return refused.clone();
+        }
+        if one.is_some() || SAME.contains(&&*name) {
+            return answers[0].1.clone();
+        }
+        let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
+        let merged = merge(values.collect());
+        Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+    }
+
+    /// Before anybody is asked: who becomes ready meanwhile is told.
+    fn note_change(&self, change: Question) -> u64 {
+        let mut state = self.state();
+        let number = state.next_change;
+        state.next_change += 1;
+        state.changes.insert(number, change);
+        number
+    }
+
+    /// The answers of the workers that serve, or of one of them, by number.
+    fn ask(&self, question: &Question, one: Option<usize>, caller: &str) -> Vec<(usize, Answered)> {
+        let answers = self.ask_each(question, one, caller).into_iter();
+        answers.map(|(process, answer)| (process.number, answer)).collect()
+    }
+
+    fn ask_each(
+        &self,
+        question: &Question,
+        one: Option<usize>,
+        caller: &str,
+    ) -> Vec<(Arc<Process>, Answered)> {
+        let asked: Vec<Arc<Process>> = self.state().serving.values().cloned().collect();
+        let asked = asked.into_iter().filter(|process| one.is_none_or(|number| process.number == number));
+        let pending: Vec<(Arc<Process>, Pending)> = asked
+            .map(|process| {
+                let pending = process.ask(question, caller);
+                (process, pending)
+            })
+            .collect();
+        let answers = pending.into_iter().filter_map(|(process, pending)| Some((process, pending.wait()?)));
+        let mut answers: Vec<_> = answers.collect();
+        answers.sort_by_key(|(process, _)| process.number);
+        answers
+    }
+
+    /// What those that have ended have counted, and those of `running` that still run. Each process is in it once: one that ends meanwhile is among
+    /// the ended ones, or not in this answer.
+    fn counted(&self, running: &[(Arc<Process>, Answered)]) -> (Retired, Statistics, Vec<usize>) {
+        let state = self.state();
+        let retired = state.retired.clone();
+        let still: Vec<usize> =
+            (0..running.len()).filter(|at| state.serving.contains_key(&running[*at].0.id)).collect();
+        let mut statistics = retired.statistics.clone();
+        // Under the lock, so that none is retired between.
+        still.iter().for_each(|at| statistics.merge(&running[*at].0.statistics()));
+        (retired, statistics, still)
+    }
+
+    /// `stats` of all workers, also of those that have ended.
+    fn stats(&self, question: &Question) -> Result<Answered, Answered> {
+        let asked = Question { method: "GET".to_owned(), path: COUNTED.to_owned(), ..Question::default() };
+        let running = self.ask_each(&asked, None, "the supervisor");
+        let (retired, statistics, still) = self.counted(&running);
+        let mut counts = still.iter().filter_map(|at| Some(Counted::from_json(&running[*at].1.value()?)));
+        let mut counted = counts.next().unwrap_or_default();
+        counts.for_each(|one| counted.merge(&one));
+        counted.add_retired(&retired.counters);
+        counted.up = self.began.elapsed();
+        Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
+    }
+
+    /// The page of figures of all workers.
+    fn page(&self, question: &Question) -> Answered {
+        let asked = Question { path: OWN_PAGE.to_owned(), ..question.clone() };
+        let running = self.ask_each(&asked, None, "the supervisor");
+        running.iter().for_each(|(process, answer)| process.keep_page(&answer.body));
+        let (retired, statistics, still) = self.counted(&running);
+        let names: Vec<String> = still.iter().map(|at| running[*at].0.number.to_string()).collect();
+        let pages =
+            names.iter().zip(&still).map(|(worker, at)| WorkerPage { worker, text: &running[*at].1.body });
+        let format = question.format();
+        let body = merge_pages(&pages.collect::<Vec<_>>(), &retired.counters, &statistics, format);
+        Answered { status: 200, body, media_type: format.media_type().to_owned(), allow: None }
+    }
+
+    /// What the supervisor itself says, beside what the workers have in common.
+    fn status(&self, merged: Value, doors: &[String]) -> Value {
+        let state = self.state();
+        let mut status = Map::new();
+        status.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+        status.insert("language".to_owned(), self.languages.into());
+        status.insert("application".to_owned(), state.application.clone().into());
+        status.insert("pid".to_owned(), std::process::id().into());
+        status.insert("uptime_seconds".to_owned(), self.began.elapsed().as_secs_f64().into());
+        status.insert("workers_wanted".to_owned(), state.wanted.into());
+        status.insert("workers_failed".to_owned(), state.failures.into());
+        status.insert("control".to_owned(), doors.into());
+        status.insert("workers".to_owned(), state.shown.clone().into());
+        if let Value::Object(merged) = merged {
+            let own = ["pid", "uptime_seconds", "control", "version", "language", "application"];
+            status.extend(merged.into_iter().filter(|(name, _)| !own.contains(&&**name)));
+        }
+        status.into()
+    }
+}
+
+/// The question without the number of a worker, and that.
+fn without_worker(question: &Question) -> Result<(Question, Option<usize>), Answered> {
+    let mut own = question.clone();
+    let mut parts: Vec<&str> = question.query.split('&').filter(|part| !part.is_empty()).collect();
+    let is_worker = |part: &&str| part.split('=').next() == Some(WORKER);
+    let Some(at) = parts.iter().position(is_worker) else { return Ok((own, None)) };
+    let value = parts.remove(at).split_once('=').map_or("", |(_, value)| value);
+    let number = value.parse::<usize>();
+    let number =
+        number.map_err(|_| Answered::error(400, &format!("worker: '{value}' is no number of a worker")))?;
+    own.query = parts.join("&");
+    Ok((own, Some(number)))
+}
+
+/// One answer of several: numbers that count are added, lists have the rows of all, and what differs otherwise is that of the first.
+fn merge(answers: Vec<(usize, Value)>) -> Value {
+    let mut answers = answers.into_iter();
+    let Some((number, first)) = answers.next() else { return Value::Null };
+    let mut merged = with_worker(number, first);
+    for (number, answer) in answers {
+        let (Value::Object(mine), Value::Object(theirs)) = (&mut merged, with_worker(number, answer)) else {
+            continue;
+        };
+        for (name, value) in theirs {
+            match (mine.get_mut(&name), value) {
+                (Some(Value::Array(rows)), Value::Array(others)) => {
+                    for row in others {
+                        if row.get(WORKER).is_some() || !rows.contains(&row) {
+                            rows.push(row);
+                        }
+                    }
+                }
+                (Some(number), Value::Number(other)) if is_count(&name) => {
+                    if let (Some(one), Some(two)) = (number.as_u64(), other.as_u64()) {
+                        *number = (one + two).into();
+                    }
+                }
+                (Some(_), _) => {}
+                (None, value) => _ = mine.insert(name, value),
+            }
+        }
+    }
+    merged
+}
+
+/// Whether a number of an answer is a count, so that those of several workers add up.
+fn is_count(name: &str) -> bool {
+    !name.ends_with("_seconds") && !["pid", "poll_groups"].contains(&name)
+}
+
+/// Rows of lists that are a worker's own get its number; what is the same for all does not.
+fn with_worker(number: usize, mut answer: Value) -> Value {
+    const OF_ALL: [&str; 4] = ["listeners", "socket_options", "changed", "control"];
+    if let Value::Object(fields) = &mut answer {
+        for (_, list) in fields.iter_mut().filter(|(name, _)| !OF_ALL.contains(&name.as_str())) {
+            for row in list.as_array_mut().into_iter().flatten() {
+                if let Value::Object(row) = row {
+                    let mut numbered = Map::new();
+                    numbered.insert(WORKER.to_owned(), number.into());
+                    numbered.append(row);
+                    *row = numbered;
+                }
+            }
+        }
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_rows_have_their_worker() {
+        let one = json!({ "total": 2, "draining": false, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
+        let two = json!({ "total": 3, "draining": true, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
+        let merged = merge(vec![(1, one), (2, two)]);
+        assert_eq!(
+            merged,
+            json!({
+                "total": 5,
+                "draining": false,
+                "active": [{ "worker": 1, "path": "/a" }, { "worker": 2, "path": "/a" }],
+                "listeners": [{ "address": ":1" }],
+            })
+        );
+        assert_eq!(merge(Vec::new()), Value::Null);
+    }
+
+    #[test]
+    fn one_worker_can_be_asked() {
+        let question = Question { query: "pool=x&worker=2".into(), ..Question::default() };
+        let (own, one) = without_worker(&question).expect("right");
+        assert_eq!((&*own.query, one), ("pool=x", Some(2)));
+        let question = Question { query: "worker=two".into(), ..Question::default() };
+        assert_eq!(without_worker(&question).expect_err("no number").status, 400);
+    }
+}

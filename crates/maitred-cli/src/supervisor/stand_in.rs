@@ -1,0 +1,68 @@
+//! Answers clients while no worker serves: 503 with Retry-After, on the sockets that the workers will have again.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maitred_http::{ResponseHead, Status};
+use maitred_runtime::Exchange;
+use maitred_server::{Accept, Bell, BoundListeners, Log, Routes, Server, Settings};
+
+use crate::config::Config;
+use crate::listeners;
+use crate::validation::Checked;
+
+/// What clients are told, in seconds.
+const RETRY_AFTER: &str = "2";
+
+/// How long its own clients have when a worker serves again.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// A server that says that there is none. It ends when it is dropped.
+pub(crate) struct StandIn {
+    server: Server,
+}
+
+impl StandIn {
+    /// Begins to answer.
+    ///
+    /// # Errors
+    /// No descriptor or thread can be had.
+    pub(crate) fn start(
+        listeners: &BoundListeners,
+        config: &Config,
+        checked: &Checked,
+        bell: &Bell,
+        log: &Arc<Log>,
+    ) -> io::Result<Self> {
+        let sockets = listeners.descriptors().map(|socket: BorrowedFd<'_>| socket.try_clone_to_owned());
+        let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
+        let routes = Routes::new().with_root("no worker is ready", Arc::new(unavailable));
+        let mut settings = Settings::new(routes, Arc::clone(log));
+        settings.listeners = listeners::settings(checked);
+        let bound = BoundListeners::adopt(sockets, &settings.listeners);
+        settings.bound = Some(bound.map_err(|(_, error)| io::Error::other(error.what().to_owned()))?);
+        settings.accept = Accept::Shared(bell.clone());
+        settings.spool = config.spool.clone();
+        let server = Server::start(settings).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Self { server })
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.server.drain();
+        self.server.wait_drained(DRAIN);
+    }
+}
+
+/// The connection ends with it: the next request of this client shall find a worker.
+fn unavailable(exchange: Exchange) {
+    let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)
+        .with("Content-Type", "text/plain")
+        .with("Retry-After", RETRY_AFTER)
+        .with("Connection", "close");
+    // The peer may have gone meanwhile: nothing is left to do then.
+    let _ = exchange.respond(head, "The application is not available at this moment.\n");
+}

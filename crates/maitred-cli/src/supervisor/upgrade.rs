@@ -1,0 +1,198 @@
+//! SIGUSR2: a new program takes over, as both sides have it.
+//!
+//! ```text
+//! predecessor                                   successor (fork and exec, the same command)
+//!     ---- addresses, with the sockets, and the PID file ->
+//!                                               reads its configuration, starts its workers
+//!     <--- ready --------------------------------- when all are
+//! closes its doors, and the channel
+//! drains and ends                               opens its doors
+//! ```
+//! The successor that ends, or is not ready in time, has changed nothing: its predecessor serves on. It is started by path, so that a new
+//! installation at the same place is what runs.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use maitred_io::channel::Channel;
+use maitred_io::child::{Child, Ended, Program};
+use maitred_server::BoundListeners;
+use maitred_server::listening::Address;
+use maitred_server::service_manager::Passing;
+use serde_json::{Value, json};
+
+use super::Happening;
+use super::message::{passed_name, read_passed_names};
+use crate::passed::passing;
+use crate::problem::Problem;
+use crate::validation::{Checked, PassedName};
+
+/// The first argument of a new program that is to take over.
+pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
+
+/// Both programs may be of different versions, also older ones: what is not known is left out.
+const VERSION: u64 = 1;
+
+/// What a successor gets.
+pub(crate) struct HandOver<'a> {
+    pub(crate) listeners: &'a BoundListeners,
+    /// The same as they were configured, in their order.
+    pub(crate) checked: &'a Checked,
+    /// The process has become another user.
+    pub(crate) acts: bool,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
+}
+
+/// A program that is to take over, as the one before has it.
+pub(crate) struct Successor {
+    child: Arc<Child>,
+    /// Its end tells that the doors are free.
+    _channel: Channel,
+}
+
+impl Successor {
+    /// Starts it. What becomes of it is told once.
+    ///
+    /// # Errors
+    /// No process, thread or descriptor can be had.
+    pub(crate) fn start(
+        program: &Program,
+        hand_over: &HandOver<'_>,
+        limit: Duration,
+        told: Sender<Happening>,
+    ) -> io::Result<Self> {
+        let (own, other) = Channel::pair()?;
+        let HandOver { listeners, checked, acts, pid_file } = hand_over;
+        let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
+        let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
+        // In this order.
+        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(*pid_file).collect();
+        let text = json!({
+            "version": VERSION,
+            "listeners": names,
+            "passed": passed.collect::<Vec<_>>(),
+            "pid_file": pid_file.is_some(),
+            "acts": acts,
+        })
+        .to_string();
+        own.send(text.as_bytes(), &sockets)?;
+        let child = Arc::new(Child::start(program, other.into_descriptor())?);
+        // Said once: by who comes first.
+        let told = Arc::new(Mutex::new(Some(told)));
+        let say = move |outcome: Result<(), String>| {
+            if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                let _ = told.send(Happening::Succeeded(outcome));
+            }
+        };
+        let (says, waiter) = (say.clone(), Arc::clone(&child));
+        thread::Builder::new().name("maitred-child".to_owned()).spawn(move || {
+            let how = match waiter.wait() {
+                Ok(Ended::Code(code)) => format!("ended with exit code {code} before it was ready"),
+                Ok(Ended::Signal(signal)) => format!("was killed by signal {signal} before it was ready"),
+                Err(error) => format!("is gone: {error}"),
+            };
+            says(Err(how));
+        })?;
+        let channel = own.try_clone()?;
+        own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
+        thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
+            Ok(_) => say(Ok(())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                let seconds = limit.as_secs_f64();
+                say(Err(format!("was not ready within {seconds} s (start-timeout) and is ended")));
+            }
+            // Its end is told by who waits for it, with how it was.
+            Err(_) => {}
+        })?;
+        Ok(Self { child, _channel: channel })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// It is not wanted: its workers end with it.
+    pub(crate) fn end(&self) {
+        self.child.kill();
+    }
+}
+
+/// The program before this one, as its successor has it.
+pub(crate) struct Predecessor {
+    channel: Channel,
+    sockets: Vec<(String, OwnedFd)>,
+    acts: bool,
+    /// Those that a service manager has passed.
+    passed: Vec<(PassedName, OwnedFd)>,
+    pub(crate) pid_file: Option<OwnedFd>,
+}
+
+impl Predecessor {
+    /// What it has handed over.
+    pub(crate) fn join() -> Result<Self, Problem> {
+        let wrong = |what: String| {
+            Problem::new(
+                AS_SUCCESSOR,
+                what,
+                "it is the supervisor's at SIGUSR2; start 'maitred --workers N …' instead",
+            )
+        };
+        let channel = Channel::take_standard_input()
+            .map_err(|error| wrong(format!("this process has no predecessor: {error}")))?;
+        let received =
+            channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
+        let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
+        let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut descriptors = received.descriptors.into_iter();
+        let mut all_passed = read_passed_names(&value["passed"]).into_iter();
+        let (mut sockets, mut passed) = (Vec::new(), Vec::new());
+        for (name, socket) in names.zip(descriptors.by_ref()) {
+            match all_passed.next().flatten() {
+                Some(known) => passed.push((known, socket)),
+                None => sockets.push((name.to_owned(), socket)),
+            }
+        }
+        let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
+        let acts = value["acts"].as_bool().unwrap_or_default();
+        Ok(Self { channel, sockets, acts, passed, pid_file })
+    }
+
+    /// Whether it had become another user, as which this process runs.
+    pub(crate) fn acts(&self) -> bool {
+        self.acts
+    }
+
+    /// The sockets that a service manager has passed to it, once.
+    pub(crate) fn take_passed(&mut self) -> Passing {
+        passing(self.passed.drain(..))
+    }
+
+    /// The sockets that listen at these addresses already; those that are left are closed here.
+    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Vec<Option<OwnedFd>> {
+        let mut take = |address: &Address| {
+            let name = address.to_string();
+            let at = self.sockets.iter().position(|(known, _)| *known == name)?;
+            Some(self.sockets.remove(at).1)
+        };
+        let taken = addresses.iter().map(&mut take).collect();
+        self.sockets.clear();
+        taken
+    }
+
+    /// This program is ready: the predecessor may end. When it answers nobody any more, [`Happening::Alone`] is told.
+    pub(crate) fn tell_ready(self, told: Sender<Happening>) {
+        // It may be gone already.
+        let _ = self.channel.send(b"ready", &[]);
+        let channel = self.channel;
+        let waits = thread::Builder::new().name("maitred-channel".to_owned());
+        // Without a thread it is not controlled.
+        let _ = waits.spawn(move || {
+            while channel.receive().is_ok() {}
+            let _ = told.send(Happening::Alone);
+        });
+    }
+}

@@ -1,0 +1,550 @@
+//! Reading a request head: httparse finds the parts, the rules are here.
+//!
+//! Sections below: framing; the target.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Error, Header, Status as Parsed};
+use maitred_http::authority::{is_authority, is_authority_with_host};
+use maitred_http::body::content_length;
+use maitred_http::fields::Span;
+use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
+
+use crate::error::RequestError;
+use crate::limits::{FIELD_SLOTS, Limits};
+
+/// What a head says that only HTTP/1 knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadFacts {
+    /// No body follows, the request is complete. There is no [`End`](crate::Event::End) then.
+    pub complete: bool,
+    /// The peer wants to use the connection again (RFC 9112 §9.3).
+    pub keep_alive: bool,
+    /// The peer waits for a 100 before it sends the body (RFC 9110 §10.1.1). Never set for HTTP/1.0
+    /// or without a body.
+    pub expect_continue: bool,
+    /// The peer offers to change the protocol; the offers are in the `Upgrade` field (RFC 9110 §7.8).
+    pub upgrade: bool,
+    /// The form of the request target.
+    pub target_form: TargetForm,
+}
+
+const SYNTAX: RequestError = RequestError::bad("malformed request head");
+const TOO_LARGE: Status = Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
+
+/// Reads the head at the start of `window` into `head` and returns its length in bytes, or `None`
+/// when it is not complete. The memory of `head` is used again: one copy takes all the bytes.
+///
+/// # Errors
+/// As documented at [`Receiver::poll_event`](crate::Receiver::poll_event). What stands in `head`
+/// then is unspecified.
+pub(super) fn read(
+    window: &[u8],
+    head: &mut RequestHead,
+    limits: &Limits,
+) -> Result<Option<(usize, HeadFacts)>, RequestError> {
+    let mut slots = [const { MaybeUninit::<Header>::uninit() }; FIELD_SLOTS];
+    let count = limits.max_fields.min(slots.len());
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(window, slots.get_mut(..count).unwrap_or_default());
+    let length = match parsed {
+        Ok(Parsed::Complete(length)) => length,
+        Ok(Parsed::Partial) => return Ok(None),
+        Err(Error::Version) => {
+            let as_11 = with_version_11(window).ok_or_else(|| bad_version(window))?;
+            return read(&as_11, head, limits);
+        }
+        Err(error) => return Err(refusal(error, window)),
+    };
+    let facts = take(window.get(..length).unwrap_or_default(), &request, head, limits)?;
+    Ok(Some((length, facts)))
+}
+
+/// Judges a request line that has arrived completely, before the fields have.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), RequestError> {
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse(line) {
+        Ok(_) => check_lengths(
+            request.method.unwrap_or_default().len(),
+            request.path.unwrap_or_default().len(),
+            limits,
+        ),
+        Err(Error::Version) => {
+            let as_11 = with_version_11(line).ok_or_else(|| bad_version(line))?;
+            check_request_line(&as_11, limits)
+        }
+        Err(error) => Err(refusal(error, line)),
+    }
+}
+
+/// The refusal of a request line that is longer than any within the limits and has not ended yet.
+pub(super) fn endless_request_line(line: &[u8], limits: &Limits) -> RequestError {
+    let method = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
+    check_lengths(method, usize::MAX, limits).err().unwrap_or(SYNTAX)
+}
+
+fn check_lengths(method: usize, target: usize, limits: &Limits) -> Result<(), RequestError> {
+    if method > limits.max_method {
+        return Err(RequestError::new(Status::NOT_IMPLEMENTED, "method too long"));
+    }
+    if target > limits.max_target {
+        return Err(RequestError::new(Status::URI_TOO_LONG, "request target too long"));
+    }
+    Ok(())
+}
+
+fn refusal(error: Error, window: &[u8]) -> RequestError {
+    match error {
+        Error::Version => bad_version(window),
+        Error::TooManyHeaders => RequestError::new(TOO_LARGE, "too many fields"),
+        Error::HeaderName => RequestError::bad("malformed field name, or a folded line"),
+        Error::HeaderValue => RequestError::bad("control character in a field value"),
+        Error::NewLine => RequestError::bad("malformed line end"),
+        Error::Token => RequestError::bad("malformed request line"),
+        Error::Status => SYNTAX,
+    }
+}
+
+/// The head with 1.1 in the place of a higher minor version, as which it is read (RFC 9110 §2.5); `None` for any other version.
+fn with_version_11(head: &[u8]) -> Option<Vec<u8>> {
+    let line = memchr::memchr(b'\r', head)?;
+    let digit = line.checked_sub(1)?;
+    let higher =
+        matches!(head.get(..line), Some([.., b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9']));
+    higher.then(|| {
+        let mut as_11 = head.to_vec();
+        as_11.get_mut(digit).into_iter().for_each(|digit| *digit = b'1');
+        as_11
+    })
+}
+
+/// 505 for a well-formed version of another major number, such as the preface of HTTP/2.
+fn bad_version(window: &[u8]) -> RequestError {
+    let line = window.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    match (words.next(), words.next()) {
+        (Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9']), None) => {
+            RequestError::new(Status::HTTP_VERSION_NOT_SUPPORTED, "protocol version not supported")
+        }
+        _ => RequestError::bad("malformed protocol version"),
+    }
+}
+
+/// Fills `head` from the parsed `request`, which stands in `bytes` and nothing behind it.
+fn take(
+    bytes: &[u8],
+    request: &httparse::Request<'_, '_>,
+    head: &mut RequestHead,
+    limits: &Limits,
+) -> Result<HeadFacts, RequestError> {
+    let method = request.method.unwrap_or_default();
+    let path = request.path.unwrap_or_default();
+    check_lengths(method.len(), path.len(), limits)?;
+
+    head.clear();
+    head.method = Method::from_token(method);
+    head.version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
+    let adopted = head.fields.adopt(bytes).ok_or(RequestError::new(TOO_LARGE, "request head too large"))?;
+    let place = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
+
+    let mut known = Known::default();
+    for field in request.headers.iter() {
+        let at = place(field.name.as_bytes());
+        check_line_end(bytes, at)?;
+        if field.name.len() + field.value.len() > limits.max_field_line {
+            return Err(RequestError::new(TOO_LARGE, "field too large"));
+        }
+        let value = adopted.part(place(field.value), field.value.len());
+        head.fields.push_spans(adopted.part(at, field.name.len()), value);
+        known.note(field, value);
+    }
+    // The line before the blank one, and the blank one.
+    check_line_end(bytes, bytes.len().saturating_sub(2))?;
+    check_line_end(bytes, bytes.len())?;
+
+    let parts = parse(&head.method, path.as_bytes())?;
+    let start = place(path.as_bytes());
+    head.target = adopted.part(start, path.len());
+    head.path_and_query = adopted.part(start + parts.path, path.len() - parts.path);
+    known.check_host(head.version)?;
+    known.check_content_type()?;
+    head.authority = match parts.form {
+        TargetForm::Absolute | TargetForm::Authority => {
+            adopted.part(start + parts.authority.0, parts.authority.1)
+        }
+        TargetForm::Origin | TargetForm::Asterisk => known.host_span,
+    };
+    if parts.form == TargetForm::Absolute {
+        complete_path(head)?;
+    }
+    head.body = known.framing.body_length(head.version)?;
+    known.facts(head, parts.form)
+}
+
+/// httparse takes a bare LF for a line end; here every line ends in CRLF.
+fn check_line_end(bytes: &[u8], end: usize) -> Result<(), RequestError> {
+    match end.checked_sub(2).and_then(|start| bytes.get(start..end)) {
+        Some(b"\r\n") => Ok(()),
+        _ => Err(RequestError::bad("a line ends in LF without CR")),
+    }
+}
+
+/// Gives an absolute-form target with an empty path the path it stands for: `*` for OPTIONS
+/// (RFC 9112 §3.2.4), else `/` (RFC 9110 §4.2.3).
+fn complete_path(head: &mut RequestHead) -> Result<(), RequestError> {
+    let rest = head.fields.bytes(head.path_and_query);
+    if rest.first() == Some(&b'/') {
+        return Ok(());
+    }
+    let path: &[u8] = if rest.is_empty() && head.method == Method::Options { b"*" } else { b"/" };
+    let whole = [path, rest].concat();
+    head.path_and_query =
+        head.fields.adopt(&whole).ok_or(RequestError::new(TOO_LARGE, "request head too large"))?;
+    Ok(())
+}
+
+/// The fields HTTP/1 itself looks at.
+#[derive(Default)]
+struct Known<'a> {
+    framing: Framing<'a>,
+    host: Option<&'a [u8]>,
+    host_span: Span,
+    hosts: usize,
+    expect: Expect,
+    content_type: Option<&'a [u8]>,
+    types_differ: bool,
+    has_upgrade: bool,
+    close: bool,
+    keep_alive: bool,
+    upgrade: bool,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Expect {
+    #[default]
+    Nothing,
+    Continue,
+    Unknown,
+}
+
+impl<'a> Known<'a> {
+    // The length tells most fields apart, so that a usual field costs one comparison of a byte.
+    fn note(&mut self, field: &Header<'a>, value: Span) {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        match field.name.len() {
+            4 if is("host") => {
+                self.host = Some(field.value);
+                self.host_span = value;
+                self.hosts += 1;
+            }
+            6 if is("expect") => self.note_expect(field.value),
+            7 if is("upgrade") => self.has_upgrade = true,
+            10 if is("connection") => self.note_connection(field.value),
+            12 if is("content-type") => {
+                self.types_differ |=
+                    self.content_type.replace(field.value).is_some_and(|first| first != field.value);
+            }
+            14 if is("content-length") => self.framing.content_length(field.value),
+            17 if is("transfer-encoding") => self.framing.transfer_encoding(field.value),
+            _ => {}
+        }
+    }
+
+    fn note_expect(&mut self, value: &[u8]) {
+        // A list (RFC 9110 §10.1.1), whose empty elements say nothing (§5.6.1.2).
+        let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        for element in elements.filter(|element| !element.is_empty()) {
+            if !element.eq_ignore_ascii_case(b"100-continue") {
+                self.expect = Expect::Unknown;
+            } else if self.expect == Expect::Nothing {
+                self.expect = Expect::Continue;
+            }
+        }
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+
+    /// RFC 9112 §3.2: one Host in HTTP/1.1, at most one in 1.0, and a valid one.
+    fn check_host(&self, version: Version) -> Result<(), RequestError> {
+        match self.host {
+            _ if self.hosts > 1 => Err(RequestError::bad("Host is there twice")),
+            None if version == Version::Http11 => Err(RequestError::bad("Host is missing")),
+            Some(host) if !is_authority(host) => Err(RequestError::bad("invalid Host")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A field that may be there once can be read in two ways if it is not (RFC 9110 §5.3): a filter that takes the first type and an
+    /// application that takes the last see two bodies.
+    fn check_content_type(&self) -> Result<(), RequestError> {
+        match self.types_differ {
+            true => Err(RequestError::bad("Content-Type is there twice, with two values")),
+            false => Ok(()),
+        }
+    }
+
+    fn facts(&self, head: &RequestHead, target_form: TargetForm) -> Result<HeadFacts, RequestError> {
+        let is_11 = head.version == Version::Http11;
+        // RFC 9110 §10.1.1: HTTP/1.0 has no expectations; an unknown one may be answered with 417.
+        if is_11 && self.expect == Expect::Unknown {
+            return Err(RequestError::new(Status::EXPECTATION_FAILED, "unknown expectation"));
+        }
+        let complete = matches!(head.body, BodyLength::Empty | BodyLength::Fixed(0));
+        Ok(HeadFacts {
+            complete,
+            keep_alive: !self.close && (is_11 || self.keep_alive),
+            expect_continue: is_11 && !complete && self.expect == Expect::Continue,
+            upgrade: is_11 && self.upgrade && self.has_upgrade,
+            target_form,
+        })
+    }
+}
+
+// ---- Framing ----
+//
+// How long the request's body is (RFC 9112 §6), refusing what could be read in two ways.
+
+/// What the framing fields of a head say, gathered while its fields are walked.
+#[derive(Default)]
+struct Framing<'a> {
+    content_length: Option<&'a [u8]>,
+    transfer_encoding: Option<&'a [u8]>,
+    repeated: bool,
+}
+
+impl<'a> Framing<'a> {
+    fn content_length(&mut self, value: &'a [u8]) {
+        self.repeated |= self.content_length.replace(value).is_some();
+    }
+
+    fn transfer_encoding(&mut self, value: &'a [u8]) {
+        self.repeated |= self.transfer_encoding.replace(value).is_some();
+    }
+
+    /// The length of the body.
+    ///
+    /// # Errors
+    /// 400 for everything that has been used to smuggle requests; 501 for an unknown coding.
+    fn body_length(&self, version: Version) -> Result<BodyLength, RequestError> {
+        match (self.content_length, self.transfer_encoding) {
+            (None, None) => Ok(BodyLength::Empty),
+            (Some(_), Some(_)) => {
+                Err(RequestError::bad("both Content-Length and Transfer-Encoding (RFC 9112 section 6.3)"))
+            }
+            _ if self.repeated => Err(RequestError::bad("a framing field is there twice")),
+            (Some(value), None) => parse_content_length(value).map(BodyLength::Fixed),
+            (None, Some(_)) if version == Version::Http10 => {
+                Err(RequestError::bad("Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1)"))
+            }
+            (None, Some(value)) => check_codings(value).map(|()| BodyLength::Chunked),
+        }
+    }
+}
+
+/// A number of bytes in decimal digits and nothing else (RFC 9110 §8.6). A list of equal numbers
+/// may be accepted by the RFC; no client sends one, and a sign or white space is how filters are
+/// passed by.
+fn parse_content_length(value: &[u8]) -> Result<u64, RequestError> {
+    content_length(value).ok_or(RequestError::bad("Content-Length is not one number below 2^64"))
+}
+
+/// Only `chunked`, once and alone, is understood (RFC 9112 §6.1, §7).
+fn check_codings(value: &[u8]) -> Result<(), RequestError> {
+    if value.eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let codings: Vec<&[u8]> = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).collect();
+    let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if codings.iter().any(|coding| coding.is_empty()) {
+        return Err(RequestError::bad("an empty transfer coding"));
+    }
+    if codings.iter().any(|coding| !is_chunked(coding)) {
+        if codings.iter().rev().skip(1).any(is_chunked) {
+            return Err(RequestError::bad("chunked is not the final transfer coding"));
+        }
+        return Err(RequestError::new(Status::NOT_IMPLEMENTED, "unknown transfer coding"));
+    }
+    Err(RequestError::bad("chunked is applied more than once"))
+}
+
+// ---- The target ----
+//
+// The request target (RFC 9112 §3.2) and the authority a request is for.
+
+/// The form a request target has (RFC 9112 §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `/path?query`
+    #[default]
+    Origin,
+    /// `http://host/path?query`
+    Absolute,
+    /// `host:port`, only with CONNECT
+    Authority,
+    /// `*`, only with OPTIONS
+    Asterisk,
+}
+
+/// Where the parts stand in the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts {
+    form: TargetForm,
+    /// Start and length of the authority within the target.
+    authority: (usize, usize),
+    /// Where path and query start; they reach to the end of the target.
+    path: usize,
+}
+
+/// Takes a target apart.
+///
+/// # Errors
+/// 400 for a form that does not fit the method, an unknown scheme, a malformed authority, a
+/// fragment, or a byte outside printable ASCII.
+fn parse(method: &Method, target: &[u8]) -> Result<Parts, RequestError> {
+    if *method == Method::Connect {
+        if !is_authority(target) || !target.contains(&b':') {
+            return Err(RequestError::bad("the target of CONNECT is not host:port"));
+        }
+        return Ok(Parts { form: TargetForm::Authority, authority: (0, target.len()), path: 0 });
+    }
+    // No RFC allows a '#' here, and parsers differ in whether it ends the path.
+    if target.iter().any(|byte| !matches!(byte, b'!'..=b'~') || *byte == b'#') {
+        return Err(RequestError::bad("invalid character in the request target"));
+    }
+    if target.first() == Some(&b'/') {
+        return Ok(Parts { form: TargetForm::Origin, authority: (0, 0), path: 0 });
+    }
+    if target == b"*" && *method == Method::Options {
+        return Ok(Parts { form: TargetForm::Asterisk, authority: (0, 0), path: 0 });
+    }
+    parse_absolute(target)
+}
+
+fn parse_absolute(target: &[u8]) -> Result<Parts, RequestError> {
+    let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+        target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
+    });
+    let Some(start) = scheme.map(str::len) else {
+        return Err(RequestError::bad("the request target has no known form"));
+    };
+    let behind = target.get(start..).unwrap_or_default();
+    let length = behind.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(behind.len());
+    let authority = behind.get(..length).unwrap_or_default();
+    // RFC 9110 §4.2.1: an http URI without a host is invalid. User information is refused with it,
+    // as §4.2.4 recommends for references from elsewhere.
+    if !is_authority_with_host(authority) {
+        return Err(RequestError::bad("invalid authority in the request target"));
+    }
+    Ok(Parts { form: TargetForm::Absolute, authority: (start, length), path: start + length })
+}
+
+#[cfg(test)]
+mod framing_tests {
+    use super::*;
+
+    fn length(version: Version, lengths: &[&str], codings: &[&str]) -> Result<BodyLength, u16> {
+        let mut framing = Framing::default();
+        lengths.iter().for_each(|value| framing.content_length(value.as_bytes()));
+        codings.iter().for_each(|value| framing.transfer_encoding(value.as_bytes()));
+        framing.body_length(version).map_err(|error| error.status.code())
+    }
+
+    #[test]
+    fn content_length_is_one_number_of_digits() {
+        let cases: &[(&[&str], Result<BodyLength, u16>)] = &[
+            (&[], Ok(BodyLength::Empty)),
+            (&["0"], Ok(BodyLength::Fixed(0))),
+            (&["0005"], Ok(BodyLength::Fixed(5))),
+            (&["18446744073709551615"], Ok(BodyLength::Fixed(u64::MAX))),
+            (&["18446744073709551616"], Err(400)),
+            (&["99999999999999999999999"], Err(400)),
+            (&[""], Err(400)),
+            (&["+5"], Err(400)),
+            (&["-5"], Err(400)),
+            (&["5 "], Err(400)),
+            (&["0x5"], Err(400)),
+            (&["5,5"], Err(400)),
+            (&["5, 6"], Err(400)),
+            (&["5", "5"], Err(400)),
+            (&["5", "6"], Err(400)),
+        ];
+        for (values, expected) in cases {
+            assert_eq!(length(Version::Http11, values, &[]), *expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn transfer_encoding_is_chunked_once_and_alone() {
+        let cases: &[(&[&str], Result<BodyLength, u16>)] = &[
+            (&["chunked"], Ok(BodyLength::Chunked)),
+            (&["Chunked"], Ok(BodyLength::Chunked)),
+            (&["chunked", "chunked"], Err(400)),
+            (&["chunked, chunked"], Err(400)),
+            (&["chunked, gzip"], Err(400)),
+            (&["gzip, chunked"], Err(501)),
+            (&["gzip"], Err(501)),
+            (&["identity"], Err(501)),
+            (&["xchunked"], Err(501)),
+            (&["chunked;q=1"], Err(501)),
+            (&["\u{b}chunked"], Err(501)),
+            (&[""], Err(400)),
+            (&["chunked,"], Err(400)),
+            (&[",chunked"], Err(400)),
+        ];
+        for (values, expected) in cases {
+            assert_eq!(length(Version::Http11, &[], values), *expected, "{values:?}");
+        }
+        assert_eq!(length(Version::Http10, &[], &["chunked"]), Err(400));
+        assert_eq!(length(Version::Http11, &["5"], &["chunked"]), Err(400));
+        assert_eq!(length(Version::Http11, &["0"], &["identity"]), Err(400));
+    }
+}
+
+#[cfg(test)]
+mod target_tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        fn parts(method: Method, target: &str) -> Result<(TargetForm, &str, &str), RequestError> {
+            let Parts { form, authority: (start, length), path } = parse(&method, target.as_bytes())?;
+            Ok((form, &target[start..start + length], &target[path..]))
+        }
+        use TargetForm::*;
+        assert_eq!(parts(Method::Get, "/a?b"), Ok((Origin, "", "/a?b")));
+        assert_eq!(parts(Method::Get, "//a/b"), Ok((Origin, "", "//a/b")));
+        assert_eq!(parts(Method::Get, "/{|}\"<>^`"), Ok((Origin, "", "/{|}\"<>^`")));
+        assert_eq!(parts(Method::Options, "*"), Ok((Asterisk, "", "*")));
+        assert_eq!(parts(Method::Connect, "a:443"), Ok((Authority, "a:443", "a:443")));
+        assert_eq!(parts(Method::Get, "http://a:8/b?c"), Ok((Absolute, "a:8", "/b?c")));
+        assert_eq!(parts(Method::Get, "HTTPS://a"), Ok((Absolute, "a", "")));
+        assert_eq!(parts(Method::Get, "http://a?q"), Ok((Absolute, "a", "?q")));
+        for (method, target) in [
+            (Method::Get, "*"),
+            (Method::Get, "a"),
+            (Method::Get, "a:443"),
+            (Method::Get, "ftp://a/"),
+            (Method::Get, "http:///a"),
+            (Method::Get, "http://:80/"),
+            (Method::Get, "http://u@a/"),
+            (Method::Get, "http://"),
+            (Method::Get, "/a#b"),
+            (Method::Get, "/ä"),
+            (Method::Get, "/\u{7f}"),
+            (Method::Connect, "a"),
+            (Method::Connect, "/"),
+            (Method::Options, "**"),
+        ] {
+            assert_eq!(parts(method, target).map_err(|e| e.status.code()), Err(400), "{target}");
+        }
+    }
+}

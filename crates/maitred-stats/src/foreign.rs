@@ -1,0 +1,136 @@
+//! The figures of another process: of one that was killed, or of one that runs.
+//!
+//! Promises: each exchange that a killed process has noted is in its figures exactly once; the one that it was just noting may be missing, and
+//! of one that it was just counting some of the times may be. Any content of the memory is survived, and what cannot be is not
+//! shown.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::area::{self, Area, BYTES, LOST, ON};
+use crate::arena::{Kind, runs};
+use crate::distribution::Distribution;
+use crate::names::read_names;
+use crate::recorder::{BATCH, LEAVES_BYTES, WORDS};
+use crate::rings::{Noted, noted};
+use crate::routes::read_routes;
+use crate::table::{Leaf, LeafKey, TimingKey};
+
+/// How often one reading looks again because something was being changed: a change takes some microseconds.
+const TRIES: u32 = 5_000;
+
+/// Whose memory is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// That of a process that has ended: also what its threads had noted and not counted.
+    Ended,
+    /// That of a process that runs: what is counted, which is everything once it has been asked to
+    /// [`fold_all`](crate::Recorder::fold_all).
+    Runs,
+}
+
+/// The figures of exchanges in the memory of another process.
+pub struct Foreign<'a> {
+    area: Area<'a>,
+    routes: &'a [AtomicU64],
+    owner: Owner,
+}
+
+impl<'a> Foreign<'a> {
+    /// In the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of this version.
+    #[must_use]
+    pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
+        let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
+        let recorder = find(Kind::Recorder)?;
+        let routes = find(Kind::Routes).map(|found| found.content).unwrap_or_default();
+        Some(Self { area: Area::new(recorder.content.get(..WORDS)?, LEAVES_BYTES)?, routes, owner })
+    }
+
+    /// As [`Recorder::leaves`](crate::Recorder::leaves), but for an order: a key may come twice.
+    pub fn leaves(&self, mut visit: impl FnMut(LeafKey, Leaf)) {
+        self.read(|area, first| area.read_leaves(first, BATCH), &mut visit);
+        let mut noted = BTreeMap::<LeafKey, Leaf>::new();
+        self.noted(|sample| {
+            if let Noted::Exchange(key, bytes, spans) = sample {
+                noted.entry(LeafKey::unpack(key)).or_default().record(bytes, spans);
+            }
+        });
+        noted.into_iter().for_each(|(key, leaf)| visit(key, leaf));
+    }
+
+    /// As [`Recorder::timings`](crate::Recorder::timings), likewise.
+    pub fn timings(&self, mut visit: impl FnMut(TimingKey, Distribution)) {
+        self.read(|area, first| area.read_timings(first, BATCH), &mut visit);
+        let mut noted = BTreeMap::<TimingKey, Distribution>::new();
+        self.noted(|sample| {
+            if let Noted::Timing(key, nanos) = sample {
+                noted.entry(key).or_default().record(nanos);
+            }
+        });
+        noted.into_iter().for_each(|(key, nanos)| visit(key, nanos));
+    }
+
+    fn read<K, T>(&self, read: impl Fn(&Area<'_>, usize) -> Vec<(K, T)>, visit: &mut impl FnMut(K, T)) {
+        let mut tries = TRIES;
+        for first in (0..).step_by(BATCH) {
+            let batch = match self.owner {
+                Owner::Ended => read(&self.area, first),
+                Owner::Runs => self.area.unchanged(&mut tries, || read(&self.area, first)),
+            };
+            let last = batch.len() < BATCH;
+            batch.into_iter().for_each(|(key, figures)| visit(key, figures));
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// What threads had noted and not counted when their process ended.
+    fn noted(&self, mut visit: impl FnMut(Noted)) {
+        if self.owner == Owner::Runs {
+            return;
+        }
+        for (number, ring) in self.area.rings() {
+            for (position, (sample, values)) in ring.samples().enumerate() {
+                if position > 0 || !self.area.has_counted(number, sample) {
+                    visit(noted(values));
+                }
+            }
+        }
+    }
+
+    /// The names of routes, by number.
+    #[must_use]
+    pub fn routes(&self) -> Vec<String> {
+        read_routes(self.routes)
+    }
+
+    /// The names of `Server-Timing` entries, by number.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        read_names(area::names(self.area.all))
+    }
+
+    /// `Server-Timing` entries that were counted nowhere, for want of memory.
+    #[must_use]
+    pub fn lost_timings(&self) -> u64 {
+        self.area.head[LOST].load(Relaxed)
+    }
+
+    /// Whether the process counts exchanges.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.area.head[ON].load(Relaxed) != 0
+    }
+
+    /// What its figures took when its rings were folded last, in bytes, without its [`Routes`](crate::Routes).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[path = "foreign_tests.rs"]
+mod tests;
