@@ -14,6 +14,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, compiler_fence, fence};
+use std::time::Duration;
 
 use crate::chunks::Chunks;
 use crate::distribution::Distribution;
@@ -209,11 +210,14 @@ impl<'a> Area<'a> {
                 }
             }
             *tries -= 1;
-            std::thread::yield_now();
+            std::thread::sleep(PAUSE);
         }
         read()
     }
 }
+
+/// Between two tries: a change takes some microseconds, unless its thread has lost its processor.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// A sample of a ring as one word, which is never 0.
 fn name_of(ring: u16, sample: u64) -> u64 {

@@ -18,7 +18,7 @@ use crate::routes::read_routes;
 use crate::table::{Leaf, LeafKey, TimingKey};
 
 /// How often one reading looks again because something was being changed: a change takes some microseconds.
-const TRIES: u32 = 10_000;
+const TRIES: u32 = 5_000;
 
 /// Whose memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
-//!     ---- unready, last ------------------------------>
+//!     ---- unready, last, at once --------------------->
 //! ```
 
 use maitred_control::{Answered, Question};
@@ -67,6 +67,8 @@ pub(crate) enum ToWorker {
     Unready,
     /// No other worker takes what waits to be accepted.
     Last,
+    /// It ends at once, requests are cut off.
+    AtOnce,
 }
 
 fn question(question: &Question) -> Value {
@@ -209,6 +211,7 @@ impl ToWorker {
             Self::Answer(id, answer) => json!({ "answer": answered(answer), "id": id }),
             Self::Unready => json!({ "unready": true }),
             Self::Last => json!({ "last": true }),
+            Self::AtOnce => json!({ "at_once": true }),
         };
         value.to_string().into_bytes()
     }
@@ -223,7 +226,8 @@ impl ToWorker {
             return Some(Self::Answer(id, read_answered(answer)));
         }
         let is = |name: &str| value[name].as_bool() == Some(true);
-        is("unready").then_some(Self::Unready).or(is("last").then_some(Self::Last))
+        let known = [("unready", Self::Unready), ("last", Self::Last), ("at_once", Self::AtOnce)];
+        known.into_iter().find_map(|(name, message)| is(name).then_some(message))
     }
 }
 
@@ -262,6 +266,7 @@ mod tests {
             ToWorker::Answer(2, answer),
             ToWorker::Unready,
             ToWorker::Last,
+            ToWorker::AtOnce,
         ] {
             assert_eq!(ToWorker::read(&message.to_text()), Some(message));
         }

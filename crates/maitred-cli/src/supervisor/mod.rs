@@ -24,13 +24,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use maitred_control::Doors;
+use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Program};
 use maitred_server::{Bell, BoundListeners, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
+use crate::hooks::HookThread;
 use crate::host::Host;
 use crate::lifetime;
 use crate::origins::Origins;
@@ -40,13 +41,13 @@ use crate::service::Service;
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, options};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, logs, options};
 use message::{FromWorker, Setup, ToWorker};
 use process::Process;
 use relay::Workers;
 use signals::Signal;
 use stand_in::StandIn;
-use upgrade::Successor;
+use upgrade::{HandOver, Successor};
 
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
@@ -69,6 +70,8 @@ pub(crate) enum Happening {
     Exit(WorkerId, Exit),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
+    /// The program before this one answers nobody any more.
+    Alone,
     /// An operator wants the end.
     Drain,
 }
@@ -83,6 +86,7 @@ struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
     config: Config,
+    origins: Origins,
     checked: Checked,
     /// What new workers are told: files, changes.
     setup: Setup,
@@ -96,10 +100,13 @@ struct Supervisor {
     causes: BTreeMap<WorkerId, String>,
     /// The same for the doors.
     workers: Arc<Workers>,
+    /// None before a predecessor has closed its doors, and after this one has.
+    control: Option<Control>,
     sender: Sender<Happening>,
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
+    hooks: Option<HookThread>,
     /// The start-up lines have been said.
     introduced: bool,
     acts: Option<String>,
@@ -119,20 +126,20 @@ pub(crate) fn run(
     inputs: Inputs,
     checked: Checked,
     (early, passed, mut predecessor, service): Here,
-    log: &Arc<Log>,
-    host: &dyn Host,
+    (log, host): (&Arc<Log>, &dyn Host),
+    hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
         None => {
             let doors = match predecessor {
-                // Its doors stay until it ends.
+                // It has them until this one is ready.
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
@@ -147,6 +154,10 @@ pub(crate) fn run(
         }
     };
     host.supervises();
+    // A new program goes on with what the one before has prepared.
+    if let (Some(hooks), None) = (&hooks, &predecessor) {
+        hooks.before_start(host)?;
+    }
     let (sender, happenings) = mpsc::channel();
     let system = |what: &str, error: std::io::Error| {
         Problem::new(
@@ -158,15 +169,20 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
-    control::open_own(config, &mut doors, log);
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
-    let control = relay::start(&workers, doors, log);
+    let control = match predecessor {
+        Some(_) => None,
+        None => {
+            control::open_own(config, &mut doors, log);
+            relay::start(&workers, doors, log)
+        }
+    };
     let setup = Setup {
         workers: count(config),
         listeners: checked.listeners.len(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
-        acts: acts.is_some(),
+        acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
         ..Setup::default()
     };
     let mut supervisor = Supervisor {
@@ -175,10 +191,13 @@ pub(crate) fn run(
             command: host.command(),
             folder: inputs.started_in.clone(),
             environment: Vec::new(),
+            // Workers have them by themselves, as they are then.
+            without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
         },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
         config: config.clone(),
+        origins: origins.clone(),
         checked,
         setup,
         listeners,
@@ -186,10 +205,12 @@ pub(crate) fn run(
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
         workers,
+        control,
         sender,
         stand_in: None,
         successor: None,
         predecessor,
+        hooks,
         introduced: false,
         acts,
         ending: false,
@@ -197,7 +218,9 @@ pub(crate) fn run(
         holds_until: None,
     };
     let code = supervisor.supervise(&happenings);
-    drop(control);
+    if let Some(hooks) = supervisor.hooks.take() {
+        hooks.finish();
+    }
     Ok(code)
 }
 
@@ -256,7 +279,13 @@ impl Supervisor {
             }
             self.crew.handle_timeout(Instant::now());
             if is_first {
-                child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                let reap =
+                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                // A hook may have children, and waits for them itself.
+                match &self.hooks {
+                    Some(hooks) => hooks.unless_running(reap),
+                    None => reap(),
+                }
             }
             self.workers.show(&self.crew, &self.processes);
         }
@@ -268,11 +297,11 @@ impl Supervisor {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    // The first time it is told that nobody else takes what waits, and ends itself.
-                    if self.ending && process.is_first_request() {
-                        process.send(&ToWorker::Last);
-                    } else {
-                        process.terminate();
+                    match (process.is_first_request(), self.ending) {
+                        // It is told that nobody else takes what waits, and ends itself.
+                        (true, true) => process.send(&ToWorker::Last),
+                        (true, false) => process.terminate(),
+                        (false, _) => process.send(&ToWorker::AtOnce),
                     }
                 }
             }
@@ -302,6 +331,7 @@ impl Supervisor {
                     if self.holds_until.is_some() {
                         process.send(&ToWorker::Unready);
                     }
+                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -320,6 +350,9 @@ impl Supervisor {
                 if let Some(process) = self.processes.remove(&worker) {
                     self.workers.retire(&process);
                     process.adopt_lines(&self.log);
+                    if let Some(hooks) = &self.hooks {
+                        hooks.worker_exit(process.number, process.pid(), code(exit));
+                    }
                 }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
@@ -327,6 +360,7 @@ impl Supervisor {
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
+            Happening::Alone => self.open_doors(),
         }
     }
 
@@ -362,12 +396,14 @@ impl Supervisor {
         }
     }
 
+    /// Each time: workers that end alike, and what an operator tries again, are told again.
     fn say(&self, level: Level, text: &str) {
-        match level {
-            Level::Error => self.log.error(format_args!("{text}")),
-            Level::Warning => self.log.warn(format_args!("{text}")),
-            Level::Info => self.log.info(format_args!("{text}")),
-        }
+        let level = match level {
+            Level::Error => LogLevel::Error,
+            Level::Warning => LogLevel::Warn,
+            Level::Info => LogLevel::Info,
+        };
+        self.log.write_each(logs::level(level), format_args!("{text}"));
     }
 
     /// Says what is served where, once, when the first worker knows it.
@@ -400,11 +436,30 @@ impl Supervisor {
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
         if let Some(mut predecessor) = self.predecessor.take() {
+            // The predecessor leaves them to this one when it hears that.
+            self.listeners.own_files();
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
-            predecessor.tell_ready();
+            predecessor.tell_ready(self.sender.clone());
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
+    }
+
+    /// The doors of the predecessor are closed.
+    fn open_doors(&mut self) {
+        if self.ending {
+            return;
+        }
+        let opened = control::open_named(&self.config, &self.origins, None);
+        let mut doors = opened.unwrap_or_else(|problem| {
+            self.say(
+                Level::Error,
+                &format!("this program cannot be asked where the one before could: {problem}"),
+            );
+            Doors::default()
+        });
+        control::open_own(&self.config, &mut doors, &self.log);
+        self.control = relay::start(&self.workers, doors, &self.log);
     }
 
     fn stand_in(&mut self) {
@@ -487,6 +542,10 @@ impl Supervisor {
     /// The workers end, and nobody else takes what waits to be accepted.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
+        // One that is not ready would go on alone.
+        if let Some(successor) = self.successor.take() {
+            successor.end();
+        }
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
@@ -503,10 +562,10 @@ impl Supervisor {
         let (loaded, checked) = match read {
             Ok(read) => read,
             Err(problem) => {
-                self.log.error(format_args!(
+                let text = format!(
                     "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
-                ));
-                return;
+                );
+                return self.say(Level::Error, &text);
             }
         };
         loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
@@ -520,16 +579,16 @@ impl Supervisor {
         ));
         if restart.contains(&"listen".to_owned()) {
             // New workers would look for sockets that are not there.
-            return self.log.error(format_args!(
-                "no worker is replaced: the listeners are others (SIGUSR2 or a restart)"
-            ));
+            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
+            return self.say(Level::Error, text);
         }
         let before = count(&self.config);
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
         // They are as they were, and sockets that were passed are known by then.
         let listeners = std::mem::take(&mut self.checked.listeners);
-        (self.config, self.checked) = (loaded.config, Checked { listeners, ..checked });
+        (self.config, self.origins) = (loaded.config, loaded.origins);
+        self.checked = Checked { listeners, ..checked };
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
             self.crew.set_count(count(&self.config), now);
@@ -539,12 +598,12 @@ impl Supervisor {
 
     fn upgrade(&mut self) {
         if self.successor.is_some() {
-            return self.log.warn(format_args!("SIGUSR2: a new program is being started already"));
+            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
         }
         if std::process::id() == 1 {
-            return self.log.error(format_args!(
-                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers"
-            ));
+            let text =
+                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
+            return self.say(Level::Error, text);
         }
         let program = {
             let mut program = self.program.clone();
@@ -554,9 +613,13 @@ impl Supervisor {
             program
         };
         let limit = self.config.workers.start_timeout;
-        let sockets = (&self.listeners, &self.checked);
-        let pid_file = self.service.pid_file();
-        match Successor::start(&program, sockets, pid_file, limit, self.sender.clone()) {
+        let hand_over = HandOver {
+            listeners: &self.listeners,
+            checked: &self.checked,
+            pid_file: self.service.pid_file(),
+            acts: self.setup.acts,
+        };
+        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
                 self.log.info(format_args!(
                     "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
@@ -564,7 +627,9 @@ impl Supervisor {
                 ));
                 self.successor = Some(successor);
             }
-            Err(error) => self.log.error(format_args!("SIGUSR2: the new program cannot be started: {error}")),
+            Err(error) => {
+                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
+            }
         }
     }
 
@@ -577,6 +642,9 @@ impl Supervisor {
                     successor.pid()
                 ));
                 self.service.hands_over(successor.pid(), &self.log);
+                // The successor opens its own when its channel ends with this.
+                self.control = None;
+                drop(successor);
                 // What waits to be accepted is the successor's.
                 self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
@@ -585,9 +653,17 @@ impl Supervisor {
             }
             Err(why) => {
                 successor.end();
-                self.log.error(format_args!("SIGUSR2: the new program {why}; this one serves on"));
+                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }
+    }
+}
+
+/// As `subprocess` has it: below zero for a signal.
+fn code(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code.into(),
+        Exit::Signal(signal) => -i32::from(signal),
     }
 }
 
@@ -603,6 +679,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "accept",
         "chdir",
         "pid-file",
+        "hooks",
         "error-log",
         "access-log",
     ];

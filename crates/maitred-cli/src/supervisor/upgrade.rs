@@ -5,7 +5,8 @@
 //!     ---- addresses, with the sockets, and the PID file ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
-//! drains and ends                               serves
+//! closes its doors, and the channel
+//! drains and ends                               opens its doors
 //! ```
 //! The successor that ends, or is not ready in time, has changed nothing: its predecessor serves on. It is started by path, so that a new
 //! installation at the same place is what runs.
@@ -36,9 +37,21 @@ pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 /// Both programs may be of different versions, also older ones: what is not known is left out.
 const VERSION: u64 = 1;
 
+/// What a successor gets.
+pub(crate) struct HandOver<'a> {
+    pub(crate) listeners: &'a BoundListeners,
+    /// With the addresses of the listeners, in their order.
+    pub(crate) checked: &'a Checked,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
+    /// The process has become another user.
+    pub(crate) acts: bool,
+}
+
 /// A program that is to take over, as the one before has it.
 pub(crate) struct Successor {
     child: Arc<Child>,
+    /// Its end tells that the doors are free.
+    _channel: Channel,
 }
 
 impl Successor {
@@ -48,21 +61,22 @@ impl Successor {
     /// No process, thread or descriptor can be had.
     pub(crate) fn start(
         program: &Program,
-        (listeners, checked): (&BoundListeners, &Checked),
-        pid_file: Option<BorrowedFd<'_>>,
+        hand_over: &HandOver<'_>,
         limit: Duration,
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
+        let HandOver { listeners, checked, pid_file, acts } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
-        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(pid_file).collect();
+        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(*pid_file).collect();
         let text = json!({
             "version": VERSION,
             "listeners": names,
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
+            "acts": acts,
         })
         .to_string();
         own.send(text.as_bytes(), &sockets)?;
@@ -83,6 +97,7 @@ impl Successor {
             };
             says(Err(how));
         })?;
+        let channel = own.try_clone()?;
         own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
         thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
             Ok(_) => say(Ok(())),
@@ -93,7 +108,7 @@ impl Successor {
             // Its end is told by who waits for it, with how it was.
             Err(_) => {}
         })?;
-        Ok(Self { child })
+        Ok(Self { child, _channel: channel })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -113,6 +128,7 @@ pub(crate) struct Predecessor {
     /// Those that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
+    acts: bool,
 }
 
 impl Predecessor {
@@ -141,7 +157,13 @@ impl Predecessor {
             }
         }
         let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
-        Ok(Self { channel, sockets, passed, pid_file })
+        let acts = value["acts"].as_bool().unwrap_or_default();
+        Ok(Self { channel, sockets, passed, pid_file, acts })
+    }
+
+    /// Whether it had become another user, as which this process runs.
+    pub(crate) fn acts(&self) -> bool {
+        self.acts
     }
 
     /// The sockets that a service manager has passed to it, once.
@@ -161,9 +183,16 @@ impl Predecessor {
         taken
     }
 
-    /// This program is ready: the predecessor may end.
-    pub(crate) fn tell_ready(self) {
+    /// This program is ready: the predecessor may end. When it answers nobody any more, [`Happening::Alone`] is told.
+    pub(crate) fn tell_ready(self, told: Sender<Happening>) {
         // It may be gone already.
         let _ = self.channel.send(b"ready", &[]);
+        let channel = self.channel;
+        let waits = thread::Builder::new().name("maitred-channel".to_owned());
+        // Without a thread it is not controlled.
+        let _ = waits.spawn(move || {
+            while channel.receive().is_ok() {}
+            let _ = told.send(Happening::Alone);
+        });
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ struct Link {
     drain_limit: OnceLock<Duration>,
     /// Clients that wait for the figures of all workers.
     awaited: Mutex<Awaited>,
+    /// The supervisor wants the end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 /// Questions that the supervisor has not answered, by number.
@@ -128,6 +131,7 @@ impl Worker {
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
             awaited: Mutex::default(),
+            at_once: Arc::default(),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
@@ -145,6 +149,11 @@ impl Worker {
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
         Ok(())
+    }
+
+    /// Whether the supervisor wants the end at once. A second signal does not say so: service managers send theirs to workers, too.
+    pub(crate) fn at_once(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link.at_once)
     }
 
     /// The sockets among those to serve that a service manager has passed to the supervisor.
@@ -251,6 +260,10 @@ impl Link {
                 if let Some(server) = self.server() {
                     server.set_unready();
                 }
+            }
+            ToWorker::AtOnce => {
+                self.at_once.store(true, Ordering::Relaxed);
+                terminate();
             }
             ToWorker::Last => {
                 if let Some(server) = self.server() {
