@@ -265,12 +265,18 @@ impl Link {
                 self.at_once.store(true, Ordering::Relaxed);
                 terminate();
             }
-            ToWorker::Last => {
-                if let Some(server) = self.server() {
+            ToWorker::Last => match (self.serving.get(), self.server()) {
+                (None, _) => terminate(),
+                (Some(_), Some(server)) => {
+                    let is_known = server.is_draining();
                     server.drain_last();
+                    if !is_known {
+                        terminate();
+                    }
                 }
-                terminate();
-            }
+                // It has ended: somebody else has asked it before. Nobody handles the signal any more.
+                (Some(_), None) => {}
+            },
         }
     }
 
