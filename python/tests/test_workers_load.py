@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE
-from crews import Crew, Start, crew, until
+from crews import APP as ENDING
+from crews import EVENTS, Crew, Start, crew, until
 from traffic import APP, Traffic, begun, traffic
 
 __all__ = ["crew"]
 
+long = pytest.mark.skipif("MAITRED_LONG" not in os.environ, reason="MAITRED_LONG is not set")
+
 #: Seconds of load, between SIGHUPs, between kills.
 TIMES = [
     pytest.param(6, 2, 1.5, id="short"),
-    pytest.param(60, 5, 7, id="long", marks=pytest.mark.skipif("MAITRED_LONG" not in os.environ, reason="MAITRED_LONG is not set")),
+    pytest.param(60, 5, 7, id="long", marks=long),
 ]
 
 Happening = tuple[float, Callable[[], object]]
@@ -114,4 +118,37 @@ def test_other_numbers_of_workers_lose_nothing(crew: Start, seconds: float, peri
     print(f"{seen.answered} answered, {seen.asked_again} of them asked again on a new connection, {len(seen.failed)} failed")
     assert not seen.failed, seen.failed
     assert " error " not in server.said and " warn " not in server.said, server.said
+    server.ends()
+
+
+@long
+def test_a_stop_with_open_streams_takes_their_time_and_a_second(crew: Start) -> None:
+    server = crew("--events-timeout", "2", "--drain-timeout", "300", source=EVENTS)
+    server.open_streams()
+    began = time.monotonic()
+    server.ends()
+    took = time.monotonic() - began
+    print(f"the stop took {took:.2f} s")
+    assert took <= 2 + 1
+
+
+@long
+def test_a_worker_that_ends_ten_times_serves_again_after_its_wait_and_two_seconds(crew: Start) -> None:
+    """The same one each time."""
+    server = crew(source=ENDING)
+    other = min(server.serving(2))
+    late: list[float] = []
+    for turn in range(10):
+        (pid,) = server.workers() - {other}
+        start = len(server.said)
+        server.end_worker("exits", pid)
+        line = server.wait_for(r"(\S+Z) error worker (\d) ended with exit code 7; it is started again (at once|in ([\d.]+) s)", start)
+        assert server.answer()[1] == other
+        ready = server.wait_for(rf"(\S+Z) info worker {line[2]} is ready", line.end())
+        ended, serves = (datetime.fromisoformat(found[1].replace("Z", "+00:00")) for found in (line, ready))
+        wait = float(line[4] or 0)
+        assert wait >= (0 if turn == 0 else min(0.1 * 2 ** (turn - 1), 10) * 0.75 - 0.05), "no restart at full speed"
+        late.append((serves - ended).total_seconds() - wait)
+    print(f"seconds beyond the wait: {', '.join(f'{seconds:.2f}' for seconds in late)}")
+    assert max(late) <= 2
     server.ends()
