@@ -73,17 +73,10 @@ def load(
     set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
-    for name in _OF_SERVICE_MANAGER:
-        os.environ.pop(name, None)
-    os.environ.update(dict(identity))
-    for name, value in dict(environment).items():
-        os.environ.setdefault(name, value)
-    folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)
-    if app_dir is not None or (folder not in sys.path and "" not in sys.path):
-        sys.path.insert(0, folder)
+    folder = prepare(app_dir, environment, identity)
 
     def found() -> tuple[Callable[..., Any], str]:
-        module = _import_file(place) if _is_path(place) else _import_module(place, folder)
+        module = import_target(place, folder)
         application, name = _find(module, place, attribute, FACTORY_NAMES if factory else DEFAULT_NAMES)
         name = f"{place}:{name}"
         return (_made(application, name), f"{name}()") if factory else (application, name)
@@ -96,6 +89,29 @@ def load(
     if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)
     return Loaded(application, f"{kind.upper()} {name}", kind)
+
+
+def prepare(
+    app_dir: str | None, environment: Iterable[tuple[str, str]], identity: Iterable[tuple[str, str]]
+) -> str:
+    """Sets the variables, and has modules looked for in the folder that is returned."""
+    for name in _OF_SERVICE_MANAGER:
+        os.environ.pop(name, None)
+    os.environ.update(dict(identity))
+    for name, value in dict(environment).items():
+        os.environ.setdefault(name, value)
+    folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)
+    if app_dir is not None or (folder not in sys.path and "" not in sys.path):
+        sys.path.insert(0, folder)
+    return folder
+
+
+def import_target(place: str, folder: str) -> ModuleType:
+    """The module of this name, which is looked for in ``folder`` first, or the one in the file at this path.
+
+    Raises :class:`LoadFailure`, and :class:`maitred._shared.Clash` if it is not the one that is loaded under its name.
+    """
+    return _import_file(place) if _is_path(place) else _import_module(place, folder)
 
 
 class _Below:
@@ -279,7 +295,7 @@ def _may_serve(value: Any) -> bool:
     """Whether ``value`` can be called with ``environ`` and ``start_response``."""
     if isinstance(value, ModuleType) or not callable(value) or inspect.isclass(value):
         return False
-    return _is_asgi(value) or _can_take(value, 2)
+    return _is_asgi(value) or can_take(value, 2)
 
 
 def _interface(application: Callable[..., Any], name: str, interface: str, factory: bool) -> str:
@@ -287,7 +303,7 @@ def _interface(application: Callable[..., Any], name: str, interface: str, facto
     if interface == "asgi" or (interface == "auto" and _is_asgi(application)):
         if _is_asgi_2(application):
             raise LoadFailure(f"{name} is an application of ASGI 2, which takes the scope alone", _ASGI_2_REMEDY)
-        if not _can_take(application, 3):
+        if not can_take(application, 3):
             raise LoadFailure(
                 f"{name} cannot be called with (scope, receive, send)",
                 "name an ASGI application, or set --interface wsgi",
@@ -296,8 +312,8 @@ def _interface(application: Callable[..., Any], name: str, interface: str, facto
     if interface == "auto":
         if _is_asgi_2(application):
             raise LoadFailure(f"{name} is an application of ASGI 2, which takes the scope alone", _ASGI_2_REMEDY)
-        if not _can_take(application, 2):
-            is_factory = not factory and _can_take(application, 0)
+        if not can_take(application, 2):
+            is_factory = not factory and can_take(application, 0)
             remedy = "add --factory if it makes the application" if is_factory else "name an application"
             raise LoadFailure(
                 f"{name} can be called neither with (environ, start_response) nor with (scope, receive, send)",
@@ -335,7 +351,7 @@ def _is_asgi(application: Callable[..., Any]) -> bool:
     return parameters is not None and _required(parameters) == 3
 
 
-def _can_take(application: Callable[..., Any], count: int) -> bool:
+def can_take(application: Callable[..., Any], count: int) -> bool:
     """Whether so many positional arguments can be passed."""
     try:
         inspect.signature(application).bind(*[None] * count)

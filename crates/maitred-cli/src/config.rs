@@ -51,6 +51,8 @@ pub struct Config {
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
     pub env_file: Option<PathBuf>,
+    /// The module, or the file, with functions that are called for workers.
+    pub hooks: Option<PathBuf>,
     /// Where the engine itself says that it serves.
     pub health_path: Option<String>,
     /// Where the engine itself shows its figures.
@@ -332,6 +334,7 @@ impl Config {
             event_loop: String::new(),
             chdir: None,
             env_file: None,
+            hooks: None,
             health_path: None,
             metrics_path: None,
             spans: Spans::Kernel,

@@ -27,8 +27,10 @@ use crate::sources::Loaded;
 use crate::validation::Checked;
 use crate::{control, listeners, logs};
 
-/// What was done while the process had its rights.
+/// What was done before the process had its user, or before its hooks.
 pub(crate) struct Early {
+    /// The process has become another user.
+    pub(crate) became: bool,
     pub(crate) listeners: BoundListeners,
     pub(crate) doors: Doors,
     /// What will not work later.
@@ -79,7 +81,25 @@ pub(crate) fn give_up(
     }
     let mut warnings = unreadable_sources(loaded, folder, wanted);
     warnings.extend(unwritable_folders(config, wanted));
-    Ok(Some(Early { listeners, doors, warnings }))
+    Ok(Some(Early { became: true, listeners, doors, warnings }))
+}
+
+/// Listens, if that is not done. Where an address is in use by another server, nothing else has been done.
+///
+/// # Errors
+/// As of each of the steps.
+pub(crate) fn listen(
+    loaded: &Loaded,
+    checked: &Checked,
+    bound: Option<BoundListeners>,
+) -> Result<Early, Problem> {
+    let (config, origins) = (&loaded.config, &loaded.origins);
+    let listeners = match bound {
+        Some(bound) => bound,
+        None => listeners::bind(checked, origins, Vec::new())?,
+    };
+    let doors = control::open_named(config, origins, None)?;
+    Ok(Early { became: false, listeners, doors, warnings: Vec::new() })
 }
 
 /// What the language or the application is made of and the user cannot read: imports would fail one by one, each with another error.

@@ -28,6 +28,27 @@ pub trait Host: Sync {
     /// One clear line with its remedy; the command prints it and ends with exit code 2.
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
 
+    /// Loads hooks: those that the user has named, or a program's own. Called once in a process that is no worker, on the thread that called
+    /// [`main`](crate::main), before it listens (but for `--user`) and before any application is loaded.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load). Without an implementation none can be named.
+    fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {
+        match spec {
+            None => Ok(None),
+            Some(HooksSpec { target, .. }) => Err(LoadError::new(
+                format!("this program has no Python and cannot run the hooks of '{target}'"),
+                "leave hooks out, or run the maitred command of the Python package (python -m maitred)",
+            )),
+        }
+    }
+
+    /// Whether the user has interrupted what this thread waits for: Ctrl-C before [`signals`](Self::signals). Needed only where SIGINT does
+    /// not end the process then.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
     /// Installs the signal handling. Called after [`load`](Self::load), so that what the
     /// application installed while it was imported can be chained.
     ///
@@ -162,6 +183,39 @@ pub struct ApplicationSpec {
     pub event_loop: String,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
+}
+
+/// What happens to the workers of a server, told to whoever runs it. All of it is called on one thread, called `maitred-hooks`, in the process
+/// that loads no application if there are several workers, else in the only one.
+pub trait Hooks: Send {
+    /// The server listens, and no worker has been started; in the only process, no application has been loaded. Not called where a new program
+    /// takes over from one that serves (SIGUSR2), nor at SIGHUP.
+    ///
+    /// # Errors
+    /// The server does not start; the command prints the error and ends with exit code 2.
+    fn before_start(&self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
+    /// This worker, numbered from 1 on, serves as process `pid`. The only process is worker 1.
+    fn worker_ready(&self, _worker: usize, _pid: u32) {}
+
+    /// The process of this worker has ended, also one that was never ready: with this exit code from 0 to 255, or, below zero, by this signal.
+    /// The only process is about to end.
+    fn worker_exit(&self, _worker: usize, _pid: u32, _code: i32) {}
+}
+
+/// Which hooks to load and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HooksSpec {
+    /// As the user wrote it: `module` or `path/to/file.py`.
+    pub target: String,
+    /// Where modules are looked for, instead of the current directory.
+    pub app_dir: Option<PathBuf>,
+    /// Variables to set before, unless the environment has them.
+    pub environment: Vec<(String, String)>,
+    /// Variables to set whatever the environment has: those of the user that the process has become.
+    pub identity: Vec<(String, String)>,
 }
 
 /// The calling convention of an application.

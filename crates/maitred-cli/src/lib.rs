@@ -15,6 +15,7 @@ mod env_file;
 mod error_page;
 mod filters;
 mod holder;
+mod hooks;
 mod host;
 mod hosts;
 mod lifetime;
@@ -55,7 +56,8 @@ pub use config::{
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, Signal, Signals, StopSignal, Voice,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, Signal, Signals,
+    StopSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;

@@ -13,6 +13,7 @@ use maitred_server::{BoundListeners, Log, Server, StartError};
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
+use crate::hooks::HookThread;
 use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
@@ -29,7 +30,7 @@ use crate::sources::{Inputs, Loaded};
 use crate::supervisor::{self, Predecessor, Worker};
 use crate::validation::{self, Checked, Program};
 use crate::value::LogLevel;
-use crate::{EXIT_FAILURE, Part};
+use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
@@ -82,17 +83,31 @@ fn run_here(
         None => logs::Writer::Only,
     };
     let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
-    if supervises {
-        let here = (early, sockets, predecessor, service);
-        let code = supervisor::run(loaded, inputs, checked, here, &log, host);
-        log.finish(FLUSH_LIMIT);
-        return code;
-    }
-    let bound = sockets.filter(|_| worker.is_none());
-    let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
-    let serving = Arc::new(AtomicBool::new(false));
+    // What a supervisor says is read among what its workers say.
+    let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
-    let code = serve(loaded, (inputs, early, bound, worker), &checked, (&log, &service), host, &serving);
+    let became = early.as_ref().is_some_and(|early| early.became);
+    let hooks = match worker {
+        Some(_) => Ok(None),
+        None => HookThread::load(host, loaded, &checked, became, &log),
+    };
+    let code = hooks.and_then(|hooks| {
+        if supervises {
+            let here = (early, sockets, predecessor, service);
+            return supervisor::run(loaded, inputs, checked, here, (&log, host), hooks);
+        }
+        let bound = sockets.filter(|_| worker.is_none());
+        let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
+        match hooks {
+            Some(hooks) => {
+                serve_with(hooks, loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving)
+            }
+            None => {
+                let here = (inputs, early, bound, worker, None);
+                serve(loaded, here, &checked, (&log, &service), host, &serving)
+            }
+        }
+    });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
     code
@@ -127,9 +142,36 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
     })
 }
 
+/// The only process, with hooks around its serving.
+fn serve_with(
+    hooks: HookThread,
+    loaded: &Loaded,
+    (inputs, early, bound): (Inputs, Option<Early>, Option<BoundListeners>),
+    checked: &Checked,
+    (log, service): (&Arc<Log>, &Service),
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<u8, Problem> {
+    // What they prepare may be in use by a server that listens there.
+    let early = match early {
+        Some(early) => early,
+        None => early::listen(loaded, checked, bound)?,
+    };
+    hooks.before_start(host)?;
+    let here = (inputs, Some(early), None, None, Some(&hooks));
+    let code = serve(loaded, here, checked, (log, service), host, serving);
+    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+    hooks.worker_exit(1, std::process::id(), number.into());
+    hooks.finish();
+    code
+}
+
+/// What is there before an application is loaded.
+type Here<'a> = (Inputs, Option<Early>, Option<BoundListeners>, Option<&'a Worker>, Option<&'a HookThread>);
+
 fn serve(
     loaded: &Loaded,
-    (inputs, early, bound, worker): (Inputs, Option<Early>, Option<BoundListeners>, Option<&Worker>),
+    (inputs, early, bound, worker, hooks): Here<'_>,
     checked: &Checked,
     (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
@@ -137,7 +179,8 @@ fn serve(
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes = early.is_some() || worker.is_some_and(|worker| worker.setup.acts);
+    let becomes =
+        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -150,8 +193,8 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended =
-        serve_loaded((reload, early, bound, worker), checked, applications, (log, service), host, serving);
+    let here = (reload, early, bound, worker, hooks);
+    let ended = serve_loaded(here, checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -176,7 +219,13 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, early, bound, worker): (Reload, Option<Early>, Option<BoundListeners>, Option<&Worker>),
+    (reload, early, bound, worker, hooks): (
+        Reload,
+        Option<Early>,
+        Option<BoundListeners>,
+        Option<&Worker>,
+        Option<&HookThread>,
+    ),
     checked: &Checked,
     applications: Vec<Application>,
     (log, service): (&Arc<Log>, &Service),
@@ -198,9 +247,9 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             settings.bound = Some(listeners);
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
@@ -249,6 +298,7 @@ fn serve_loaded(
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
     }
+    hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
     let mut answer = |asked| match asked {
         Asked::Reload => {
             service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))

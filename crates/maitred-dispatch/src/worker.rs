@@ -568,7 +568,12 @@ impl<S: Serve> Worker<'_, S> {
         }
         self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
         scheduler.note_poll(self.context.clock().turn_began());
-        scheduler.take_deferred(self.server);
+        if scheduler.take_deferred(self.server)
+            && let Some((token, signals)) = self.next_ready()
+            && let Some(job) = self.serve(token, signals)
+        {
+            return Some(job);
+        }
         let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {

@@ -23,6 +23,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// Variables that it gets besides those of this process.
     pub environment: Vec<(OsString, OsString)>,
+    /// Variables of this process that it does not get.
+    pub without: Vec<OsString>,
 }
 
 /// How a process ended.
@@ -53,6 +55,7 @@ impl Child {
         };
         let mut command = Command::new(name);
         command.args(arguments).current_dir(&program.folder).envs(program.environment.iter().cloned());
+        program.without.iter().for_each(|name| _ = command.env_remove(name));
         command.stdin(Stdio::from(input)).process_group(0);
         let child = command.spawn()?;
         let pid = child.id();
@@ -138,7 +141,12 @@ mod tests {
 
     fn shell(script: &str) -> Program {
         let command = ["sh", "-c", script].map(OsString::from).to_vec();
-        Program { command, folder: "/".into(), environment: vec![("GREETING".into(), "hello".into())] }
+        Program {
+            command,
+            folder: "/".into(),
+            environment: vec![("GREETING".into(), "hello".into())],
+            without: vec!["PATH".into()],
+        }
     }
 
     fn nothing() -> OwnedFd {
@@ -147,7 +155,9 @@ mod tests {
 
     #[test]
     fn the_end_is_told() {
-        let child = Child::start(&shell("test \"$GREETING\" = hello && exit 7"), nothing()).expect("started");
+        let child =
+            Child::start(&shell("test \"$GREETING\" = hello && ! env | grep ^PATH= && exit 7"), nothing())
+                .expect("started");
         assert_eq!(child.wait().expect("ended"), Ended::Code(7));
         // It is gone, whoever has its number now.
         child.kill();

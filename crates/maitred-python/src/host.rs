@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use maitred_cli::{
-    Application, ApplicationSpec, ErrorLog, Host, Interface, LoadError, LogLevel, Signals, Voice, printable,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, Signals,
+    Voice, printable,
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use pyo3::types::PyDict;
 use crate::asgi::{self, AsgiSettings, LoopThread, RunningLoop, StartError, StillThread};
 use crate::child;
 use crate::deprecated;
+use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink};
@@ -45,6 +47,7 @@ pub(crate) struct PythonHost {
     /// What an interpreter has once is there.
     prepared: OnceLock<()>,
     still: Mutex<Option<StillThread>>,
+    hooks: Arc<Gate>,
 }
 
 impl PythonHost {
@@ -76,6 +79,7 @@ impl PythonHost {
             running: OnceLock::new(),
             prepared: OnceLock::new(),
             still: Mutex::default(),
+            hooks: Arc::default(),
         })
     }
 
@@ -178,6 +182,11 @@ impl PythonHost {
         }
     }
 
+    /// Has no further hook called; whether one is running still.
+    pub(crate) fn close_hooks(&self) -> bool {
+        self.hooks.close()
+    }
+
     /// Ends what uses the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
         asked::stop(py);
@@ -232,6 +241,18 @@ impl Host for PythonHost {
                 StartError::Failed(error) => error,
             })
         })
+    }
+
+    fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {
+        let Some(spec) = spec else { return Ok(None) };
+        Python::attach(|py| match PythonHooks::load(py, spec, self.log.clone(), Arc::clone(&self.hooks)) {
+            Ok(hooks) => Ok(Some(Box::new(hooks) as Box<dyn Hooks>)),
+            Err(error) => Err(self.explain(py, &spec.target, &error)),
+        })
+    }
+
+    fn is_interrupted(&self) -> bool {
+        Python::attach(|py| py.check_signals().is_err())
     }
 
     fn signals(&self) -> io::Result<Box<dyn Signals>> {

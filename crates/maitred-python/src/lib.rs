@@ -10,6 +10,7 @@ mod child;
 mod codings;
 mod deprecated;
 mod held;
+mod hooks;
 mod host;
 mod interrupt;
 mod native;
@@ -86,6 +87,9 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");
         py.detach(|| host::say_last(&text));
+    }
+    // The error log has named the hooks.
+    if host.close_hooks() || !stuck.is_empty() {
         end_process(py, code)?;
     }
     host.stop_watch(py);

@@ -70,6 +70,18 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "it usually holds secrets: never leave it in a folder that is served",
     },
     Definition {
+        name: "hooks",
+        placeholder: "MODULE|FILE.py",
+        kind: Kind::Path(|config| &mut config.hooks),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A Python module with any of the functions before_start(), worker_ready(worker, pid) and \
+                  worker_exit(worker, pid, code). They run in the supervisor, which loads no application, or in the \
+                  only process.",
+        cost: "a thread",
+        worst: "what it imports is in the supervisor for as long as that runs",
+    },
+    Definition {
         name: "root-path",
         placeholder: "/URL",
         kind: Kind::UrlPath(|config| &mut config.site.root_path),

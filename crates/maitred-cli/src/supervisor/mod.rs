@@ -31,6 +31,7 @@ use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
+use crate::hooks::HookThread;
 use crate::host::Host;
 use crate::lifetime;
 use crate::origins::Origins;
@@ -105,6 +106,7 @@ struct Supervisor {
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
+    hooks: Option<HookThread>,
     /// The start-up lines have been said.
     introduced: bool,
     acts: Option<String>,
@@ -124,14 +126,14 @@ pub(crate) fn run(
     inputs: Inputs,
     checked: Checked,
     (early, passed, mut predecessor, service): Here,
-    log: &Arc<Log>,
-    host: &dyn Host,
+    (log, host): (&Arc<Log>, &dyn Host),
+    hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
@@ -152,6 +154,10 @@ pub(crate) fn run(
         }
     };
     host.supervises();
+    // A new program goes on with what the one before has prepared.
+    if let (Some(hooks), None) = (&hooks, &predecessor) {
+        hooks.before_start(host)?;
+    }
     let (sender, happenings) = mpsc::channel();
     let system = |what: &str, error: std::io::Error| {
         Problem::new(
@@ -185,6 +191,8 @@ pub(crate) fn run(
             command: host.command(),
             folder: inputs.started_in.clone(),
             environment: Vec::new(),
+            // Workers have them by themselves, as they are then.
+            without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
         },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
@@ -202,13 +210,18 @@ pub(crate) fn run(
         stand_in: None,
         successor: None,
         predecessor,
+        hooks,
         introduced: false,
         acts,
         ending: false,
         service,
         holds_until: None,
     };
-    Ok(supervisor.supervise(&happenings))
+    let code = supervisor.supervise(&happenings);
+    if let Some(hooks) = supervisor.hooks.take() {
+        hooks.finish();
+    }
+    Ok(code)
 }
 
 /// What does not go together with several workers.
@@ -266,7 +279,13 @@ impl Supervisor {
             }
             self.crew.handle_timeout(Instant::now());
             if is_first {
-                child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                let reap =
+                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+                // A hook may have children, and waits for them itself.
+                match &self.hooks {
+                    Some(hooks) => hooks.unless_running(reap),
+                    None => reap(),
+                }
             }
             self.workers.show(&self.crew, &self.processes);
         }
@@ -312,6 +331,7 @@ impl Supervisor {
                     if self.holds_until.is_some() {
                         process.send(&ToWorker::Unready);
                     }
+                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -330,6 +350,9 @@ impl Supervisor {
                 if let Some(process) = self.processes.remove(&worker) {
                     self.workers.retire(&process);
                     process.adopt_lines(&self.log);
+                    if let Some(hooks) = &self.hooks {
+                        hooks.worker_exit(process.number, process.pid(), code(exit));
+                    }
                 }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
@@ -386,7 +409,13 @@ impl Supervisor {
     /// Says what is served where, once, when the first worker knows it.
     fn introduce(&mut self, what: Option<String>, served: &[String]) {
         self.workers.set_application(what.clone());
-        if std::mem::replace(&mut self.introduced, true) || self.config.log_level < LogLevel::Info {
+        if std::mem::replace(&mut self.introduced, true) {
+            return;
+        }
+        if self.predecessor.is_none() {
+            self.service.write_pid_file(&self.log);
+        }
+        if self.config.log_level < LogLevel::Info {
             return;
         }
         let workers = match count(&self.config) {
@@ -412,8 +441,6 @@ impl Supervisor {
             let listeners = &self.checked.listeners;
             self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
             predecessor.tell_ready(self.sender.clone());
-        } else {
-            self.service.write_pid_file(&self.log);
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
@@ -638,6 +665,14 @@ impl Supervisor {
     }
 }
 
+/// As `subprocess` has it: below zero for a signal.
+fn code(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code.into(),
+        Exit::Signal(signal) => -i32::from(signal),
+    }
+}
+
 /// Options whose values are the supervisor's own.
 fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
     let own = [
@@ -650,6 +685,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "accept",
         "chdir",
         "pid-file",
+        "hooks",
         "error-log",
         "access-log",
     ];

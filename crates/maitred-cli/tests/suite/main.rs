@@ -3,6 +3,7 @@
 mod command;
 mod filters;
 mod harness;
+mod hooks;
 mod logs;
 mod pools;
 mod reload;

@@ -17,6 +17,7 @@ mod groups;
 mod harness;
 mod hosts;
 mod interim;
+mod killed;
 mod limits;
 mod live_bodies;
 mod logs;
