@@ -20,11 +20,14 @@ __all__ = ["crew"]
 
 long = pytest.mark.skipif("MAITRED_LONG" not in os.environ, reason="MAITRED_LONG is not set")
 
-#: Seconds of load, between SIGHUPs, between kills.
+#: Seconds of load, between SIGHUPs, between kills; how connections are taken.
 TIMES = [
-    pytest.param(6, 2, 1.5, id="short"),
-    pytest.param(60, 5, 7, id="long", marks=long),
+    pytest.param(6, 2, 1.5, "shared", id="short"),
+    pytest.param(60, 5, 7, "shared", id="long", marks=long),
+    pytest.param(60, 5, 7, "reuseport", id="long-reuseport", marks=long),
 ]
+#: The same for other numbers of workers, with which sockets come and go.
+NUMBERS = [*TIMES, pytest.param(6, 2, 1.5, "reuseport", id="short-reuseport")]
 
 Happening = tuple[float, Callable[[], object]]
 
@@ -57,9 +60,9 @@ def deploys(server: Crew, seconds: float, period: float) -> list[Happening]:
     return each(seconds, period, renew) + [(seconds * 0.3, upgrade), (seconds * 0.65, upgrade)]
 
 
-@pytest.mark.parametrize("seconds, period, kills", TIMES)
-def test_deploys_lose_nothing(crew: Start, seconds: float, period: float, kills: float) -> None:
-    server = crew(source=APP)
+@pytest.mark.parametrize("seconds, period, kills, accept", TIMES)
+def test_deploys_lose_nothing(crew: Start, seconds: float, period: float, kills: float, accept: str) -> None:
+    server = crew("--accept", accept, source=APP)
     with traffic(server.port) as seen:
         play(seen, seconds, deploys(server, seconds, period))
     print(f"{seen.answered} answered, {seen.asked_again} of them asked again on a new connection, {len(seen.failed)} failed")
@@ -70,9 +73,11 @@ def test_deploys_lose_nothing(crew: Start, seconds: float, period: float, kills:
     server.ends()
 
 
-@pytest.mark.parametrize("seconds, period, kills", TIMES)
-def test_kills_lose_what_the_killed_had_begun(crew: Start, tmp_path: Path, seconds: float, period: float, kills: float) -> None:
-    server = crew(source=APP)
+@pytest.mark.parametrize("seconds, period, kills, accept", TIMES)
+def test_kills_lose_what_the_killed_had_begun(
+    crew: Start, tmp_path: Path, seconds: float, period: float, kills: float, accept: str
+) -> None:
+    server = crew("--accept", accept, source=APP)
     killed: set[int] = set()
     chance = random.Random(1)
 
@@ -86,21 +91,23 @@ def test_kills_lose_what_the_killed_had_begun(crew: Start, tmp_path: Path, secon
     assert killed
     # What the killed worker had read and not finished. A request that was asked again has been begun twice.
     notes = begun(tmp_path)
-    explained = {name for name in seen.failed if killed & set(notes.get(name, []))}
-    unread = {name: how for name, how in seen.failed.items() if name not in explained}
+    of_others = {name: how for name, how in seen.failed.items() if name in notes and not killed & set(notes[name])}
+    unread = {name: how for name, how in seen.failed.items() if name not in notes}
     print(
         f"{len(killed)} killed; {seen.answered} answered, {seen.asked_again} of them asked again on a new connection, "
         f"{len(seen.failed)} failed, {len(unread)} of these not begun"
     )
-    assert not unread, unread
+    assert not of_others, of_others
+    # A connection is the worker's from accept(2) on, which may be before its request comes: within microseconds of a kill.
+    assert len(unread) <= len(killed), unread
     assert len(seen.failed) <= 8 * len(killed), "a client has one request at a time"
     until("two serve again", lambda: len(server.workers()) == 2)
     server.ends()
 
 
-@pytest.mark.parametrize("seconds, period, kills", TIMES)
-def test_other_numbers_of_workers_lose_nothing(crew: Start, seconds: float, period: float, kills: float) -> None:
-    server = crew(source=APP)
+@pytest.mark.parametrize("seconds, period, kills, accept", NUMBERS)
+def test_other_numbers_of_workers_lose_nothing(crew: Start, seconds: float, period: float, kills: float, accept: str) -> None:
+    server = crew("--accept", accept, source=APP)
 
     def become(count: int) -> Callable[[], object]:
         def change() -> None:
