@@ -79,7 +79,7 @@ fn run_here(
             early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
         }
     };
-    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let supervises = worker.is_none() && (predecessor.is_some() || loaded.config.workers.number() > 1);
     let writer = match worker {
         Some(worker) => worker.log_writer(),
         None if supervises => logs::Writer::Supervisor,

@@ -81,11 +81,6 @@ pub(crate) enum Happening {
     Drain,
 }
 
-/// How many workers the configuration means on this machine.
-pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
-}
-
 /// What the supervisor is and has.
 struct Supervisor {
     log: Arc<Log>,
@@ -190,7 +185,7 @@ pub(crate) fn run(
         }
     };
     let setup = Setup {
-        workers: count(config),
+        workers: config.workers.number(),
         listeners: checked.listeners.len(),
         own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
@@ -256,7 +251,7 @@ fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
     Settings {
-        workers: count(config),
+        workers: config.workers.number(),
         start_timeout,
         stop_timeout: config.drain_timeout + STOP_GRACE,
         unavailable_after,
@@ -437,7 +432,7 @@ impl Supervisor {
         if self.config.log_level < LogLevel::Info {
             return;
         }
-        let workers = match count(&self.config) {
+        let workers = match self.config.workers.number() {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
@@ -648,7 +643,7 @@ impl Supervisor {
             let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
             return self.say(Level::Error, text);
         }
-        let before = count(&self.config);
+        let before = self.config.workers.number();
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
         // They are as they were, and sockets that were passed are known by then.
@@ -656,8 +651,8 @@ impl Supervisor {
         let checked = Checked { listeners, ..checked };
         (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
-        if count(&self.config) != before {
-            self.crew.set_count(count(&self.config), now);
+        if self.config.workers.number() != before {
+            self.crew.set_count(self.config.workers.number(), now);
         }
         self.crew.replace_all(now);
     }
