@@ -188,7 +188,7 @@ def test_workers_end_when_their_supervisor_is_killed(crew: Start, tmp_path: Path
     server = crew()
     peers = server.stay(2)
     server.process.kill()
-    server.wait_for("error the supervisor is gone: this worker ends")
+    server.wait_for(r"error \[\d\] the supervisor is gone: this worker ends")
     (tmp_path / "go").touch()
     assert all(peer.getresponse().read().startswith(b"first") for peer in peers), "what runs is answered"
     until("no process is left", lambda: not server.processes())

@@ -94,6 +94,17 @@ def test_what_is_set_holds_in_all_and_in_those_that_are_started_later(crew: Star
     assert [setting(server, number) for number in (1, 2, 3)] == ["10", "10", "10"]
 
 
+def test_what_is_set_while_a_worker_starts_holds_in_it(crew: Start, tmp_path: Path) -> None:
+    server = crew()
+    (tmp_path / "hold").touch()
+    start = server.tell(signal.SIGTTIN)
+    server.wait_for("imports in", start)
+    server.change("set", name=THREADS, value="3")
+    (tmp_path / "hold").unlink()
+    server.wait_for("info worker 3 is ready", start)
+    until("it has heard of it", lambda: setting(server, 3) == "3")
+
+
 def test_a_drain_ends_all(crew: Start) -> None:
     server = crew()
     server.change("drain")

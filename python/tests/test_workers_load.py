@@ -109,8 +109,8 @@ def test_other_numbers_of_workers_lose_nothing(crew: Start, seconds: float, peri
         return change
 
     with traffic(server.port) as seen:
-        turns = [(at * seconds / 6, become(count)) for at, count in enumerate([4, 1, 4, 2, 4, 1])]
-        play(seen, seconds, turns)
+        counts = [4, 1] * round(seconds / 10) or [4, 1]
+        play(seen, seconds, [(at * seconds / len(counts), become(count)) for at, count in enumerate(counts)])
     print(f"{seen.answered} answered, {seen.asked_again} of them asked again on a new connection, {len(seen.failed)} failed")
     assert not seen.failed, seen.failed
     assert " error " not in server.said and " warn " not in server.said, server.said

@@ -41,6 +41,7 @@ mod rights;
 mod run;
 mod service;
 mod settings;
+mod sockets;
 mod sources;
 mod supervisor;
 mod validation;

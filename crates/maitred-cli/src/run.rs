@@ -253,7 +253,7 @@ fn serve_loaded(
     let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
         Some(Early { listeners, doors, warnings, .. }) => {
-            settings.bound = Some(listeners);
+            settings.bound = Some(listeners.into_shared());
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }

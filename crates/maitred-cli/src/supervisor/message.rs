@@ -7,7 +7,7 @@
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
-//!     ---- unready, last, at once --------------------->
+//!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
 use maitred_control::{Answered, Question};
@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) workers: usize,
     /// How many of the descriptors are listeners.
     pub(crate) listeners: usize,
+    /// They are its own, with queues that no other worker accepts from.
+    pub(crate) own: bool,
     /// Which of those a service manager has passed, by their position.
     pub(crate) passed: Vec<Option<PassedName>>,
     /// The configuration files as the supervisor has read them.
@@ -69,6 +71,8 @@ pub(crate) enum ToWorker {
     Last,
     /// It ends at once, requests are cut off.
     AtOnce,
+    /// To take what waits at the socket that comes with this, as if it waited at the listener with this number.
+    Empty(usize),
 }
 
 fn question(question: &Question) -> Value {
@@ -124,7 +128,7 @@ fn read_answered(value: &Value) -> Answered {
 
 impl Setup {
     pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, passed, files, acts, changes } = self;
+        let Self { number, workers, listeners, own, passed, files, acts, changes } = self;
         let files = files.iter().map(|file| {
             // Files that are no text have been refused before.
             let text = String::from_utf8_lossy(&file.bytes);
@@ -135,6 +139,7 @@ impl Setup {
             "number": number,
             "workers": workers,
             "listeners": listeners,
+            "own": own,
             "passed": passed.iter().map(Option::as_ref).map(passed_name).collect::<Vec<_>>(),
             "files": files.collect::<Vec<_>>(),
             "acts": acts,
@@ -157,6 +162,7 @@ impl Setup {
             number: count("number")?,
             workers: count("workers")?,
             listeners: count("listeners")?,
+            own: value["own"].as_bool()?,
             passed: read_passed_names(&value["passed"]),
             files: files.collect(),
             acts: value["acts"].as_bool()?,
@@ -212,6 +218,7 @@ impl ToWorker {
             Self::Unready => json!({ "unready": true }),
             Self::Last => json!({ "last": true }),
             Self::AtOnce => json!({ "at_once": true }),
+            Self::Empty(listener) => json!({ "empty": listener }),
         };
         value.to_string().into_bytes()
     }
@@ -224,6 +231,9 @@ impl ToWorker {
         }
         if let Some(answer) = value.get("answer") {
             return Some(Self::Answer(id, read_answered(answer)));
+        }
+        if let Some(listener) = value["empty"].as_u64() {
+            return usize::try_from(listener).ok().map(Self::Empty);
         }
         let is = |name: &str| value[name].as_bool() == Some(true);
         let known = [("unready", Self::Unready), ("last", Self::Last), ("at_once", Self::AtOnce)];
@@ -245,6 +255,7 @@ mod tests {
             number: 2,
             workers: 3,
             listeners: 2,
+            own: true,
             passed: vec![None, Some(PassedName { number: 3, name: "http".to_owned() })],
             files: vec![file],
             acts: true,
@@ -267,6 +278,7 @@ mod tests {
             ToWorker::Unready,
             ToWorker::Last,
             ToWorker::AtOnce,
+            ToWorker::Empty(3),
         ] {
             assert_eq!(ToWorker::read(&message.to_text()), Some(message));
         }

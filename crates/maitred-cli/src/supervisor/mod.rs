@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Program};
-use maitred_server::{Bell, BoundListeners, Log};
-use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
+use maitred_server::{Bell, Log};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
@@ -38,10 +38,11 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::service::Service;
+use crate::sockets::{Handed, Sockets};
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, logs, options};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, logs, options};
 use message::{FromWorker, Setup, ToWorker};
 use process::Process;
 use relay::Workers;
@@ -54,6 +55,10 @@ pub(crate) use worker::{AS_WORKER, Worker};
 
 /// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
+
+/// When the sockets of a worker that does not serve any more are emptied, from then on: a connection that began before may come a moment
+/// later.
+const EMPTIED: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(4)];
 
 /// After a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
@@ -91,7 +96,11 @@ struct Supervisor {
     /// What new workers are told: files, changes.
     setup: Setup,
     program: Program,
-    listeners: BoundListeners,
+    listeners: Sockets,
+    /// The workers that new connections are led to.
+    led_to: Vec<usize>,
+    /// Sockets of workers that are not wanted any more, and when they are emptied.
+    to_empty: Vec<(usize, Instant)>,
     /// What workers call each other by.
     bell: Bell,
     crew: Crew,
@@ -130,7 +139,7 @@ pub(crate) fn run(
     hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
-    check(config, origins)?;
+    check(config, &checked, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
         Some(Early { listeners, doors, warnings, .. }) => {
@@ -144,13 +153,16 @@ pub(crate) fn run(
                 None => control::open_named(config, origins, None)?,
             };
             let addresses = checked.addresses();
-            let mut sockets = passed.unwrap_or_default();
-            sockets.resize_with(addresses.len(), || None);
+            let passed = passed.unwrap_or_default().into_iter().map(|socket| socket.into_iter().collect());
+            let mut sockets: Handed = passed.collect();
+            sockets.resize_with(addresses.len(), Vec::new);
             let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
             for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
-                *own = own.take().or(handed);
+                if own.is_empty() {
+                    *own = handed;
+                }
             }
-            (listeners::bind(&checked, origins, sockets)?, doors)
+            (Sockets::bind(config, &checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
@@ -180,6 +192,7 @@ pub(crate) fn run(
     let setup = Setup {
         workers: count(config),
         listeners: checked.listeners.len(),
+        own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
         acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
@@ -201,6 +214,8 @@ pub(crate) fn run(
         checked,
         setup,
         listeners,
+        led_to: Vec::new(),
+        to_empty: Vec::new(),
         bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
@@ -225,13 +240,12 @@ pub(crate) fn run(
 }
 
 /// What does not go together with several workers.
-fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    if config.workers.accept == AcceptModel::Reuseport
-        && let Some(unix) = config.listen.iter().find(|listen| listen.is_unix())
-    {
+fn check(config: &Config, checked: &Checked, origins: &Origins) -> Result<(), Problem> {
+    let is_passed = checked.listeners.iter().any(|listener| listener.passed.is_some());
+    if config.workers.accept == AcceptModel::Reuseport && is_passed {
         return Err(Problem::new(
             origins.describe("accept"),
-            format!("reuseport is of TCP only, and {unix} is a Unix socket"),
+            "reuseport makes sockets of its own, and a service manager has passed some",
             "take shared, which is the default",
         ));
     }
@@ -255,13 +269,15 @@ impl Supervisor {
     fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
         let is_first = std::process::id() == 1;
         loop {
+            self.lead(Instant::now());
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
                     return code;
                 }
             }
             let now = Instant::now();
-            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let emptied = self.to_empty.iter().map(|(_, at)| *at).min();
+            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
             let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
@@ -368,7 +384,7 @@ impl Supervisor {
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
-            changes: self.workers.changes(),
+            changes: self.workers.changes(worker),
             ..self.setup.clone()
         };
         let program = {
@@ -378,9 +394,12 @@ impl Supervisor {
             program
         };
         let started = {
-            let descriptors: Vec<BorrowedFd<'_>> =
-                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
-            self.log.memory_for_worker().and_then(|lines| {
+            let sockets = self.listeners.of_worker(number);
+            let sockets = sockets.ok_or_else(|| std::io::Error::other("there is no socket for it"));
+            sockets.and_then(|sockets| {
+                let descriptors: Vec<BorrowedFd<'_>> =
+                    sockets.into_iter().chain([self.bell.as_fd()]).collect();
+                let lines = self.log.memory_for_worker()?;
                 Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
             })
         };
@@ -422,7 +441,7 @@ impl Supervisor {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
-        let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
+        let addresses = self.listeners.addresses();
         let lines =
             lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
         for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
@@ -436,9 +455,10 @@ impl Supervisor {
     fn ready(&mut self) {
         self.log.info(format_args!("all workers are ready"));
         if let Some(mut predecessor) = self.predecessor.take() {
-            // The predecessor leaves them to this one when it hears that.
-            self.listeners.own_files();
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
+            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            let listeners = &self.checked.listeners;
+            self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
             predecessor.tell_ready(self.sender.clone());
         }
         let what = format!("supervising {} workers", self.crew.wanted());
@@ -497,9 +517,50 @@ impl Supervisor {
     }
 
     fn set_count(&mut self, workers: usize, signal: &str, now: Instant) {
+        let most = self.listeners.most_workers().unwrap_or(options::MAX_WORKERS);
+        if workers > most {
+            return self.log.warn(format_args!(
+                "{signal}: there are {most} workers at most until a restart (accept = reuseport)"
+            ));
+        }
         let workers = workers.clamp(1, options::MAX_WORKERS);
         self.log.info(format_args!("{signal}: workers {} -> {workers}", self.crew.wanted()));
         self.crew.set_count(workers, now);
+    }
+
+    /// Where each worker has sockets of its own: new connections are led to those that serve, and what waits for others is taken by one that
+    /// serves.
+    fn lead(&mut self, now: Instant) {
+        if !self.listeners.is_own() || self.ending || self.stand_in.is_some() {
+            return;
+        }
+        let serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
+        let mut present: Vec<usize> = serving.map(|view| view.number).collect();
+        present.sort_unstable();
+        present.dedup();
+        if present != self.led_to && !present.is_empty() {
+            if let Err(error) = self.listeners.steer(&present) {
+                self.log.error(format_args!("new connections go to workers that do not serve: {error}"));
+            }
+            let gone = self.led_to.iter().filter(|number| !present.contains(number));
+            self.to_empty.extend(gone.flat_map(|number| EMPTIED.map(|later| (*number, now + later))));
+            self.led_to = present;
+        }
+        let (due, later) = std::mem::take(&mut self.to_empty).into_iter().partition(|(_, at)| *at <= now);
+        self.to_empty = later;
+        let due: Vec<(usize, Instant)> = due;
+        for (number, _) in due.into_iter().filter(|(number, _)| !self.led_to.contains(number)) {
+            let Some(taker) = self.taker() else { return };
+            for (listener, socket) in self.listeners.only_of_worker(number) {
+                taker.send_with(&ToWorker::Empty(listener), &[socket]);
+            }
+        }
+    }
+
+    /// A worker that takes what waits for another one.
+    fn taker(&self) -> Option<&Arc<Process>> {
+        let mut serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
+        serving.find_map(|view| self.processes.get(&view.id))
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
@@ -521,6 +582,7 @@ impl Supervisor {
     fn hold(&mut self, now: Instant) {
         let delay = self.config.drain_delay;
         self.holds_until = Some(now + delay);
+        self.end_successor();
         self.service.stops("serving, until drain-delay is over", &self.log);
         self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
         let seconds = delay.as_secs_f64();
@@ -539,24 +601,28 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// The workers end, and nobody else takes what waits to be accepted.
-    fn end_crew(&mut self, now: Instant) {
-        self.ending = true;
-        // One that is not ready would go on alone.
+    /// A new program that is not ready would go on when this one ends.
+    fn end_successor(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.end();
         }
+    }
+
+    /// The workers end, and nobody else takes what waits to be accepted.
+    fn end_crew(&mut self, now: Instant) {
+        self.ending = true;
+        self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
-        self.listeners = BoundListeners::default();
+        self.listeners = Sockets::default();
     }
 
     /// The configuration is read again, and all workers are replaced.
     fn reload(&mut self, now: Instant) {
         let read = sources::load(&self.inputs).and_then(|loaded| {
             let checked = validation::check(&loaded.config, &loaded.origins)?;
-            check(&loaded.config, &loaded.origins)?;
+            check(&loaded.config, &checked, &loaded.origins)?;
             Ok((loaded, checked))
         });
         let (loaded, checked) = match read {
@@ -587,8 +653,8 @@ impl Supervisor {
         self.workers.forget_changes();
         // They are as they were, and sockets that were passed are known by then.
         let listeners = std::mem::take(&mut self.checked.listeners);
-        (self.config, self.origins) = (loaded.config, loaded.origins);
-        self.checked = Checked { listeners, ..checked };
+        let checked = Checked { listeners, ..checked };
+        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
         if count(&self.config) != before {
             self.crew.set_count(count(&self.config), now);
@@ -616,8 +682,8 @@ impl Supervisor {
         let hand_over = HandOver {
             listeners: &self.listeners,
             checked: &self.checked,
-            pid_file: self.service.pid_file(),
             acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
@@ -649,7 +715,7 @@ impl Supervisor {
                 self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
                 self.listeners.disown_files();
-                self.listeners = BoundListeners::default();
+                self.listeners = Sockets::default();
             }
             Err(why) => {
                 successor.end();

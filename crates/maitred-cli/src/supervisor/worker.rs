@@ -145,7 +145,8 @@ impl Worker {
     /// The sockets are not those of the configuration.
     pub(crate) fn settle(&self, settings: &mut Settings) -> Result<(), Problem> {
         settings.bound = Some(self.take_listeners(&settings.listeners)?);
-        settings.accept = Accept::Shared(self.bell.clone());
+        let bell = self.bell.clone();
+        settings.accept = if self.setup.own { Accept::Own(bell) } else { Accept::Shared(bell) };
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
         Ok(())
@@ -232,7 +233,7 @@ impl Link {
             match channel.receive() {
                 Ok(received) => {
                     if let Some(message) = ToWorker::read(&received.text) {
-                        self.hear(message);
+                        self.hear(message, received.descriptors);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -241,7 +242,7 @@ impl Link {
         }
     }
 
-    fn hear(&self, message: ToWorker) {
+    fn hear(&self, message: ToWorker, descriptors: Vec<OwnedFd>) {
         match message {
             ToWorker::Ask(id, question, caller) => {
                 let own = self.server().and_then(|server| self.own_figures(&server, &question));
@@ -277,6 +278,14 @@ impl Link {
                 // It has ended: somebody else has asked it before. Nobody handles the signal any more.
                 (Some(_), None) => {}
             },
+            ToWorker::Empty(listener) => {
+                if let (Some(server), Some(socket)) = (self.server(), descriptors.into_iter().next())
+                    && let Err((_, error)) = server.empty(listener, socket)
+                {
+                    let text = "connections that wait for a worker that is gone are not taken yet";
+                    server.log().warn(format_args!("{text}: {error}"));
+                }
+            }
         }
     }
 

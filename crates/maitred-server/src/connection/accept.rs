@@ -135,6 +135,20 @@ impl Listening {
         true
     }
 
+    /// Takes what waits at another socket with the same address, as if it waited at this one. How many connections that were; or
+    /// why one waits yet.
+    pub(crate) fn empty(&self, group: &Arc<Group>, other: &Listener, slot: u32) -> io::Result<usize> {
+        let most = most(group);
+        let mut taken = 0;
+        loop {
+            match self.take_one(group, other, slot, most) {
+                One::Taken(_) => taken += 1,
+                One::None => return Ok(taken),
+                One::Full(error) => return Err(error),
+            }
+        }
+    }
+
     /// Closes the listener for a drain: every connection that the kernel has taken is served, by this process or, where it has
     /// others or a successor, by these.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {

@@ -36,3 +36,4 @@ mod statistics;
 mod strategies;
 mod submissions;
 mod threads;
+mod workers;
