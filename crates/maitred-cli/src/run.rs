@@ -60,7 +60,10 @@ fn run_here(
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let mut service = match worker {
+        Some(worker) => Service::of_worker(worker.at_once()),
+        None => Service::begin(),
+    };
     let passing = match (worker, &mut predecessor) {
         (Some(worker), _) => worker.passing(),
         (None, Some(predecessor)) => predecessor.take_passed(),

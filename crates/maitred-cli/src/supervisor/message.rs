@@ -7,7 +7,7 @@
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
-//!     ---- unready, last, empty (with a socket) -------->
+//!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
 use maitred_control::{Answered, Question};
@@ -71,6 +71,8 @@ pub(crate) enum ToWorker {
     Last,
     /// To take what waits at the socket that comes with this, as if it waited at the listener with this number.
     Empty(usize),
+    /// It ends at once, requests are cut off.
+    AtOnce,
 }
 
 fn question(question: &Question) -> Value {
@@ -216,6 +218,7 @@ impl ToWorker {
             Self::Unready => json!({ "unready": true }),
             Self::Last => json!({ "last": true }),
             Self::Empty(listener) => json!({ "empty": listener }),
+            Self::AtOnce => json!({ "at_once": true }),
         };
         value.to_string().into_bytes()
     }
@@ -233,7 +236,8 @@ impl ToWorker {
             return usize::try_from(listener).ok().map(Self::Empty);
         }
         let is = |name: &str| value[name].as_bool() == Some(true);
-        is("unready").then_some(Self::Unready).or(is("last").then_some(Self::Last))
+        let known = [("unready", Self::Unready), ("last", Self::Last), ("at_once", Self::AtOnce)];
+        known.into_iter().find_map(|(name, message)| is(name).then_some(message))
     }
 }
 
@@ -274,6 +278,7 @@ mod tests {
             ToWorker::Unready,
             ToWorker::Last,
             ToWorker::Empty(3),
+            ToWorker::AtOnce,
         ] {
             assert_eq!(ToWorker::read(&message.to_text()), Some(message));
         }

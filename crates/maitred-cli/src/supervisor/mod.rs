@@ -313,11 +313,11 @@ impl Supervisor {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    // The first time it is told that nobody else takes what waits, and ends itself.
-                    if self.ending && process.is_first_request() {
-                        process.send(&ToWorker::Last);
-                    } else {
-                        process.terminate();
+                    match (process.is_first_request(), self.ending) {
+                        // It is told that nobody else takes what waits, and ends itself.
+                        (true, true) => process.send(&ToWorker::Last),
+                        (true, false) => process.terminate(),
+                        (false, _) => process.send(&ToWorker::AtOnce),
                     }
                 }
             }

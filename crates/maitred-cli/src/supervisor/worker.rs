@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ struct Link {
     drain_limit: OnceLock<Duration>,
     /// Clients that wait for the figures of all workers.
     awaited: Mutex<Awaited>,
+    /// The supervisor wants the end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 /// Questions that the supervisor has not answered, by number.
@@ -128,6 +131,7 @@ impl Worker {
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
             awaited: Mutex::default(),
+            at_once: Arc::default(),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
@@ -146,6 +150,11 @@ impl Worker {
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
         Ok(())
+    }
+
+    /// Whether the supervisor wants the end at once. A second signal does not say so: service managers send theirs to workers, too.
+    pub(crate) fn at_once(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link.at_once)
     }
 
     /// The sockets among those to serve that a service manager has passed to the supervisor.
@@ -253,10 +262,8 @@ impl Link {
                     server.set_unready();
                 }
             }
-            ToWorker::Last => {
-                if let Some(server) = self.server() {
-                    server.drain_last();
-                }
+            ToWorker::AtOnce => {
+                self.at_once.store(true, Ordering::Relaxed);
                 terminate();
             }
             ToWorker::Empty(listener) => {
@@ -267,6 +274,18 @@ impl Link {
                     server.log().warn(format_args!("{text}: {error}"));
                 }
             }
+            ToWorker::Last => match (self.serving.get(), self.server()) {
+                (None, _) => terminate(),
+                (Some(_), Some(server)) => {
+                    let is_known = server.is_draining();
+                    server.drain_last();
+                    if !is_known {
+                        terminate();
+                    }
+                }
+                // It has ended: somebody else has asked it before. Nobody handles the signal any more.
+                (Some(_), None) => {}
+            },
         }
     }
 
