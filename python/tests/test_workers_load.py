@@ -92,13 +92,15 @@ def test_kills_lose_what_the_killed_had_begun(
     # What the killed worker had read and not finished. A request that was asked again has been begun twice.
     notes = begun(tmp_path)
     of_others = {name: how for name, how in seen.failed.items() if name in notes and not killed & set(notes[name])}
-    unread = {name: how for name, how in seen.failed.items() if name not in notes}
+    not_begun = {name: how for name, how in seen.failed.items() if name not in notes}
+    # The kernel ends a connection by a reset where something has not been read, or comes later (RFC 1122 §4.2.2.13).
+    unread = {name: how for name, how in not_begun.items() if "ConnectionResetError" in how}
     print(
         f"{len(killed)} killed; {seen.answered} answered, {seen.asked_again} of them asked again on a new connection, "
-        f"{len(seen.failed)} failed, {len(unread)} of these not begun"
+        f"{len(seen.failed)} failed, {len(not_begun)} of these not begun, {len(unread)} not read"
     )
     assert not of_others, of_others
-    # A connection is the worker's from accept(2) on, which may be before its request comes: within microseconds of a kill.
+    # A connection is the worker's from accept(2) on, which may be before its request comes.
     assert len(unread) <= len(killed), unread
     assert len(seen.failed) <= 8 * len(killed), "a client has one request at a time"
     until("two serve again", lambda: len(server.workers()) == 2)
