@@ -233,6 +233,8 @@ pub struct PoolConfig {
 pub struct WorkersConfig {
     /// How many; without it one for each processor.
     pub count: Option<usize>,
+    /// They are forked from a process that has the application.
+    pub preload: bool,
     /// How they take connections.
     pub accept: AcceptModel,
     /// For the start of one; zero for any time.

@@ -5,15 +5,18 @@
 //! process.rs  a worker as it has it            worker.rs   a process as a worker
 //! message.rs  what they say to each other      relay.rs    questions of ctl to all workers
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
+//! template.rs processes to fork workers from    preload.rs when there is one
 //! signals.rs  signals of the supervisor
 //! ```
 //! When a worker is started, stopped and replaced says maitred-supervise.
 
 mod message;
+mod preload;
 mod process;
 mod relay;
 mod signals;
 mod stand_in;
+mod template;
 mod upgrade;
 mod worker;
 
@@ -25,7 +28,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
-use maitred_io::child::{self, Program};
+use maitred_io::child::{self, Child, Program};
 use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
 
@@ -44,12 +47,14 @@ use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, logs, options};
 use message::{FromWorker, Setup, ToWorker};
+use preload::Preload;
 use process::Process;
 use relay::Workers;
 use signals::Signal;
 use stand_in::StandIn;
 use upgrade::{HandOver, Successor};
 
+pub(crate) use template::{AS_TEMPLATE, Preloading};
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
 
@@ -63,7 +68,10 @@ const EMPTIED: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Dura
 /// After a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
 
-/// Process 1 looks this often for orphans that have ended.
+/// What a worker has ended by that has no process yet and had to be killed (signal(7)).
+const SIGKILL: u8 = 9;
+
+/// Process 1, and one that takes orphans in, looks this often for orphans that have ended.
 const REAP: Duration = Duration::from_secs(1);
 
 /// What has happened.
@@ -73,6 +81,8 @@ pub(crate) enum Happening {
     Said(WorkerId, FromWorker),
     /// A worker's process has ended.
     Exit(WorkerId, Exit),
+    /// A template with this number is ready, or why there is none any more.
+    Template(u64, Result<(), String>),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
     /// The program before this one answers nobody any more.
@@ -96,6 +106,7 @@ struct Supervisor {
     led_to: Vec<usize>,
     /// Sockets of workers that are not wanted any more, and when they are emptied.
     to_empty: Vec<(usize, Instant)>,
+    preload: Preload,
     /// What workers call each other by.
     bell: Bell,
     crew: Crew,
@@ -211,6 +222,7 @@ pub(crate) fn run(
         listeners,
         led_to: Vec::new(),
         to_empty: Vec::new(),
+        preload: Preload::default(),
         bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
@@ -265,6 +277,7 @@ impl Supervisor {
         let is_first = std::process::id() == 1;
         loop {
             self.lead(Instant::now());
+            let reaps = is_first || self.preload.adopts;
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
                     return code;
@@ -272,7 +285,7 @@ impl Supervisor {
             }
             let now = Instant::now();
             let emptied = self.to_empty.iter().map(|(_, at)| *at).min();
-            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
+            let own = [reaps.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
             let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
@@ -289,9 +302,9 @@ impl Supervisor {
                 self.drain(Signal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
-            if is_first {
-                let reap =
-                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+            if reaps {
+                let is_worker = |pid| self.processes.values().any(|process| process.pid() == pid);
+                let reap = || child::reap_others(|pid| is_worker(pid) || self.is_own_program(pid));
                 // A hook may have children, and waits for them itself.
                 match &self.hooks {
                     Some(hooks) => hooks.unless_running(reap),
@@ -314,11 +327,15 @@ impl Supervisor {
                         (true, false) => process.terminate(),
                         (false, _) => process.send(&ToWorker::AtOnce),
                     }
+                } else {
+                    self.end_waiting(worker, Exit::Code(EXIT_SUCCESS));
                 }
             }
             Action::Kill(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
                     process.kill();
+                } else {
+                    self.end_waiting(worker, Exit::Signal(SIGKILL));
                 }
             }
             Action::StandIn(true) => self.stand_in(),
@@ -370,12 +387,16 @@ impl Supervisor {
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
+            Happening::Template(number, outcome) => self.hear_template(number, outcome, now),
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
             Happening::Alone => self.open_doors(),
         }
     }
 
     fn start(&mut self, worker: WorkerId, number: usize) {
+        if self.awaits_template(worker, number) {
+            return;
+        }
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
@@ -395,7 +416,12 @@ impl Supervisor {
                 let descriptors: Vec<BorrowedFd<'_>> =
                     sockets.into_iter().chain([self.bell.as_fd()]).collect();
                 let lines = self.log.memory_for_worker()?;
-                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+                let template = self.preload.template.as_ref().filter(|_| self.preloads());
+                let launch = |input: OwnedFd| match template {
+                    Some(template) => template.fork(&input),
+                    None => Child::start(&program, input),
+                };
+                Process::start(launch, (worker, number), &setup, &descriptors, lines, &self.sender)
             })
         };
         match started {
@@ -404,6 +430,7 @@ impl Supervisor {
                 self.processes.insert(worker, process);
             }
             Err(error) => {
+                self.preload.template = None;
                 let cause = format!("the process cannot be started: {error}");
                 self.crew.handle_exit(worker, Exit::Code(1), Some(&cause), Instant::now());
             }
@@ -651,6 +678,7 @@ impl Supervisor {
         let checked = Checked { listeners, ..checked };
         (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
+        self.forget_template();
         if self.config.workers.number() != before {
             self.crew.set_count(self.config.workers.number(), now);
         }
