@@ -218,8 +218,8 @@ def test_an_application_that_cannot_be_imported_ends_the_start(tmp_path: Path) -
 
 def test_an_import_that_hangs_is_ended(tmp_path: Path) -> None:
     source = "import os, threading\nprint('imports', os.getpid(), flush=True)\nthreading.Event().wait()\n"
-    said = refused(tmp_path, source, "--start-timeout", "1", code=1)
-    assert "was not ready within 1 s (start-timeout) and was killed" in said
+    said = refused(tmp_path, source, "--start-timeout", "3", code=1)
+    assert "was not ready within 3 s (start-timeout) and was killed" in said
     pids = re.findall(r"imports (\d+)", said)
     assert pids and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
