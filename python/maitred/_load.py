@@ -73,8 +73,6 @@ def load(
     set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
     place, attribute = _split(target)
-    for name in _OF_SERVICE_MANAGER:
-        os.environ.pop(name, None)
     folder = prepare(app_dir, environment, identity)
 
     def found() -> tuple[Callable[..., Any], str]:
@@ -97,6 +95,8 @@ def prepare(
     app_dir: str | None, environment: Iterable[tuple[str, str]], identity: Iterable[tuple[str, str]]
 ) -> str:
     """Sets the variables, and has modules looked for in the folder that is returned."""
+    for name in _OF_SERVICE_MANAGER:
+        os.environ.pop(name, None)
     os.environ.update(dict(identity))
     for name, value in dict(environment).items():
         os.environ.setdefault(name, value)

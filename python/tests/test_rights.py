@@ -600,3 +600,43 @@ def test_a_process_that_is_the_user_already_gives_nothing_up(serve: Serve) -> No
     server = serve("--user", str(os.getuid()), source=PLAIN)
     assert server.fetch("/").body == b"served"
     assert server.stop() == 0 and "acts as" not in server.said, server.said
+
+
+@root_only
+def test_workers_and_those_of_a_new_program_run_as_the_user(contain: Contain, folder: Path) -> None:
+    """The port below 1024 is handed over; nobody could listen there again."""
+    (folder / "door").mkdir()
+    os.chown(folder / "door", NOBODY.pw_uid, -1)
+    server = contain(WSGI, "--workers", "2", "--control", f"{folder}/door/ctl.sock")
+    server.wait_for("info all workers are ready")
+
+    def seen() -> list[dict[str, Any]]:
+        answer = json.loads(server.fetch("/").body)
+        return [answer["import"], answer["request"]]
+
+    try:
+        before = seen()
+        assert before[1]["home"] == NOBODY.pw_dir and before[1]["bind"] == "PermissionError"
+        check_threads(server)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("the last worker is being replaced")
+        server.wait_for(r"(?s)(?:info worker \d is ready.*){4}")
+        assert seen() == before
+        server.process.send_signal(signal.SIGUSR2)
+        successor = int(server.wait_for(r"info process (\d+) is ready and serves: this one drains and ends")[1])
+        # The network is that of the process that answers.
+        handle = os.pidfd_open(successor)
+        assert server.process.wait(PATIENCE) == 0, server.said
+        server.process.pid = successor
+        assert seen() == before
+        check_threads(server)
+        control = ("--socket", f"{folder}/door/ctl.sock")
+        deadline = time.monotonic() + PATIENCE
+        while server.within(MAITRED, "ctl", *control, "status").returncode:
+            assert time.monotonic() < deadline, server.said
+        status = server.ctl(*control, "status")
+        assert (status["pid"], status["workers_wanted"]) == (successor, 2)
+        assert " error " not in server.said, server.said
+    finally:
+        with contextlib.suppress(UnboundLocalError, ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGTERM)

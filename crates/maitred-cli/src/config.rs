@@ -251,6 +251,13 @@ pub struct WorkersConfig {
     pub unavailable_after: Duration,
 }
 
+impl WorkersConfig {
+    /// How many workers that means on this machine.
+    pub(crate) fn number(&self) -> usize {
+        self.count.unwrap_or_else(maitred_io::machine::worker_count)
+    }
+}
+
 /// A pool besides the default one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPool {

@@ -42,6 +42,7 @@ mod rights;
 mod run;
 mod service;
 mod settings;
+mod sockets;
 mod sources;
 mod supervisor;
 mod validation;

@@ -62,7 +62,10 @@ fn run_here(
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let mut service = match worker {
+        Some(worker) => Service::of_worker(worker.at_once()),
+        None => Service::begin(),
+    };
     let passing = match (worker, &mut predecessor) {
         (Some(worker), _) => worker.passing(),
         (None, Some(predecessor)) => predecessor.take_passed(),
@@ -78,7 +81,7 @@ fn run_here(
             early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
         }
     };
-    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let supervises = worker.is_none() && (predecessor.is_some() || loaded.config.workers.number() > 1);
     let writer = match worker {
         Some(worker) => worker.log_writer(),
         None if supervises => logs::Writer::Supervisor,
@@ -88,28 +91,27 @@ fn run_here(
     // What a supervisor says is read among what its workers say.
     let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
+    let became = early.as_ref().is_some_and(|early| early.became);
     let hooks = match worker {
         Some(_) => Ok(None),
-        None => HookThread::load(host, loaded, &checked, early.is_some(), &log),
+        None => HookThread::load(host, loaded, &checked, became, &log),
     };
     let code = hooks.and_then(|hooks| {
         if supervises {
-            let here = (early, sockets, predecessor, service, hooks);
-            return supervisor::run(loaded, inputs, checked, here, &log, host);
+            let here = (early, sockets, predecessor, service);
+            return supervisor::run(loaded, inputs, checked, here, (&log, host), hooks);
         }
-        // What hooks prepare may be in use by a server that listens there already.
-        let sockets = sockets.or_else(|| hooks.as_ref().map(|_| Vec::new()));
-        let bound = sockets.filter(|_| worker.is_none() && early.is_none());
+        let bound = sockets.filter(|_| worker.is_none());
         let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
-        hooks.iter().try_for_each(|hooks| hooks.before_start(host))?;
-        let around = Around { early, bound, worker, hooks: hooks.as_ref() };
-        let code = serve(loaded, (inputs, around), &checked, (&log, &service), host, &serving);
-        if let Some(hooks) = hooks {
-            let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
-            hooks.worker_exit(1, std::process::id(), number.into());
-            hooks.finish();
+        match hooks {
+            Some(hooks) => {
+                serve_with(hooks, loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving)
+            }
+            None => {
+                let here = (inputs, early, bound, worker, None);
+                serve(loaded, here, &checked, (&log, &service), host, &serving)
+            }
         }
-        code
     });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
@@ -145,17 +147,36 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> Error
     })
 }
 
-/// What the process has and is besides what it serves.
-struct Around<'a> {
-    early: Option<Early>,
-    bound: Option<BoundListeners>,
-    worker: Option<&'a Worker>,
-    hooks: Option<&'a HookThread>,
+/// The only process, with hooks around its serving.
+fn serve_with(
+    hooks: HookThread,
+    loaded: &Loaded,
+    (inputs, early, bound): (Inputs, Option<Early>, Option<BoundListeners>),
+    checked: &Checked,
+    (log, service): (&Arc<Log>, &Service),
+    host: &dyn Host,
+    serving: &AtomicBool,
+) -> Result<u8, Problem> {
+    // What they prepare may be in use by a server that listens there.
+    let early = match early {
+        Some(early) => early,
+        None => early::listen(loaded, checked, bound)?,
+    };
+    hooks.before_start(host)?;
+    let here = (inputs, Some(early), None, None, Some(&hooks));
+    let code = serve(loaded, here, checked, (log, service), host, serving);
+    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+    hooks.worker_exit(1, std::process::id(), number.into());
+    hooks.finish();
+    code
 }
+
+/// What is there before an application is loaded.
+type Here<'a> = (Inputs, Option<Early>, Option<BoundListeners>, Option<&'a Worker>, Option<&'a HookThread>);
 
 fn serve(
     loaded: &Loaded,
-    (inputs, around): (Inputs, Around<'_>),
+    (inputs, early, bound, worker, hooks): Here<'_>,
     checked: &Checked,
     (log, service): (&Arc<Log>, &Service),
     host: &dyn Host,
@@ -163,7 +184,8 @@ fn serve(
 ) -> Result<u8, Problem> {
     let config = &loaded.config;
     let programs = checked.programs();
-    let becomes = around.early.is_some() || around.worker.is_some_and(|worker| worker.setup.acts);
+    let becomes =
+        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
     let applications =
         programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
@@ -176,7 +198,8 @@ fn serve(
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
     };
-    let ended = serve_loaded((reload, around), checked, applications, (log, service), host, serving);
+    let here = (reload, early, bound, worker, hooks);
+    let ended = serve_loaded(here, checked, applications, (log, service), host, serving);
     match &ended {
         Ok(Ended::Waited(_)) => {}
         Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
@@ -201,7 +224,13 @@ enum Ended {
 }
 
 fn serve_loaded(
-    (reload, around): (Reload, Around<'_>),
+    (reload, early, bound, worker, hooks): (
+        Reload,
+        Option<Early>,
+        Option<BoundListeners>,
+        Option<&Worker>,
+        Option<&HookThread>,
+    ),
     checked: &Checked,
     applications: Vec<Application>,
     (log, service): (&Arc<Log>, &Service),
@@ -209,7 +238,6 @@ fn serve_loaded(
     serving: &AtomicBool,
 ) -> Result<Ended, Problem> {
     let (config, origins) = (&reload.configured.clone(), &reload.origins.clone());
-    let Around { early, bound, worker, hooks } = around;
     if reload.looped {
         pools::refuse_with_event_loop(config, origins)?;
     }
@@ -224,10 +252,10 @@ fn serve_loaded(
             return Ok(Ended::AtOnce(EXIT_FAILURE));
         }
     };
-    let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
+    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
-        Some(Early { listeners, doors, warnings }) => {
-            settings.bound = Some(listeners);
+        Some(Early { listeners, doors, warnings, .. }) => {
+            settings.bound = Some(listeners.into_shared());
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }

@@ -37,7 +37,7 @@ impl<J: Send> Scheduler<J> {
     /// thread that serves. Where an interpreter runs one request at a time and one is inside, it costs some microseconds to see
     /// whether that one waits.
     pub fn is_free(&self) -> bool {
-        if self.pool.queued() > 0 {
+        if self.has_queue() {
             return false;
         }
         let drives = DRIVES.with(Cell::get);
@@ -51,20 +51,21 @@ impl<J: Send> Scheduler<J> {
             return false;
         }
         let gate = &self.pool.gate;
+        // Who has a permit, and asks, is between two requests.
         !self.gated
             || with_seat(|seat| seat.state() == State::Permitted)
-            || gate.is_free()
+            || (gate.is_free() && gate.interpreter.has_room_for_long())
             || !gate.interpreter.is_busy()
     }
 
     /// The same of a group whose threads the caller is none of.
     pub fn is_free_apart(&self) -> bool {
-        self.pool.queued() == 0 && self.pollers.load(Ordering::SeqCst) > 0
+        !self.has_queue() && self.pollers.load(Ordering::SeqCst) > 0
     }
 
     /// Whether requests wait for a thread of the pool that polls.
     pub fn has_queue(&self) -> bool {
-        self.pool.queued() > 0
+        self.pool.queued() > 0 || self.pool.slow_waiting() > 0
     }
 
     /// Says whether work was turned away, so that a thread with nothing else to do has the user look for it.

@@ -124,7 +124,6 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Round::GoOn;
         }
-        let took = scheduler.take_deferred(self.server);
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
@@ -132,6 +131,8 @@ impl<'a, S: Serve> Worker<'a, S> {
             // Also what another thread has left that saw nobody poll: it takes the driver for watching.
             self.send_unsent();
         }
+        // After it is counted: the driver, which turns away what comes while nobody polls, looks at that.
+        let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             if let Some(job) = scheduler.visit() {
@@ -568,7 +569,12 @@ impl<S: Serve> Worker<'_, S> {
         }
         self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
         scheduler.note_poll(self.context.clock().turn_began());
-        scheduler.take_deferred(self.server);
+        if scheduler.take_deferred(self.server)
+            && let Some((token, signals)) = self.next_ready()
+            && let Some(job) = self.serve(token, signals)
+        {
+            return Some(job);
+        }
         let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {

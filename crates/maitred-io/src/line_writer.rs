@@ -52,7 +52,7 @@ pub use kept::{Kept, LeftBehind, left_behind};
 use ring::Ring;
 pub use rotation::{Period, Rotation};
 use sink::Sink;
-use state::{Adopted, Pending, State};
+use state::{Adopted, State};
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -250,7 +250,7 @@ impl LineWriter {
     /// Whether another process finds what is not written, see [`Options::kept`].
     #[must_use]
     pub fn is_kept(&self) -> bool {
-        matches!(self.shared.lock().pending, Pending::Kept(_))
+        self.shared.lock().pending.ring().is_some()
     }
 
     /// Has the thread write what a process that has ended left in `kept`, before everything that is accepted later; however much

@@ -12,10 +12,12 @@
 //! | unix | the file of a Unix socket, or its name in the kernel |
 //! | backlog | what waits to be accepted |
 //! | adopt | a socket that another process has made |
+//! | group | several sockets at one address |
 
 mod address;
 mod adopt;
 mod backlog;
+mod group;
 mod options;
 #[cfg(all(test, target_os = "linux", not(shuttle)))]
 mod tests;
@@ -33,6 +35,7 @@ use crate::transport::{Socket, note_receipts};
 
 pub use address::{Address, BindError, Credentials, MODE, Remote, UnixAddress, UnixName};
 pub use backlog::Backlog;
+pub use group::{MAX_GROUP, ReusePortGroup};
 pub use options::{ActiveOptions, BACKLOG, FastOpen, KeepAlive, SocketOptions};
 
 /// A listening socket.
@@ -70,7 +73,7 @@ impl Listener {
         let (queue, corks) = (options.queue(), options.cork.unwrap_or(true));
         match address {
             Address::Tcp(asked) => {
-                let (socket, address) = bind_tcp(*asked, options)?;
+                let (socket, address) = bind_tcp(*asked, options, false)?;
                 Ok(Self { socket, address: Address::Tcp(address), file: None, queue, corks })
             }
             Address::Unix(asked) => {
@@ -147,12 +150,18 @@ impl Listener {
     }
 }
 
-fn bind_tcp(asked: SocketAddr, options: &SocketOptions) -> Result<(OwnedFd, SocketAddr), BindError> {
+/// `grouped`: others of this user may listen there, too.
+fn bind_tcp(
+    asked: SocketAddr,
+    options: &SocketOptions,
+    grouped: bool,
+) -> Result<(OwnedFd, SocketAddr), BindError> {
     use socket2::{Domain, Protocol, Socket as Setup, Type};
     let refused = |error| not_bound(asked, &error);
     let setup = Setup::new(Domain::for_address(asked), Type::STREAM.nonblocking(), Some(Protocol::TCP))
         .map_err(refused)?;
     setup.set_reuse_address(true).map_err(refused)?;
+    setup.set_reuse_port(grouped).map_err(refused)?;
     if asked.is_ipv6() {
         setup.set_only_v6(true).map_err(refused)?;
     }
@@ -182,6 +191,12 @@ fn not_bound(address: SocketAddr, error: &io::Error) -> BindError {
         ),
     };
     BindError::new(error.kind(), what, remedy)
+}
+
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> Self {
+        listener.socket
+    }
 }
 
 impl AsFd for Listener {

@@ -46,6 +46,7 @@ mod sharing;
 mod site;
 mod spill;
 mod traced;
+mod worker_listeners;
 
 pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
@@ -72,3 +73,4 @@ pub use settings::{
 pub use sharing::{Accept, Bell};
 pub use site::{ApplicationTiming, Insight, LeafCount, Statistics, Timeouts};
 pub use spill::WriterSettings;
+pub use worker_listeners::WorkerListeners;

@@ -81,9 +81,11 @@ impl BoundListeners {
         self.0.iter().map(AsFd::as_fd)
     }
 
-    /// The files of Unix sockets are removed with these from now on, whoever has bound them.
-    pub fn own_files(&mut self) {
-        self.0.iter_mut().for_each(Listener::own_file);
+    /// The files of Unix sockets are removed with these from now on, whoever has bound them: of those with the places that `is_own`
+    /// says.
+    pub fn own_files(&mut self, is_own: impl Fn(usize) -> bool) {
+        let owned = self.0.iter_mut().enumerate().filter(|(place, _)| is_own(*place));
+        owned.for_each(|(_, listener)| listener.own_file());
     }
 
     /// The files of Unix sockets stay at the end of these: another process has the sockets, and will remove them.

@@ -1,6 +1,7 @@
 //! A running server: start, drain, stop.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
@@ -9,7 +10,7 @@ use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
 use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
-use maitred_io::listener::{Address, BindError};
+use maitred_io::listener::{Address, BindError, Listener};
 use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_log::Log;
@@ -372,6 +373,20 @@ impl Server {
     pub fn drain_last(&self) {
         self.shared().take_rest();
         self.drain();
+    }
+
+    /// Takes and serves what waits at a socket of a worker that is gone, of the listener with this number, and closes it here. How
+    /// many connections that were.
+    ///
+    /// # Errors
+    /// It is no such socket: it is closed here. Or there is no room for more connections: the socket, to be tried again.
+    pub fn empty(&self, listener: usize, socket: OwnedFd) -> Result<usize, (Option<OwnedFd>, io::Error)> {
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "there is no such listener");
+        let listening = self.shared().listeners.get(listener).ok_or_else(|| (None, none()))?;
+        let surplus = Listener::adopt(socket, listening.address(), &listening.options())
+            .map_err(|error| (None, error.into()))?;
+        let slot = u32::try_from(listener).unwrap_or(u32::MAX);
+        listening.empty(self.first(), &surplus, slot).map_err(|error| (Some(surplus.into()), error))
     }
 
     /// Ends streams of events (`text/event-stream`), whose handlers [`drain`](Self::drain) has asked to end: they cannot send any

@@ -354,7 +354,8 @@ impl Crew {
         }
         let worker = WorkerId(self.next);
         let wear = Wear::new(self.settings.limits, &mut self.random, now);
-        let member = Member { id: worker, phase: Phase::Starting, since: now, wear, killed: false };
+        let member =
+            Member { id: worker, phase: Phase::Starting, since: now, wear, killed: false, unserved: false };
         let slot = &mut self.slots[index];
         let place = if slot.current.is_none() { &mut slot.current } else { &mut slot.successor };
         if place.is_some() {
@@ -370,6 +371,7 @@ impl Crew {
     fn dismiss(&mut self, index: usize, mut member: Member, now: Instant) {
         let was_asked = member.phase == Phase::Stopping;
         if !was_asked {
+            member.unserved = member.phase == Phase::Starting;
             (member.phase, member.since) = (Phase::Stopping, now);
             self.actions.push_back(Action::Stop(member.id));
         }
@@ -427,8 +429,12 @@ impl Crew {
     }
 
     fn note_left(&mut self, number: usize, left: &Member, exit: Exit) {
+        // SIGTERM ends a process that does not handle it yet, and nobody loses anything by that.
+        if left.unserved && !left.killed {
+            return;
+        }
         if let State::Ending(code) = &mut self.state
-            && !exit.is_success()
+            && !exit.is_as_asked()
             && *code == 0
         {
             *code = 1;
@@ -436,7 +442,7 @@ impl Crew {
         if left.killed {
             let seconds = self.settings.stop_timeout.as_secs_f64();
             self.say(Level::Error, format!("worker {number} did not end within {seconds} s and was killed"));
-        } else if !exit.is_success() {
+        } else if !exit.is_as_asked() {
             self.say(Level::Warning, format!("worker {number}, asked to end, {exit}"));
         }
     }

@@ -368,3 +368,18 @@ proptest! {
         prop_assert_eq!(played.ended, Some(0));
     }
 }
+
+#[test]
+fn who_is_asked_to_end_while_it_starts_may_end_in_any_way() {
+    let mut played = served(2);
+    played.crew.replace_all(played.now);
+    played.act();
+    assert_eq!(played.numbers(), [(1, 1), (2, 2), (3, 1)]);
+    played.crew.stop(0, played.now);
+    played.act();
+    played.exit(3, Exit::Signal(15));
+    played.exit(1, Exit::Code(0));
+    played.exit(2, Exit::Code(0));
+    assert_eq!(played.ended, Some(0));
+    assert!(!played.said.iter().any(|line| line.contains("asked to end")), "{:?}", played.said);
+}

@@ -27,10 +27,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use maitred_control::Doors;
+use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Child, Program};
-use maitred_server::{Bell, BoundListeners, Log};
-use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
+use maitred_server::{Bell, Log};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
@@ -41,17 +41,18 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::service::Service;
+use crate::sockets::{Handed, Sockets};
 use crate::sources::{self, Inputs, Loaded};
 use crate::validation::{self, Checked};
 use crate::value::{AcceptModel, LogLevel};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, options};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, logs, options};
 use message::{FromWorker, Setup, ToWorker};
 use preload::Preload;
 use process::Process;
 use relay::Workers;
 use signals::Signal;
 use stand_in::StandIn;
-use upgrade::Successor;
+use upgrade::{HandOver, Successor};
 
 pub(crate) use template::{AS_TEMPLATE, Preloading};
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
@@ -59,6 +60,10 @@ pub(crate) use worker::{AS_WORKER, Worker};
 
 /// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
+
+/// When the sockets of a worker that does not serve any more are emptied, from then on: a connection that began before may come a moment
+/// later.
+const EMPTIED: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(4)];
 
 /// After a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
@@ -80,13 +85,10 @@ pub(crate) enum Happening {
     Template(u64, Result<(), String>),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
+    /// The program before this one answers nobody any more.
+    Alone,
     /// An operator wants the end.
     Drain,
-}
-
-/// How many workers the configuration means on this machine.
-pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
@@ -94,11 +96,16 @@ struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
     config: Config,
+    origins: Origins,
     checked: Checked,
     /// What new workers are told: files, changes.
     setup: Setup,
     program: Program,
-    listeners: BoundListeners,
+    listeners: Sockets,
+    /// The workers that new connections are led to.
+    led_to: Vec<usize>,
+    /// Sockets of workers that are not wanted any more, and when they are emptied.
+    to_empty: Vec<(usize, Instant)>,
     preload: Preload,
     /// What workers call each other by.
     bell: Bell,
@@ -108,6 +115,8 @@ struct Supervisor {
     causes: BTreeMap<WorkerId, String>,
     /// The same for the doors.
     workers: Arc<Workers>,
+    /// None before a predecessor has closed its doors, and after this one has.
+    control: Option<Control>,
     sender: Sender<Happening>,
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
@@ -123,41 +132,43 @@ struct Supervisor {
     holds_until: Option<Instant>,
 }
 
-/// What was done while the process had its rights, the sockets that were passed, who was there before, who has started it, and hooks.
-pub(crate) type Here =
-    (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service, Option<HookThread>);
+/// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
+pub(crate) type Here = (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service);
 
 /// Supervises until a signal ends it; returns the exit code.
 pub(crate) fn run(
     loaded: &Loaded,
     inputs: Inputs,
     checked: Checked,
-    (early, passed, mut predecessor, service, hooks): Here,
-    log: &Arc<Log>,
-    host: &dyn Host,
+    (early, passed, mut predecessor, service): Here,
+    (log, host): (&Arc<Log>, &dyn Host),
+    hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
-    check(config, origins)?;
+    check(config, &checked, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
-        Some(Early { listeners, doors, warnings }) => {
+        Some(Early { listeners, doors, warnings, .. }) => {
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             (listeners, doors)
         }
         None => {
             let doors = match predecessor {
-                // Its doors stay until it ends.
+                // It has them until this one is ready.
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
             let addresses = checked.addresses();
-            let mut sockets = passed.unwrap_or_default();
-            sockets.resize_with(addresses.len(), || None);
+            let passed = passed.unwrap_or_default().into_iter().map(|socket| socket.into_iter().collect());
+            let mut sockets: Handed = passed.collect();
+            sockets.resize_with(addresses.len(), Vec::new);
             let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
             for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
-                *own = own.take().or(handed);
+                if own.is_empty() {
+                    *own = handed;
+                }
             }
-            (listeners::bind(&checked, origins, sockets)?, doors)
+            (Sockets::bind(config, &checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
@@ -176,15 +187,21 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
-    control::open_own(config, &mut doors, log);
     let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
-    let control = relay::start(&workers, doors, log);
+    let control = match predecessor {
+        Some(_) => None,
+        None => {
+            control::open_own(config, &mut doors, log);
+            relay::start(&workers, doors, log)
+        }
+    };
     let setup = Setup {
-        workers: count(config),
+        workers: config.workers.number(),
         listeners: checked.listeners.len(),
+        own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
-        acts: acts.is_some(),
+        acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
         ..Setup::default()
     };
     let mut supervisor = Supervisor {
@@ -199,14 +216,18 @@ pub(crate) fn run(
         inputs,
         crew: Crew::new(settings(config), Instant::now()),
         config: config.clone(),
+        origins: origins.clone(),
         checked,
         setup,
         listeners,
+        led_to: Vec::new(),
+        to_empty: Vec::new(),
         preload: Preload::default(),
         bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
         workers,
+        control,
         sender,
         stand_in: None,
         successor: None,
@@ -219,7 +240,6 @@ pub(crate) fn run(
         holds_until: None,
     };
     let code = supervisor.supervise(&happenings);
-    drop(control);
     if let Some(hooks) = supervisor.hooks.take() {
         hooks.finish();
     }
@@ -227,13 +247,12 @@ pub(crate) fn run(
 }
 
 /// What does not go together with several workers.
-fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    if config.workers.accept == AcceptModel::Reuseport
-        && let Some(unix) = config.listen.iter().find(|listen| listen.is_unix())
-    {
+fn check(config: &Config, checked: &Checked, origins: &Origins) -> Result<(), Problem> {
+    let is_passed = checked.listeners.iter().any(|listener| listener.passed.is_some());
+    if config.workers.accept == AcceptModel::Reuseport && is_passed {
         return Err(Problem::new(
             origins.describe("accept"),
-            format!("reuseport is of TCP only, and {unix} is a Unix socket"),
+            "reuseport makes sockets of its own, and a service manager has passed some",
             "take shared, which is the default",
         ));
     }
@@ -244,7 +263,7 @@ fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
     Settings {
-        workers: count(config),
+        workers: config.workers.number(),
         start_timeout,
         stop_timeout: config.drain_timeout + STOP_GRACE,
         unavailable_after,
@@ -257,6 +276,7 @@ impl Supervisor {
     fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
         let is_first = std::process::id() == 1;
         loop {
+            self.lead(Instant::now());
             let reaps = is_first || self.preload.adopts;
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
@@ -264,7 +284,8 @@ impl Supervisor {
                 }
             }
             let now = Instant::now();
-            let own = [reaps.then(|| now + REAP), self.holds_until, self.service.due()];
+            let emptied = self.to_empty.iter().map(|(_, at)| *at).min();
+            let own = [reaps.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
             let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
@@ -300,11 +321,11 @@ impl Supervisor {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    // The first time it is told that nobody else takes what waits, and ends itself.
-                    if self.ending && process.is_first_request() {
-                        process.send(&ToWorker::Last);
-                    } else {
-                        process.terminate();
+                    match (process.is_first_request(), self.ending) {
+                        // It is told that nobody else takes what waits, and ends itself.
+                        (true, true) => process.send(&ToWorker::Last),
+                        (true, false) => process.terminate(),
+                        (false, _) => process.send(&ToWorker::AtOnce),
                     }
                 } else {
                     self.end_waiting(worker, Exit::Code(EXIT_SUCCESS));
@@ -335,10 +356,10 @@ impl Supervisor {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {
                     self.workers.add(process);
-                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                     if self.holds_until.is_some() {
                         process.send(&ToWorker::Unready);
                     }
+                    self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
             }
@@ -357,9 +378,9 @@ impl Supervisor {
                 if let Some(process) = self.processes.remove(&worker) {
                     self.workers.retire(&process);
                     process.adopt_lines(&self.log);
-                    self.hooks.iter().for_each(|hooks| {
+                    if let Some(hooks) = &self.hooks {
                         hooks.worker_exit(process.number, process.pid(), code(exit));
-                    });
+                    }
                 }
                 // It may have been called for a connection that it did not take.
                 self.bell.ring();
@@ -368,6 +389,7 @@ impl Supervisor {
             }
             Happening::Template(number, outcome) => self.hear_template(number, outcome, now),
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
+            Happening::Alone => self.open_doors(),
         }
     }
 
@@ -378,7 +400,7 @@ impl Supervisor {
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
-            changes: self.workers.changes(),
+            changes: self.workers.changes(worker),
             ..self.setup.clone()
         };
         let program = {
@@ -388,9 +410,12 @@ impl Supervisor {
             program
         };
         let started = {
-            let descriptors: Vec<BorrowedFd<'_>> =
-                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
-            self.log.memory_for_worker().and_then(|lines| {
+            let sockets = self.listeners.of_worker(number);
+            let sockets = sockets.ok_or_else(|| std::io::Error::other("there is no socket for it"));
+            sockets.and_then(|sockets| {
+                let descriptors: Vec<BorrowedFd<'_>> =
+                    sockets.into_iter().chain([self.bell.as_fd()]).collect();
+                let lines = self.log.memory_for_worker()?;
                 let template = self.preload.template.as_ref().filter(|_| self.preloads());
                 let launch = |input: OwnedFd| match template {
                     Some(template) => template.fork(&input),
@@ -412,25 +437,33 @@ impl Supervisor {
         }
     }
 
+    /// Each time: workers that end alike, and what an operator tries again, are told again.
     fn say(&self, level: Level, text: &str) {
-        match level {
-            Level::Error => self.log.error(format_args!("{text}")),
-            Level::Warning => self.log.warn(format_args!("{text}")),
-            Level::Info => self.log.info(format_args!("{text}")),
-        }
+        let level = match level {
+            Level::Error => LogLevel::Error,
+            Level::Warning => LogLevel::Warn,
+            Level::Info => LogLevel::Info,
+        };
+        self.log.write_each(logs::level(level), format_args!("{text}"));
     }
 
     /// Says what is served where, once, when the first worker knows it.
     fn introduce(&mut self, what: Option<String>, served: &[String]) {
         self.workers.set_application(what.clone());
-        if std::mem::replace(&mut self.introduced, true) || self.config.log_level < LogLevel::Info {
+        if std::mem::replace(&mut self.introduced, true) {
             return;
         }
-        let workers = match count(&self.config) {
+        if self.predecessor.is_none() {
+            self.service.write_pid_file(&self.log);
+        }
+        if self.config.log_level < LogLevel::Info {
+            return;
+        }
+        let workers = match self.config.workers.number() {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
-        let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
+        let addresses = self.listeners.addresses();
         let lines =
             lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
         for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
@@ -445,12 +478,30 @@ impl Supervisor {
         self.log.info(format_args!("all workers are ready"));
         if let Some(mut predecessor) = self.predecessor.take() {
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
-            predecessor.tell_ready();
-        } else {
-            self.service.write_pid_file(&self.log);
+            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            let listeners = &self.checked.listeners;
+            self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
+            predecessor.tell_ready(self.sender.clone());
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
+    }
+
+    /// The doors of the predecessor are closed.
+    fn open_doors(&mut self) {
+        if self.ending {
+            return;
+        }
+        let opened = control::open_named(&self.config, &self.origins, None);
+        let mut doors = opened.unwrap_or_else(|problem| {
+            self.say(
+                Level::Error,
+                &format!("this program cannot be asked where the one before could: {problem}"),
+            );
+            Doors::default()
+        });
+        control::open_own(&self.config, &mut doors, &self.log);
+        self.control = relay::start(&self.workers, doors, &self.log);
     }
 
     fn stand_in(&mut self) {
@@ -488,9 +539,50 @@ impl Supervisor {
     }
 
     fn set_count(&mut self, workers: usize, signal: &str, now: Instant) {
+        let most = self.listeners.most_workers().unwrap_or(options::MAX_WORKERS);
+        if workers > most {
+            return self.log.warn(format_args!(
+                "{signal}: there are {most} workers at most until a restart (accept = reuseport)"
+            ));
+        }
         let workers = workers.clamp(1, options::MAX_WORKERS);
         self.log.info(format_args!("{signal}: workers {} -> {workers}", self.crew.wanted()));
         self.crew.set_count(workers, now);
+    }
+
+    /// Where each worker has sockets of its own: new connections are led to those that serve, and what waits for others is taken by one that
+    /// serves.
+    fn lead(&mut self, now: Instant) {
+        if !self.listeners.is_own() || self.ending || self.stand_in.is_some() {
+            return;
+        }
+        let serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
+        let mut present: Vec<usize> = serving.map(|view| view.number).collect();
+        present.sort_unstable();
+        present.dedup();
+        if present != self.led_to && !present.is_empty() {
+            if let Err(error) = self.listeners.steer(&present) {
+                self.log.error(format_args!("new connections go to workers that do not serve: {error}"));
+            }
+            let gone = self.led_to.iter().filter(|number| !present.contains(number));
+            self.to_empty.extend(gone.flat_map(|number| EMPTIED.map(|later| (*number, now + later))));
+            self.led_to = present;
+        }
+        let (due, later) = std::mem::take(&mut self.to_empty).into_iter().partition(|(_, at)| *at <= now);
+        self.to_empty = later;
+        let due: Vec<(usize, Instant)> = due;
+        for (number, _) in due.into_iter().filter(|(number, _)| !self.led_to.contains(number)) {
+            let Some(taker) = self.taker() else { return };
+            for (listener, socket) in self.listeners.only_of_worker(number) {
+                taker.send_with(&ToWorker::Empty(listener), &[socket]);
+            }
+        }
+    }
+
+    /// A worker that takes what waits for another one.
+    fn taker(&self) -> Option<&Arc<Process>> {
+        let mut serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
+        serving.find_map(|view| self.processes.get(&view.id))
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
@@ -512,6 +604,7 @@ impl Supervisor {
     fn hold(&mut self, now: Instant) {
         let delay = self.config.drain_delay;
         self.holds_until = Some(now + delay);
+        self.end_successor();
         self.service.stops("serving, until drain-delay is over", &self.log);
         self.processes.values().for_each(|process| process.send(&ToWorker::Unready));
         let seconds = delay.as_secs_f64();
@@ -530,29 +623,37 @@ impl Supervisor {
         self.end_crew(now);
     }
 
+    /// A new program that is not ready would go on when this one ends.
+    fn end_successor(&mut self) {
+        if let Some(successor) = self.successor.take() {
+            successor.end();
+        }
+    }
+
     /// The workers end, and nobody else takes what waits to be accepted.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
+        self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
-        self.listeners = BoundListeners::default();
+        self.listeners = Sockets::default();
     }
 
     /// The configuration is read again, and all workers are replaced.
     fn reload(&mut self, now: Instant) {
         let read = sources::load(&self.inputs).and_then(|loaded| {
             let checked = validation::check(&loaded.config, &loaded.origins)?;
-            check(&loaded.config, &loaded.origins)?;
+            check(&loaded.config, &checked, &loaded.origins)?;
             Ok((loaded, checked))
         });
         let (loaded, checked) = match read {
             Ok(read) => read,
             Err(problem) => {
-                self.log.error(format_args!(
+                let text = format!(
                     "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
-                ));
-                return;
+                );
+                return self.say(Level::Error, &text);
             }
         };
         loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
@@ -566,32 +667,32 @@ impl Supervisor {
         ));
         if restart.contains(&"listen".to_owned()) {
             // New workers would look for sockets that are not there.
-            return self.log.error(format_args!(
-                "no worker is replaced: the listeners are others (SIGUSR2 or a restart)"
-            ));
+            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
+            return self.say(Level::Error, text);
         }
-        let before = count(&self.config);
+        let before = self.config.workers.number();
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
         // They are as they were, and sockets that were passed are known by then.
         let listeners = std::mem::take(&mut self.checked.listeners);
-        (self.config, self.checked) = (loaded.config, Checked { listeners, ..checked });
+        let checked = Checked { listeners, ..checked };
+        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
         self.forget_template();
-        if count(&self.config) != before {
-            self.crew.set_count(count(&self.config), now);
+        if self.config.workers.number() != before {
+            self.crew.set_count(self.config.workers.number(), now);
         }
         self.crew.replace_all(now);
     }
 
     fn upgrade(&mut self) {
         if self.successor.is_some() {
-            return self.log.warn(format_args!("SIGUSR2: a new program is being started already"));
+            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
         }
         if std::process::id() == 1 {
-            return self.log.error(format_args!(
-                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers"
-            ));
+            let text =
+                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
+            return self.say(Level::Error, text);
         }
         let program = {
             let mut program = self.program.clone();
@@ -601,9 +702,13 @@ impl Supervisor {
             program
         };
         let limit = self.config.workers.start_timeout;
-        let sockets = (&self.listeners, &self.checked);
-        let pid_file = self.service.pid_file();
-        match Successor::start(&program, sockets, pid_file, limit, self.sender.clone()) {
+        let hand_over = HandOver {
+            listeners: &self.listeners,
+            checked: &self.checked,
+            acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
+        };
+        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
                 self.log.info(format_args!(
                     "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
@@ -611,7 +716,9 @@ impl Supervisor {
                 ));
                 self.successor = Some(successor);
             }
-            Err(error) => self.log.error(format_args!("SIGUSR2: the new program cannot be started: {error}")),
+            Err(error) => {
+                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
+            }
         }
     }
 
@@ -624,15 +731,18 @@ impl Supervisor {
                     successor.pid()
                 ));
                 self.service.hands_over(successor.pid(), &self.log);
+                // The successor opens its own when its channel ends with this.
+                self.control = None;
+                drop(successor);
                 // What waits to be accepted is the successor's.
                 self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
                 self.listeners.disown_files();
-                self.listeners = BoundListeners::default();
+                self.listeners = Sockets::default();
             }
             Err(why) => {
                 successor.end();
-                self.log.error(format_args!("SIGUSR2: the new program {why}; this one serves on"));
+                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }
     }
@@ -657,8 +767,8 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "admin-token-file",
         "accept",
         "chdir",
-        "hooks",
         "pid-file",
+        "hooks",
         "error-log",
         "access-log",
     ];

@@ -149,8 +149,12 @@ impl Process {
     }
 
     pub(crate) fn send(&self, message: &ToWorker) {
+        self.send_with(message, &[]);
+    }
+
+    pub(crate) fn send_with(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
         // Whoever is gone is told of by its end.
-        let _ = lock(&self.sending).send(&message.to_text(), &[]);
+        let _ = lock(&self.sending).send(&message.to_text(), descriptors);
     }
 
     /// Puts a question; the answer comes later, or never.

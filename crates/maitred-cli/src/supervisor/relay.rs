@@ -39,7 +39,12 @@ struct State {
     /// What they have said last.
     beats: BTreeMap<WorkerId, Beat>,
     application: Option<String>,
-    changes: Vec<Question>,
+    /// What operators have changed since the configuration was read, by number.
+    changes: BTreeMap<u64, Question>,
+    /// Of the next change.
+    next_change: u64,
+    /// The first change that a worker which starts was not told.
+    untold: BTreeMap<WorkerId, u64>,
     /// What processes that have ended have counted.
     retired: Retired,
     /// All processes, for people.
@@ -67,14 +72,22 @@ impl Workers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// It serves, and hears what has been changed since it was started.
     pub(super) fn add(&self, process: &Arc<Process>) {
-        self.state().serving.insert(process.id, Arc::clone(process));
+        let mut state = self.state();
+        state.serving.insert(process.id, Arc::clone(process));
+        let untold = state.untold.remove(&process.id).unwrap_or_default();
+        for change in state.changes.range(untold..).map(|(_, change)| change) {
+            // As by the setup: nobody waits for the answer.
+            let _ = process.ask(change, "as changed before");
+        }
     }
 
     /// Its process has ended: what it has counted stays.
     pub(super) fn retire(&self, process: &Process) {
         let mut state = self.state();
         state.serving.remove(&process.id);
+        state.untold.remove(&process.id);
         state.beats.remove(&process.id);
         process.retire(&mut state.retired);
     }
@@ -87,9 +100,12 @@ impl Workers {
         self.state().application = application;
     }
 
-    /// What operators have changed since the configuration was read.
-    pub(super) fn changes(&self) -> Vec<Question> {
-        self.state().changes.clone()
+    /// What operators have changed since the configuration was read, for a worker that is to be started.
+    pub(super) fn changes(&self, worker: WorkerId) -> Vec<Question> {
+        let mut state = self.state();
+        let next = state.next_change;
+        state.untold.insert(worker, next);
+        state.changes.values().cloned().collect()
     }
 
     /// The configuration has been read again, which takes changes back.
@@ -154,7 +170,15 @@ impl Workers {
         if one.is_none() && name == "stats" {
             return self.stats(&question).unwrap_or_else(|refused| refused);
         }
-        let answers = self.ask(&question, one, &caller.to_string());
+        let lasting =
+            (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
+        let mut answers = self.ask(&question, one, &caller.to_string());
+        // Those that have ended, but for their processes.
+        answers.retain(|(_, answer)| answer.status != 503);
+        let is_refused = answers.is_empty() || answers.iter().any(|(_, answer)| answer.status != 200);
+        if let Some(number) = lasting.filter(|_| is_refused) {
+            self.state().changes.remove(&number);
+        }
         if answers.is_empty() {
             return match one {
                 Some(number) => Answered::error(
@@ -168,15 +192,21 @@ impl Workers {
         if let Some((_, refused)) = answers.iter().find(|(_, answer)| answer.status != 200) {
             return refused.clone();
         }
-        if LASTING.contains(&&*name) && one.is_none() {
-            self.state().changes.push(question);
-        }
         if one.is_some() || SAME.contains(&&*name) {
             return answers[0].1.clone();
         }
         let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
         let merged = merge(values.collect());
         Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+    }
+
+    /// Before anybody is asked: who becomes ready meanwhile is told.
+    fn note_change(&self, change: Question) -> u64 {
+        let mut state = self.state();
+        let number = state.next_change;
+        state.next_change += 1;
+        state.changes.insert(number, change);
+        number
     }
 
     /// The answers of the workers that serve, or of one of them, by number.

@@ -5,7 +5,8 @@
 //!     ---- addresses, with the sockets, and the PID file ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
-//! drains and ends                               serves
+//! closes its doors, and the channel
+//! drains and ends                               opens its doors
 //! ```
 //! The successor that ends, or is not ready in time, has changed nothing: its predecessor serves on. It is started by path, so that a new
 //! installation at the same place is what runs.
@@ -19,7 +20,6 @@ use std::time::Duration;
 
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
-use maitred_server::BoundListeners;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ use super::Happening;
 use super::message::{passed_name, read_passed_names};
 use crate::passed::passing;
 use crate::problem::Problem;
+use crate::sockets::{Handed, Sockets};
 use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
@@ -36,9 +37,21 @@ pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 /// Both programs may be of different versions, also older ones: what is not known is left out.
 const VERSION: u64 = 1;
 
+/// What a successor gets.
+pub(crate) struct HandOver<'a> {
+    pub(crate) listeners: &'a Sockets,
+    /// The same as they were configured, in their order.
+    pub(crate) checked: &'a Checked,
+    /// The process has become another user.
+    pub(crate) acts: bool,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
+}
+
 /// A program that is to take over, as the one before has it.
 pub(crate) struct Successor {
     child: Arc<Child>,
+    /// Its end tells that the doors are free.
+    _channel: Channel,
 }
 
 impl Successor {
@@ -48,21 +61,25 @@ impl Successor {
     /// No process, thread or descriptor can be had.
     pub(crate) fn start(
         program: &Program,
-        (listeners, checked): (&BoundListeners, &Checked),
-        pid_file: Option<BorrowedFd<'_>>,
+        hand_over: &HandOver<'_>,
         limit: Duration,
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
+        let HandOver { listeners, checked, acts, pid_file } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
-        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(pid_file).collect();
+        let all = listeners.all();
+        let counts: Vec<usize> = all.iter().map(Vec::len).collect();
+        let sockets: Vec<BorrowedFd<'_>> = all.into_iter().flatten().chain(*pid_file).collect();
         let text = json!({
             "version": VERSION,
             "listeners": names,
+            "counts": counts,
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
+            "acts": acts,
         })
         .to_string();
         own.send(text.as_bytes(), &sockets)?;
@@ -83,6 +100,7 @@ impl Successor {
             };
             says(Err(how));
         })?;
+        let channel = own.try_clone()?;
         own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
         thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
             Ok(_) => say(Ok(())),
@@ -93,7 +111,7 @@ impl Successor {
             // Its end is told by who waits for it, with how it was.
             Err(_) => {}
         })?;
-        Ok(Self { child })
+        Ok(Self { child, _channel: channel })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -109,7 +127,9 @@ impl Successor {
 /// The program before this one, as its successor has it.
 pub(crate) struct Predecessor {
     channel: Channel,
-    sockets: Vec<(String, OwnedFd)>,
+    /// Of each listener by its address.
+    sockets: Vec<(String, Vec<OwnedFd>)>,
+    acts: bool,
     /// Those that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
@@ -134,14 +154,23 @@ impl Predecessor {
         let mut descriptors = received.descriptors.into_iter();
         let mut all_passed = read_passed_names(&value["passed"]).into_iter();
         let (mut sockets, mut passed) = (Vec::new(), Vec::new());
-        for (name, socket) in names.zip(descriptors.by_ref()) {
+        for (at, name) in names.enumerate() {
+            let count =
+                value["counts"][at].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+            let mut own = descriptors.by_ref().take(count);
             match all_passed.next().flatten() {
-                Some(known) => passed.push((known, socket)),
-                None => sockets.push((name.to_owned(), socket)),
+                Some(known) => passed.extend(own.next().map(|socket| (known, socket))),
+                None => sockets.push((name.to_owned(), own.collect())),
             }
         }
         let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
-        Ok(Self { channel, sockets, passed, pid_file })
+        let acts = value["acts"].as_bool().unwrap_or_default();
+        Ok(Self { channel, sockets, acts, passed, pid_file })
+    }
+
+    /// Whether it had become another user, as which this process runs.
+    pub(crate) fn acts(&self) -> bool {
+        self.acts
     }
 
     /// The sockets that a service manager has passed to it, once.
@@ -150,20 +179,27 @@ impl Predecessor {
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.
-    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Vec<Option<OwnedFd>> {
+    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Handed {
         let mut take = |address: &Address| {
             let name = address.to_string();
-            let at = self.sockets.iter().position(|(known, _)| *known == name)?;
-            Some(self.sockets.remove(at).1)
+            let at = self.sockets.iter().position(|(known, _)| *known == name);
+            at.map_or_else(Vec::new, |at| self.sockets.remove(at).1)
         };
         let taken = addresses.iter().map(&mut take).collect();
         self.sockets.clear();
         taken
     }
 
-    /// This program is ready: the predecessor may end.
-    pub(crate) fn tell_ready(self) {
+    /// This program is ready: the predecessor may end. When it answers nobody any more, [`Happening::Alone`] is told.
+    pub(crate) fn tell_ready(self, told: Sender<Happening>) {
         // It may be gone already.
         let _ = self.channel.send(b"ready", &[]);
+        let channel = self.channel;
+        let waits = thread::Builder::new().name("maitred-channel".to_owned());
+        // Without a thread it is not controlled.
+        let _ = waits.spawn(move || {
+            while channel.receive().is_ok() {}
+            let _ = told.send(Happening::Alone);
+        });
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Ring {
     accepted: u64,
     taken: u64,
     written: u64,
+    /// What may be accepted: as much as the ring has, beyond what is written.
+    limit: u64,
     /// Where the next record begins in the ring, and the next one to be taken.
     at: usize,
     taken_at: usize,
@@ -40,7 +42,8 @@ impl Ring {
         words[KEY].store(key, Release);
         words[MAGIC].store(VERSION, Release);
         let notices = VecDeque::new();
-        Ok(Self { kept, accepted: 0, taken: 0, written: 0, at: 0, taken_at: 0, notices })
+        let limit = (words.len() - HEADER) as u64;
+        Ok(Self { kept, accepted: 0, taken: 0, written: 0, limit, at: 0, taken_at: 0, notices })
     }
 
     /// Room for the words of records, in bytes.
@@ -48,9 +51,9 @@ impl Ring {
         (self.kept.words().len() - HEADER) * WORD
     }
 
-    /// Memory of the lines not yet taken.
-    pub(super) fn cost(&self) -> usize {
-        usize::try_from(self.accepted - self.taken).unwrap_or(usize::MAX) * WORD
+    /// Everything is taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken == self.accepted
     }
 
     /// Takes `line`; false if there is no room for it.
@@ -61,30 +64,21 @@ impl Ring {
         }
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let need = record_words(text.len());
-        let words = self.kept.words();
-        let (header, ring) = words.split_at(HEADER);
-        let used = usize::try_from(self.accepted - self.written).unwrap_or(usize::MAX);
+        let (header, ring) = self.kept.words().split_at(HEADER);
         let Ok(length) = u32::try_from(text.len()) else { return false };
-        if need > ring.len().saturating_sub(used) {
+        if need as u64 > self.limit - self.accepted {
             return false;
         }
         let (first, more) = ring.split_at(self.at);
-        let record = TAG | (severity as u64) << 32 | u64::from(length);
-        match more.get(..need) {
-            Some(place) => {
-                place[0].store(record, Relaxed);
-                copy_in(&place[1..], text);
-            }
-            None => {
-                more[0].store(record, Relaxed);
-                let (one, other) = text.split_at(((more.len() - 1) * WORD).min(text.len()));
-                copy_in(&more[1..], one);
-                copy_in(first, other);
-            }
-        }
+        more[0].store(TAG | (severity as u64) << 32 | u64::from(length), Relaxed);
         self.at += need;
-        if self.at >= ring.len() {
+        if need < more.len() {
+            copy_in(&more[1..], text);
+        } else {
             self.at -= ring.len();
+            let (one, other) = text.split_at(((more.len() - 1) * WORD).min(text.len()));
+            copy_in(&more[1..], one);
+            copy_in(first, other);
         }
         self.accepted += need as u64;
         header[ACCEPTED].store(self.accepted, Release);
@@ -101,8 +95,8 @@ impl Ring {
         is_kept
     }
 
-    /// Copies the oldest lines to `batch`, which is empty: as many as one call writes. Returns whether there were any.
-    pub(super) fn take(&mut self, batch: &mut Batch) -> bool {
+    /// Copies the oldest lines to `batch`, which is empty: as many as one call writes.
+    pub(super) fn take(&mut self, batch: &mut Batch) {
         let ring = &self.kept.words()[HEADER..];
         while self.taken < self.accepted && batch.rest().len() < MAX_CHUNK {
             let Some((severity, length)) = record(&ring[self.taken_at]) else { break };
@@ -118,7 +112,6 @@ impl Ring {
             }
             self.taken += record_words(length) as u64;
         }
-        !batch.is_empty()
     }
 
     /// Notes how many lines were dropped that no line tells of.
@@ -148,6 +141,7 @@ impl Ring {
         } else {
             self.kept.words()[WRITTEN].store(self.written, Release);
         }
+        self.limit = self.written + (self.kept.words().len() - HEADER) as u64;
     }
 }
 
@@ -224,7 +218,8 @@ mod tests {
         }
         assert!(ring.push_notice(b"missing", 3));
         let (mut batch, mut lines) = (Batch::default(), 0);
-        while ring.take(&mut batch) {
+        while !ring.is_empty() {
+            ring.take(&mut batch);
             assert!(batch.rest().len() < MAX_CHUNK + 1000);
             assert_eq!(left_behind(ring.kept.words()).lines.len(), 131 - lines);
             let length = batch.rest().len();

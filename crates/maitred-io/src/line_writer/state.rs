@@ -9,7 +9,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// The lines that the thread has not taken yet.
-pub(super) enum Pending {
+pub(super) struct Pending {
+    lines: Lines,
+    /// Memory of them.
+    cost: usize,
+}
+
+enum Lines {
     /// In the memory of this process.
     Own(Batch),
     /// Where another process finds them.
@@ -17,52 +23,62 @@ pub(super) enum Pending {
 }
 
 impl Pending {
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Own(batch) => batch.is_empty(),
-            Self::Kept(ring) => ring.cost() == 0,
-        }
+    fn new(ring: Option<Ring>) -> Self {
+        Self { lines: ring.map_or_else(|| Lines::Own(Batch::default()), Lines::Kept), cost: 0 }
     }
 
-    /// Memory of the lines.
-    fn cost(&self) -> usize {
-        match self {
-            Self::Own(batch) => batch.remaining_cost(),
-            Self::Kept(ring) => ring.cost(),
+    pub(super) fn is_empty(&self) -> bool {
+        self.cost == 0
+    }
+
+    /// Where another process finds the lines, if they are there.
+    pub(super) fn ring(&mut self) -> Option<&mut Ring> {
+        match &mut self.lines {
+            Lines::Own(_) => None,
+            Lines::Kept(ring) => Some(ring),
         }
     }
 
     /// False if there is no room in the memory.
     #[inline]
     fn push(&mut self, severity: Severity, line: &[u8]) -> bool {
-        match self {
-            Self::Own(batch) => {
-                batch.push(severity, line);
-                true
+        match &mut self.lines {
+            Lines::Own(batch) => batch.push(severity, line),
+            Lines::Kept(ring) => {
+                if !ring.push(severity, line) {
+                    return false;
+                }
             }
-            Self::Kept(ring) => ring.push(severity, line),
         }
+        self.cost += Batch::cost(line);
+        true
     }
 
     fn push_notice(&mut self, line: &[u8], missing: u64) -> bool {
-        match self {
-            Self::Own(batch) => {
+        let is_accepted = match &mut self.lines {
+            Lines::Own(batch) => {
                 batch.push_notice(line, missing);
                 true
             }
-            Self::Kept(ring) => ring.push_notice(line, missing),
-        }
+            Lines::Kept(ring) => ring.push_notice(line, missing),
+        };
+        self.cost += if is_accepted { Batch::cost(line) } else { 0 };
+        is_accepted
     }
 
     /// Moves lines to `batch`, which is empty: all, or many. False if there are none.
     pub(super) fn take(&mut self, batch: &mut Batch) -> bool {
-        match self {
-            Self::Own(lines) => {
+        self.cost = match &mut self.lines {
+            Lines::Own(lines) => {
                 std::mem::swap(lines, batch);
-                !batch.is_empty()
+                0
             }
-            Self::Kept(ring) => ring.take(batch),
-        }
+            Lines::Kept(ring) => {
+                ring.take(batch);
+                if ring.is_empty() { 0 } else { self.cost.saturating_sub(batch.remaining_cost()).max(1) }
+            }
+        };
+        !batch.is_empty()
     }
 }
 
@@ -107,9 +123,8 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(capacity: usize, ring: Option<Ring>) -> Self {
         let capacity = ring.as_ref().map_or(capacity, |ring| capacity.min(ring.room()));
-        let pending = ring.map_or_else(|| Pending::Own(Batch::default()), Pending::Kept);
         Self {
-            pending,
+            pending: Pending::new(ring),
             in_flight: 0,
             capacity,
             accepted: 0,
@@ -132,12 +147,12 @@ impl State {
 
     /// Whether half of the buffer waits.
     pub(super) fn is_much(&self) -> bool {
-        self.pending.cost() > self.capacity / 2
+        self.pending.cost > self.capacity / 2
     }
 
     /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.
     pub(super) fn accept(&mut self, severity: Severity, line: &[u8]) -> bool {
-        let fits = self.in_flight + self.pending.cost() + Batch::cost(line) <= self.capacity;
+        let fits = self.in_flight + self.pending.cost + Batch::cost(line) <= self.capacity;
         if fits && self.unreported > 0 {
             self.push_notice();
         }
@@ -152,7 +167,7 @@ impl State {
 
     pub(super) fn set_unreported(&mut self, lines: u64) {
         self.unreported = lines;
-        if let Pending::Kept(ring) = &self.pending {
+        if let Some(ring) = self.pending.ring() {
             ring.set_missing(lines);
         }
     }
@@ -186,7 +201,7 @@ impl State {
     pub(super) fn settle(&mut self, batch: &mut Batch, is_own: bool, written: usize) {
         let lines = batch.advance(written);
         self.settled += lines;
-        if let Pending::Kept(ring) = &mut self.pending
+        if let Some(ring) = self.pending.ring()
             && is_own
         {
             ring.settle(batch.lengths_of_last(lines));

@@ -12,7 +12,7 @@
 
 use super::batch::Batch;
 use super::sink::{Ready, Sink};
-use super::state::{Pending, State};
+use super::state::State;
 use super::{Notice, Shared, Trouble};
 use crate::background;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -235,7 +235,7 @@ impl WriterThread {
         state.failure = Some(error);
         let begins = state.trouble_begins(0);
         if error == Errno::PIPE || state.closing {
-            if let Pending::Kept(ring) = &mut state.pending
+            if let Some(ring) = state.pending.ring()
                 && self.is_own
             {
                 if error == Errno::PIPE {

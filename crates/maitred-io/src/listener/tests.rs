@@ -1,6 +1,7 @@
 //! Listeners against the system.
 
 mod adopt;
+mod group;
 mod tcp;
 mod unix;
 

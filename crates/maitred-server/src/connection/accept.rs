@@ -58,7 +58,7 @@ impl Listening {
         let most = most(group);
         for _ in 0..MAX_ACCEPTS_A_TURN {
             match self.take_one(group, listener, token.slot, most) {
-                One::Taken => {}
+                One::Taken(_) => {}
                 One::None => return false,
                 One::Full(error) => {
                     self.report_full(group, &error);
@@ -86,14 +86,14 @@ impl Listening {
         }
         match listener.accept() {
             Accepted::Connection(socket, remote) => match self.take(group, socket, remote, slot) {
-                Ok(()) => One::Taken,
+                Ok(token) => One::Taken(token),
                 Err(error) => One::Full(error),
             },
             Accepted::Empty => One::None,
             Accepted::Exhausted(error) => One::Full(error),
             Accepted::Failed(error) => {
                 group.site.log.debug(format_args!("accept on {}: {error}", self.address()));
-                One::Taken
+                One::Taken(None)
             }
         }
     }
@@ -135,6 +135,20 @@ impl Listening {
         true
     }
 
+    /// Takes what waits at another socket with the same address, as if it waited at this one. How many connections that were; or
+    /// why one waits yet.
+    pub(crate) fn empty(&self, group: &Arc<Group>, other: &Listener, slot: u32) -> io::Result<usize> {
+        let most = most(group);
+        let mut taken = 0;
+        loop {
+            match self.take_one(group, other, slot, most) {
+                One::Taken(_) => taken += 1,
+                One::None => return Ok(taken),
+                One::Full(error) => return Err(error),
+            }
+        }
+    }
+
     /// Closes the listener for a drain: every connection that the kernel has taken is served, by this process or, where it has
     /// others or a successor, by these.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
@@ -151,7 +165,15 @@ impl Listening {
     /// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
     /// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
     /// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
-    fn take(&self, group: &Arc<Group>, socket: Socket, remote: Remote, listener: u32) -> io::Result<()> {
+    ///
+    /// Its token, if it has become one of this group.
+    fn take(
+        &self,
+        group: &Arc<Group>,
+        socket: Socket,
+        remote: Remote,
+        listener: u32,
+    ) -> io::Result<Option<Token>> {
         let site = &group.site;
         let (peer, process) = match remote {
             Remote::Ip(address) => (Peer::Ip(address), None),
@@ -160,11 +182,11 @@ impl Listening {
         let trusted = site.proxies.trusts(peer);
         if self.expects_proxy_header() && !trusted {
             proxy_header::refuse(site, peer, self.address());
-            return Ok(());
+            return Ok(None);
         }
         // The connections of a proxy are those of all its clients.
         let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
-        let Some(counted) = counted else { return Ok(()) };
+        let Some(counted) = counted else { return Ok(None) };
         let ends = (process.is_some() || self.expects_proxy_header()).then(|| {
             Box::new(Ends {
                 process: process.map(process_of),
@@ -172,26 +194,21 @@ impl Listening {
                 ..Ends::default()
             })
         });
-        Connection::open(
-            &group.for_connection(),
-            Transport::Plain(socket),
-            Protocol::h1(),
-            (peer, ends),
-            listener,
-            counted,
-        )
-        .inspect_err(|_| {
-            if counted {
-                site.guard.close(peer);
-            }
-        })
+        let home = group.for_connection();
+        Connection::open(&home, Transport::Plain(socket), Protocol::h1(), (peer, ends), listener, counted)
+            .map(|token| Arc::ptr_eq(group, &home).then_some(token))
+            .inspect_err(|_| {
+                if counted {
+                    site.guard.close(peer);
+                }
+            })
     }
 }
 
 /// What one attempt to take a connection led to.
 pub(super) enum One {
-    /// One was there. It may be gone already.
-    Taken,
+    /// One was there, which may be gone already; its token, if this group has it.
+    Taken(Option<Token>),
     /// Nobody waits.
     None,
     /// There is no room for one more.

@@ -237,7 +237,7 @@ impl Connection {
         (peer, ends): (Peer, Option<Box<Ends>>),
         listener: u32,
         counted: bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<Token> {
         let Some((index, slot)) = group.slots.take() else {
             return Err(io::Error::other("the limit of connections is reached"));
         };
@@ -293,7 +293,7 @@ impl Connection {
         group.count_opened();
         group.site.counters.connections.add(1);
         group.set_deadline(index, deadline);
-        Ok(())
+        Ok(token)
     }
 
     /// Does what the signals ask for.

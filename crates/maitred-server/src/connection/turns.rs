@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use maitred_dispatch::Signals;
 use maitred_io::clock;
 
 use super::Group;
@@ -72,11 +73,17 @@ fn take(group: &Arc<Group>, only: Option<u32>, side: &mut Side, now: u64) -> boo
     for slot in group.shared_listeners().filter(own) {
         let listening = &group.listeners()[slot as usize];
         match listening.accept_one(group, slot) {
-            One::Taken => {
+            One::Taken(token) => {
                 match side {
                     // To the end of the line. What waits besides is an event.
                     Side::Open => watch_anew(group, slot),
-                    Side::Closed { due } => *due = now + patience(group),
+                    Side::Closed { due } => {
+                        *due = now + patience(group);
+                        // It has waited, so that its request is there: this thread reads it next.
+                        if let Some(token) = token {
+                            group.scheduler.ready_next(token.to_u64(), Signals::READ);
+                        }
+                    }
                 }
                 return true;
             }
@@ -124,6 +131,8 @@ fn open(group: &Group, side: &mut Side) {
 
 fn watch_anew(group: &Group, slot: u32) {
     group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+    // Another process has been woken for it, and gets this processor if it has none.
+    std::thread::yield_now();
     watch(group, slot);
 }
 

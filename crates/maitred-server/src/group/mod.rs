@@ -106,6 +106,12 @@ impl<R: Resident> Group<R> {
         (0..).zip(self.listeners()).filter_map(|(slot, listening)| listening.shared.then_some(slot))
     }
 
+    /// Whether this is an event of a source that other processes watch, too.
+    fn is_shared(&self, token: u64) -> bool {
+        let listening = || self.listeners().get(Token::from_u64(token).slot as usize);
+        token == BELL || listening().is_some_and(|listening| listening.shared)
+    }
+
     /// Begins or ends to hear the bell of the processes that accept from the same sockets.
     pub(crate) fn watch_bell(&self, on: bool) -> io::Result<()> {
         let poller = &self.scheduler.poller;
@@ -392,6 +398,11 @@ impl<R: Resident> Serve for Group<R> {
         }
         if token == ALARM {
             self.ring();
+            return Jobs::none();
+        }
+        if signals.any(Signals::READ) && self.is_shared(token) {
+            // After what came with it, which may take the thread that a connection needs.
+            self.scheduler.ready_next(token, Signals::RESUME);
             return Jobs::none();
         }
         if token == BELL {
