@@ -46,6 +46,18 @@ def sockets(pid: int) -> set[str]:
     return {link for link in links if link.startswith("socket:")}
 
 
+def ended(pid: int) -> bool:
+    """Whether the process ends; it is gone, or its end is waited for."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], PATIENCE)[0])
+    finally:
+        os.close(descriptor)
+
+
 def refused(folder: Path, source: str, *arguments: str, code: int = 2) -> str:
     """What a server says that ends at its start with this exit code."""
     (folder / "app.py").write_text(source)
@@ -72,7 +84,7 @@ def test_the_application_is_imported_once(serve: Serve) -> None:
     forks = Path(f"/proc/{template(server)}/task/{template(server)}/children").read_text()
     assert forks == "", "workers are the supervisor's, and nobody else is left"
     assert server.stop() == 0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in (*first, template(server)))
+    assert all(map(ended, (*first, template(server))))
 
 
 def test_workers_share_no_socket_but_the_listener(serve: Serve) -> None:
@@ -90,10 +102,10 @@ def test_sighup_imports_anew(serve: Serve) -> None:
     new = template(server, position)
     server.wait_for(r"(?s)(worker \d is ready.*){2}", position)
     assert imports(server) == [old, new]
-    assert not Path(f"/proc/{old}").exists()
+    assert ended(old)
     assert server.fetch("/").status == 200
     assert server.stop() == 0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in (*before, old, new))
+    assert all(map(ended, (*before, old, new)))
 
 
 def test_a_new_application_that_cannot_be_imported_changes_nothing(serve: Serve, tmp_path: Path) -> None:
@@ -142,9 +154,8 @@ def app(environ, start_response):
 """
     server = serve(*PRELOAD, source=source)
     workers(server)
-    descriptor = os.pidfd_open(pid := int(server.fetch("/orphan").body))
-    assert select.select([descriptor], [], [], PATIENCE)[0], "it has ended"
-    os.close(descriptor)
+    pid = int(server.fetch("/orphan").body)
+    assert ended(pid)
     deadline = time.monotonic() + PATIENCE
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline, "nobody has waited for it"
@@ -220,8 +231,8 @@ def test_an_import_that_hangs_is_ended(tmp_path: Path) -> None:
     source = "import os, threading\nprint('imports', os.getpid(), flush=True)\nthreading.Event().wait()\n"
     said = refused(tmp_path, source, "--start-timeout", "3", code=1)
     assert "was not ready within 3 s (start-timeout) and was killed" in said
-    pids = re.findall(r"imports (\d+)", said)
-    assert pids and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    pids = [int(pid) for pid in re.findall(r"imports (\d+)", said)]
+    assert pids and all(map(ended, pids))
 
 
 def test_the_lifespan_is_of_each_worker(serve_asgi: Serve) -> None:
