@@ -34,7 +34,7 @@ pub(super) struct Deferred(AtomicBool);
 
 impl<J: Send> Scheduler<J> {
     /// Whether a request that came now would be run now, by this thread or another one of the pool that polls. To be asked by a
-    /// thread that serves. Where an interpreter runs one request at a time and one is inside, it costs some microseconds to see
+    /// thread that serves. While an interpreter runs a request none is, how many permits there may be: they follow from what waits. Where an interpreter runs one request at a time and one is inside, it costs some microseconds to see
     /// whether that one waits.
     pub fn is_free(&self) -> bool {
         if self.has_queue() {
@@ -50,12 +50,10 @@ impl<J: Send> Scheduler<J> {
         if drives && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        let gate = &self.pool.gate;
         // Who has a permit, and asks, is between two requests.
         !self.gated
             || with_seat(|seat| seat.state() == State::Permitted)
-            || (gate.is_free() && gate.interpreter.has_room_for_long())
-            || !gate.interpreter.is_busy()
+            || !self.pool.gate.interpreter.is_busy()
     }
 
     /// The same of a group whose threads the caller is none of.

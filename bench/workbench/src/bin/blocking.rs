@@ -36,6 +36,8 @@ fn main() -> ExitCode {
 
 fn supervise(port: &str, processes: &str) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?))?;
+    // The standard library lets 128 wait.
+    rustix::net::listen(&listener, 4096)?;
     let start = |_| -> Result<Child> {
         let socket = OwnedFd::from(listener.try_clone()?);
         let mut program = Command::new(std::env::current_exe()?);
