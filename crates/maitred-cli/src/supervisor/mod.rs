@@ -186,7 +186,11 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
-    let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
+    let workers = Arc::new(Workers::new(
+        host.languages(),
+        if listeners.is_own() { "reuseport" } else { "shared" },
+        sender.clone(),
+    ));
     let control = match predecessor {
         Some(_) => None,
         None => {
