@@ -118,7 +118,7 @@ http {{
   sendfile on; tcp_nopush on; tcp_nodelay on; {cache} {contender.options.get("more", "")}
   access_log {contender.options.get("log", "off")};
   keepalive_timeout {KEEP_ALIVE_S}s; keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG}; root {place.root}; {contender.options.get("server", "")} }}
+  server {{ listen 127.0.0.1:{place.port} backlog={BACKLOG} {contender.options.get("listen", "")}; root {place.root}; {contender.options.get("server", "")} }}
 }}
 """)
     return [str(contender.found()), "-c", str(configuration), "-p", str(place.folder),

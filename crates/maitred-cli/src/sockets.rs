@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::listeners;
 use crate::origins::Origins;
 use crate::problem::Problem;
-use crate::supervisor;
 use crate::validation::Checked;
 use crate::value::AcceptModel;
 
@@ -36,7 +35,7 @@ impl Sockets {
         origins: &Origins,
         handed: Handed,
     ) -> Result<Self, Problem> {
-        let workers = supervisor::count(config);
+        let workers = config.workers.number();
         if config.workers.accept == AcceptModel::Reuseport && workers > 1 {
             let settings = listeners::owned_settings(checked);
             let own = if handed.iter().all(Vec::is_empty) {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use crate::gate::State;
 use crate::settings::Strategy;
 use crate::writing::with_seat;
 use crate::{Scheduler, Serve};
@@ -34,8 +33,8 @@ pub(super) struct Deferred(AtomicBool);
 
 impl<J: Send> Scheduler<J> {
     /// Whether a request that came now would be run now, by this thread or another one of the pool that polls. To be asked by a
-    /// thread that serves. Where an interpreter runs one request at a time and one is inside, it costs some microseconds to see
-    /// whether that one waits.
+    /// thread that serves. Where threads share an interpreter it is not while another one computes there, however many permits there
+    /// may be: they follow from what waits, and nothing does. To see that costs some microseconds for each thread inside.
     pub fn is_free(&self) -> bool {
         if self.has_queue() {
             return false;
@@ -50,12 +49,8 @@ impl<J: Send> Scheduler<J> {
         if drives && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        let gate = &self.pool.gate;
-        // Who has a permit, and asks, is between two requests.
-        !self.gated
-            || with_seat(|seat| seat.state() == State::Permitted)
-            || (gate.is_free() && gate.interpreter.has_room_for_long())
-            || !gate.interpreter.is_busy()
+        // Who asks may have a permit, and is between two requests.
+        !self.gated || !with_seat(|own| self.pool.gate.interpreter.is_busy_beside(own))
     }
 
     /// The same of a group whose threads the caller is none of.

@@ -226,7 +226,7 @@ impl Gate {
     }
 
     /// Whether one more may take a permit.
-    pub(super) fn is_free(&self) -> bool {
+    fn is_free(&self) -> bool {
         self.permits.load(Ordering::SeqCst) < self.limit.load(Ordering::SeqCst)
     }
 

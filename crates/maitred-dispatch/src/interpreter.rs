@@ -67,8 +67,16 @@ impl Interpreter {
     /// Whether a thread that is in application code, or about to be, runs or would if it had a processor. Some microseconds
     /// for each thread there.
     pub(super) fn is_busy(&self) -> bool {
+        self.is_busy_beside(None)
+    }
+
+    /// The same of other threads than the one with this seat.
+    pub(super) fn is_busy_beside(&self, own: Option<&Seat>) -> bool {
         let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = |seat: &Seat| !matches!(seat.state(), State::Out | State::Writes);
+        let counts = |seat: &Seat| {
+            !matches!(seat.state(), State::Out | State::Writes)
+                && own.is_none_or(|own| !std::ptr::eq(own, seat))
+        };
         seats.iter().any(|seat| counts(seat) && seat.activity.wants_processor())
     }
 

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     PageAfterFiles,
     /// The application answers it after every page has been answered.
     PageAfterPages,
+    /// The application answers it, of a source that other processes have, too: only a process that is free takes it.
+    Shared,
     /// The application may run on any thread.
     NonBlocking,
     /// The application answers it, of a route that is slow, after every page has been answered.
@@ -75,7 +77,7 @@ impl Kind {
             | Self::WritesUntilPages
             | Self::OtherAfterPages => Some(Self::Page),
             Self::OtherAfterOthers => Some(Self::Other),
-            Self::File | Self::Page | Self::Other | Self::NonBlocking => None,
+            Self::File | Self::Page | Self::Shared | Self::Other | Self::NonBlocking => None,
         }
     }
 
@@ -93,9 +95,27 @@ pub(crate) struct Model {
     running: AtomicUsize,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
     events: std::sync::Arc<Events>,
+    /// Events that were turned away. No other process is there for them.
+    turned_away: Mutex<Vec<u64>>,
 }
 
+/// An event that was turned away, or found the process free, is taken under this number more.
+const TAKEN: u64 = 1000;
+
 impl Model {
+    /// Takes what was turned away if this process is free.
+    fn take_turned_away(&self, turned_away: &mut Vec<u64>) -> bool {
+        if !self.scheduler.is_free() {
+            return false;
+        }
+        let taken = turned_away.pop();
+        if let Some(token) = taken {
+            self.scheduler.ready_next(TAKEN + token, Signals::READ);
+        }
+        self.scheduler.set_deferred(!turned_away.is_empty());
+        taken.is_some()
+    }
+
     /// Whether there may be one more thread: for others while all are in slow requests.
     fn has_extra(&self) -> bool {
         let needs_it = |kind: &Kind| kind.pace() != Pace::Usual || *kind == Kind::WritesUntilPages;
@@ -136,7 +156,17 @@ impl Serve for Model {
     }
 
     fn serve(self: &std::sync::Arc<Self>, token: u64, _: Signals, _: &mut Self::Context) -> Jobs<usize> {
+        let taken = token >= TAKEN && token < 2 * TAKEN;
+        let token = if taken { token - TAKEN } else { token };
         let event = usize::try_from(token).ok().filter(|event| *event < self.events.kinds.len());
+        if let Some(event) = event.filter(|event| !taken && self.events.kinds[*event] == Kind::Shared) {
+            let mut turned_away = self.turned_away.lock().expect("not poisoned");
+            turned_away.push(event as u64);
+            self.scheduler.set_deferred(true);
+            // A thread may have become free before it could see that.
+            self.take_turned_away(&mut turned_away);
+            return Jobs::none();
+        }
         if let Some(event) = event.filter(|event| self.events.kinds[*event] == Kind::File) {
             self.events.answer(event);
             return Jobs::none();
@@ -155,6 +185,10 @@ impl Serve for Model {
     }
 
     fn note_run(&self, _: Option<()>, _: u64, _: u64) {}
+
+    fn take_deferred(self: &std::sync::Arc<Self>) -> bool {
+        self.take_turned_away(&mut self.turned_away.lock().expect("not poisoned"))
+    }
 
     fn refuse(&self, event: usize) {
         panic!("nothing is refused: {event}");
@@ -314,6 +348,7 @@ pub(crate) fn play_groups(
             running: AtomicUsize::new(0),
             threads: Mutex::new(Vec::new()),
             events: std::sync::Arc::clone(&shared),
+            turned_away: Mutex::new(Vec::new()),
         })
     };
     let models: Vec<_> = schedulers.into_iter().map(group).collect();

@@ -42,8 +42,8 @@ impl<S: Serve> One<'_, S> {
                 self.consume(job);
             }
         }
-        let took = scheduler.take_deferred(self.server);
         scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        let took = scheduler.take_deferred(self.server);
         poll(self.server, &mut self.events, took);
         self.context.clock_mut().set_now(None);
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {

@@ -8,7 +8,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use crate::Scheduler;
 use crate::model_shuttle::Kind::{
     File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
-    PageAfterPages, SlowAfterPages, WritesUntilPages,
+    PageAfterPages, Shared, SlowAfterPages, WritesUntilPages,
 };
 use crate::model_shuttle::{
     Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
@@ -46,6 +46,34 @@ fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
     for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
         check_looped(&[File, File], source, true);
     }
+}
+
+#[test]
+fn what_was_turned_away_is_taken_as_soon_as_a_thread_is_free() {
+    for max in [1, 2] {
+        check(&[Page, Shared, Page], max, 1, Source::Poller);
+        check(&[Shared, Shared, Shared], max, 2, Source::Poller);
+    }
+}
+
+#[test]
+fn other_strategies_take_what_was_turned_away() {
+    for strategy in [Strategy::Pc, Strategy::Epc] {
+        run(RandomScheduler::new(schedules(SCHEDULES)), move || {
+            play(
+                scheduler(strategy, 2, 1, Threads::Free),
+                &[Shared, Page, Shared],
+                2,
+                Source::Poller,
+                |_| None,
+            );
+        });
+    }
+}
+
+#[test]
+fn an_event_loop_takes_what_was_turned_away() {
+    check_looped(&[Shared, Page, Shared], Source::Poller, false);
 }
 
 #[test]

@@ -124,7 +124,6 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Round::GoOn;
         }
-        let took = scheduler.take_deferred(self.server);
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
@@ -132,6 +131,8 @@ impl<'a, S: Serve> Worker<'a, S> {
             // Also what another thread has left that saw nobody poll: it takes the driver for watching.
             self.send_unsent();
         }
+        // After it is counted: the driver, which turns away what comes while nobody polls, looks at that.
+        let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             if let Some(job) = scheduler.visit() {

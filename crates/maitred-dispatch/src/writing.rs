@@ -32,9 +32,9 @@ pub(super) fn set_seat(seat: Option<&Arc<Seat>>) {
     SEAT.with(|own| *own.borrow_mut() = seat.cloned());
 }
 
-/// Asks the seat of this thread; false if it has none.
-pub(super) fn with_seat(ask: impl FnOnce(&Seat) -> bool) -> bool {
-    SEAT.with(|own| own.borrow().as_deref().is_some_and(ask))
+/// Asks about the seat of this thread, if it has one.
+pub(super) fn with_seat<T>(ask: impl FnOnce(Option<&Seat>) -> T) -> T {
+    SEAT.with(|own| ask(own.borrow().as_deref()))
 }
 
 /// A thread that writes, until this is dropped.

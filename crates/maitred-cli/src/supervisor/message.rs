@@ -69,10 +69,10 @@ pub(crate) enum ToWorker {
     Unready,
     /// No other worker takes what waits to be accepted.
     Last,
-    /// It ends at once, requests are cut off.
-    AtOnce,
     /// To take what waits at the socket that comes with this, as if it waited at the listener with this number.
     Empty(usize),
+    /// It ends at once, requests are cut off.
+    AtOnce,
 }
 
 fn question(question: &Question) -> Value {
@@ -217,8 +217,8 @@ impl ToWorker {
             Self::Answer(id, answer) => json!({ "answer": answered(answer), "id": id }),
             Self::Unready => json!({ "unready": true }),
             Self::Last => json!({ "last": true }),
-            Self::AtOnce => json!({ "at_once": true }),
             Self::Empty(listener) => json!({ "empty": listener }),
+            Self::AtOnce => json!({ "at_once": true }),
         };
         value.to_string().into_bytes()
     }
@@ -277,8 +277,8 @@ mod tests {
             ToWorker::Answer(2, answer),
             ToWorker::Unready,
             ToWorker::Last,
-            ToWorker::AtOnce,
             ToWorker::Empty(3),
+            ToWorker::AtOnce,
         ] {
             assert_eq!(ToWorker::read(&message.to_text()), Some(message));
         }

@@ -4,16 +4,22 @@
 //! mod.rs      what happens to the supervisor, and what it does
 //! process.rs  a worker as it has it            worker.rs   a process as a worker
 //! message.rs  what they say to each other      relay.rs    questions of ctl to all workers
+//! renewal.rs  new workers, a new program      leading.rs  who gets connections, with a socket for each worker
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
+//! template.rs processes to fork workers from    preload.rs when there is one
 //! signals.rs  signals of the supervisor
 //! ```
 //! When a worker is started, stopped and replaced says maitred-supervise.
 
+mod leading;
 mod message;
+mod preload;
 mod process;
 mod relay;
+mod renewal;
 mod signals;
 mod stand_in;
+mod template;
 mod upgrade;
 mod worker;
 
@@ -25,9 +31,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
-use maitred_io::child::{self, Program};
+use maitred_io::child::{self, Child, Program};
 use maitred_server::{Bell, Log};
-use maitred_supervise::{Action, Crew, Exit, Level, Limits, Phase, Settings, WorkerId};
+use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
 use crate::early::Early;
@@ -39,31 +45,32 @@ use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::service::Service;
 use crate::sockets::{Handed, Sockets};
-use crate::sources::{self, Inputs, Loaded};
-use crate::validation::{self, Checked};
+use crate::sources::{Inputs, Loaded};
+use crate::validation::Checked;
 use crate::value::{AcceptModel, LogLevel};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, logs, options};
 use message::{FromWorker, Setup, ToWorker};
+use preload::Preload;
 use process::Process;
 use relay::Workers;
 use signals::Signal;
 use stand_in::StandIn;
-use upgrade::{HandOver, Successor};
+use upgrade::Successor;
 
+pub(crate) use template::{AS_TEMPLATE, Preloading};
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
 
 /// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
 
-/// When the sockets of a worker that does not serve any more are emptied, from then on: a connection that began before may come a moment
-/// later.
-const EMPTIED: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(4)];
-
 /// After a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
 
-/// Process 1 looks this often for orphans that have ended.
+/// What a worker has ended by that has no process yet and had to be killed (signal(7)).
+const SIGKILL: u8 = 9;
+
+/// Process 1, and one that takes orphans in, looks this often for orphans that have ended.
 const REAP: Duration = Duration::from_secs(1);
 
 /// What has happened.
@@ -73,17 +80,14 @@ pub(crate) enum Happening {
     Said(WorkerId, FromWorker),
     /// A worker's process has ended.
     Exit(WorkerId, Exit),
+    /// A template with this number is ready, or why there is none any more.
+    Template(u64, Result<(), String>),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
     /// The program before this one answers nobody any more.
     Alone,
     /// An operator wants the end.
     Drain,
-}
-
-/// How many workers the configuration means on this machine.
-pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
@@ -101,6 +105,7 @@ struct Supervisor {
     led_to: Vec<usize>,
     /// Sockets of workers that are not wanted any more, and when they are emptied.
     to_empty: Vec<(usize, Instant)>,
+    preload: Preload,
     /// What workers call each other by.
     bell: Bell,
     crew: Crew,
@@ -181,7 +186,11 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
-    let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
+    let workers = Arc::new(Workers::new(
+        host.languages(),
+        if listeners.is_own() { "reuseport" } else { "shared" },
+        sender.clone(),
+    ));
     let control = match predecessor {
         Some(_) => None,
         None => {
@@ -190,7 +199,7 @@ pub(crate) fn run(
         }
     };
     let setup = Setup {
-        workers: count(config),
+        workers: config.workers.number(),
         listeners: checked.listeners.len(),
         own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
@@ -216,6 +225,7 @@ pub(crate) fn run(
         listeners,
         led_to: Vec::new(),
         to_empty: Vec::new(),
+        preload: Preload::default(),
         bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
@@ -256,7 +266,7 @@ fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
     Settings {
-        workers: count(config),
+        workers: config.workers.number(),
         start_timeout,
         stop_timeout: config.drain_timeout + STOP_GRACE,
         unavailable_after,
@@ -270,6 +280,7 @@ impl Supervisor {
         let is_first = std::process::id() == 1;
         loop {
             self.lead(Instant::now());
+            let reaps = is_first || self.preload.adopts;
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
                     return code;
@@ -277,7 +288,7 @@ impl Supervisor {
             }
             let now = Instant::now();
             let emptied = self.to_empty.iter().map(|(_, at)| *at).min();
-            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
+            let own = [reaps.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
             let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
@@ -294,9 +305,9 @@ impl Supervisor {
                 self.drain(Signal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
-            if is_first {
-                let reap =
-                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+            if reaps {
+                let is_worker = |pid| self.processes.values().any(|process| process.pid() == pid);
+                let reap = || child::reap_others(|pid| is_worker(pid) || self.is_own_program(pid));
                 // A hook may have children, and waits for them itself.
                 match &self.hooks {
                     Some(hooks) => hooks.unless_running(reap),
@@ -319,11 +330,15 @@ impl Supervisor {
                         (true, false) => process.terminate(),
                         (false, _) => process.send(&ToWorker::AtOnce),
                     }
+                } else {
+                    self.end_waiting(worker, Exit::Code(EXIT_SUCCESS));
                 }
             }
             Action::Kill(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
                     process.kill();
+                } else {
+                    self.end_waiting(worker, Exit::Signal(SIGKILL));
                 }
             }
             Action::StandIn(true) => self.stand_in(),
@@ -375,12 +390,16 @@ impl Supervisor {
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
+            Happening::Template(number, outcome) => self.hear_template(number, outcome, now),
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
             Happening::Alone => self.open_doors(),
         }
     }
 
     fn start(&mut self, worker: WorkerId, number: usize) {
+        if self.awaits_template(worker, number) {
+            return;
+        }
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
@@ -400,7 +419,12 @@ impl Supervisor {
                 let descriptors: Vec<BorrowedFd<'_>> =
                     sockets.into_iter().chain([self.bell.as_fd()]).collect();
                 let lines = self.log.memory_for_worker()?;
-                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+                let template = self.preload.template.as_ref().filter(|_| self.preloads());
+                let launch = |input: OwnedFd| match template {
+                    Some(template) => template.fork(&input),
+                    None => Child::start(&program, input),
+                };
+                Process::start(launch, (worker, number), &setup, &descriptors, lines, &self.sender)
             })
         };
         match started {
@@ -409,6 +433,7 @@ impl Supervisor {
                 self.processes.insert(worker, process);
             }
             Err(error) => {
+                self.preload.template = None;
                 let cause = format!("the process cannot be started: {error}");
                 self.crew.handle_exit(worker, Exit::Code(1), Some(&cause), Instant::now());
             }
@@ -437,7 +462,7 @@ impl Supervisor {
         if self.config.log_level < LogLevel::Info {
             return;
         }
-        let workers = match count(&self.config) {
+        let workers = match self.config.workers.number() {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
@@ -463,23 +488,6 @@ impl Supervisor {
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
-    }
-
-    /// The doors of the predecessor are closed.
-    fn open_doors(&mut self) {
-        if self.ending {
-            return;
-        }
-        let opened = control::open_named(&self.config, &self.origins, None);
-        let mut doors = opened.unwrap_or_else(|problem| {
-            self.say(
-                Level::Error,
-                &format!("this program cannot be asked where the one before could: {problem}"),
-            );
-            Doors::default()
-        });
-        control::open_own(&self.config, &mut doors, &self.log);
-        self.control = relay::start(&self.workers, doors, &self.log);
     }
 
     fn stand_in(&mut self) {
@@ -528,41 +536,6 @@ impl Supervisor {
         self.crew.set_count(workers, now);
     }
 
-    /// Where each worker has sockets of its own: new connections are led to those that serve, and what waits for others is taken by one that
-    /// serves.
-    fn lead(&mut self, now: Instant) {
-        if !self.listeners.is_own() || self.ending || self.stand_in.is_some() {
-            return;
-        }
-        let serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
-        let mut present: Vec<usize> = serving.map(|view| view.number).collect();
-        present.sort_unstable();
-        present.dedup();
-        if present != self.led_to && !present.is_empty() {
-            if let Err(error) = self.listeners.steer(&present) {
-                self.log.error(format_args!("new connections go to workers that do not serve: {error}"));
-            }
-            let gone = self.led_to.iter().filter(|number| !present.contains(number));
-            self.to_empty.extend(gone.flat_map(|number| EMPTIED.map(|later| (*number, now + later))));
-            self.led_to = present;
-        }
-        let (due, later) = std::mem::take(&mut self.to_empty).into_iter().partition(|(_, at)| *at <= now);
-        self.to_empty = later;
-        let due: Vec<(usize, Instant)> = due;
-        for (number, _) in due.into_iter().filter(|(number, _)| !self.led_to.contains(number)) {
-            let Some(taker) = self.taker() else { return };
-            for (listener, socket) in self.listeners.only_of_worker(number) {
-                taker.send_with(&ToWorker::Empty(listener), &[socket]);
-            }
-        }
-    }
-
-    /// A worker that takes what waits for another one.
-    fn taker(&self) -> Option<&Arc<Process>> {
-        let mut serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
-        serving.find_map(|view| self.processes.get(&view.id))
-    }
-
     fn stop(&mut self, signal: Signal, now: Instant) {
         if self.holds_until.is_some() {
             self.log.info(format_args!("{signal}: the delay ends"));
@@ -601,13 +574,6 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// A new program that is not ready would go on when this one ends.
-    fn end_successor(&mut self) {
-        if let Some(successor) = self.successor.take() {
-            successor.end();
-        }
-    }
-
     /// The workers end, and nobody else takes what waits to be accepted.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
@@ -617,112 +583,6 @@ impl Supervisor {
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
         self.listeners = Sockets::default();
     }
-
-    /// The configuration is read again, and all workers are replaced.
-    fn reload(&mut self, now: Instant) {
-        let read = sources::load(&self.inputs).and_then(|loaded| {
-            let checked = validation::check(&loaded.config, &loaded.origins)?;
-            check(&loaded.config, &checked, &loaded.origins)?;
-            Ok((loaded, checked))
-        });
-        let (loaded, checked) = match read {
-            Ok(read) => read,
-            Err(problem) => {
-                let text = format!(
-                    "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
-                );
-                return self.say(Level::Error, &text);
-            }
-        };
-        loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
-        let restart = needs_restart(&self.config, &loaded.config);
-        if !restart.is_empty() {
-            let names = restart.join(", ");
-            self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
-        }
-        self.log.info(format_args!(
-            "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
-        ));
-        if restart.contains(&"listen".to_owned()) {
-            // New workers would look for sockets that are not there.
-            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
-            return self.say(Level::Error, text);
-        }
-        let before = count(&self.config);
-        self.setup.files = loaded.gathered;
-        self.workers.forget_changes();
-        // They are as they were, and sockets that were passed are known by then.
-        let listeners = std::mem::take(&mut self.checked.listeners);
-        let checked = Checked { listeners, ..checked };
-        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
-        self.crew.set(settings(&self.config));
-        if count(&self.config) != before {
-            self.crew.set_count(count(&self.config), now);
-        }
-        self.crew.replace_all(now);
-    }
-
-    fn upgrade(&mut self) {
-        if self.successor.is_some() {
-            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
-        }
-        if std::process::id() == 1 {
-            let text =
-                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
-            return self.say(Level::Error, text);
-        }
-        let program = {
-            let mut program = self.program.clone();
-            program.command.push(AS_SUCCESSOR.into());
-            program.environment = self.service.variables();
-            program.command.extend(self.inputs.arguments.iter().map(OsString::from));
-            program
-        };
-        let limit = self.config.workers.start_timeout;
-        let hand_over = HandOver {
-            listeners: &self.listeners,
-            checked: &self.checked,
-            acts: self.setup.acts,
-            pid_file: self.service.pid_file(),
-        };
-        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
-            Ok(successor) => {
-                self.log.info(format_args!(
-                    "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
-                    successor.pid()
-                ));
-                self.successor = Some(successor);
-            }
-            Err(error) => {
-                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
-            }
-        }
-    }
-
-    fn succeeded(&mut self, outcome: Result<(), String>, now: Instant) {
-        let Some(successor) = self.successor.take() else { return };
-        match outcome {
-            Ok(()) => {
-                self.log.info(format_args!(
-                    "process {} is ready and serves: this one drains and ends",
-                    successor.pid()
-                ));
-                self.service.hands_over(successor.pid(), &self.log);
-                // The successor opens its own when its channel ends with this.
-                self.control = None;
-                drop(successor);
-                // What waits to be accepted is the successor's.
-                self.stand_in = None;
-                self.crew.stop(EXIT_SUCCESS, now);
-                self.listeners.disown_files();
-                self.listeners = Sockets::default();
-            }
-            Err(why) => {
-                successor.end();
-                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
-            }
-        }
-    }
 }
 
 /// As `subprocess` has it: below zero for a signal.
@@ -731,25 +591,4 @@ fn code(exit: Exit) -> i32 {
         Exit::Code(code) => code.into(),
         Exit::Signal(signal) => -i32::from(signal),
     }
-}
-
-/// Options whose values are the supervisor's own.
-fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
-    let own = [
-        "listen",
-        "user",
-        "group",
-        "control",
-        "admin",
-        "admin-token-file",
-        "accept",
-        "chdir",
-        "pid-file",
-        "hooks",
-        "error-log",
-        "access-log",
-    ];
-    let changed =
-        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
-    own.iter().filter(changed).map(ToString::to_string).collect()
 }

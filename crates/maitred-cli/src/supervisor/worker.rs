@@ -266,6 +266,14 @@ impl Link {
                 self.at_once.store(true, Ordering::Relaxed);
                 terminate();
             }
+            ToWorker::Empty(listener) => {
+                if let (Some(server), Some(socket)) = (self.server(), descriptors.into_iter().next())
+                    && let Err((_, error)) = server.empty(listener, socket)
+                {
+                    let text = "connections that wait for a worker that is gone are not taken yet";
+                    server.log().warn(format_args!("{text}: {error}"));
+                }
+            }
             ToWorker::Last => match (self.serving.get(), self.server()) {
                 (None, _) => terminate(),
                 (Some(_), Some(server)) => {
@@ -278,14 +286,6 @@ impl Link {
                 // It has ended: somebody else has asked it before. Nobody handles the signal any more.
                 (Some(_), None) => {}
             },
-            ToWorker::Empty(listener) => {
-                if let (Some(server), Some(socket)) = (self.server(), descriptors.into_iter().next())
-                    && let Err((_, error)) = server.empty(listener, socket)
-                {
-                    let text = "connections that wait for a worker that is gone are not taken yet";
-                    server.log().warn(format_args!("{text}: {error}"));
-                }
-            }
         }
     }
 
