@@ -3,6 +3,7 @@
 //! ```text
 //! open    watched, among the others: an event, or the bell
 //!           free:     takes one, and goes to the end of the line (watches anew)
+//!           some in a row, of which none has got an answer yet: leaves the line for a moment --> paused --> open
 //!           not free: watches no more, rings for the others --> closed
 //! closed  nothing comes
 //!           a thread has nothing else to do: takes one; or none waits --> open
@@ -20,7 +21,7 @@ use maitred_io::clock;
 use super::Group;
 use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
 use crate::group::slots::Token;
-use crate::group::turnstile::Side;
+use crate::group::turnstile::{Line, ROW_APART, Side};
 
 /// How long a connection waits in the kernel's queue while every process is busy, before a driver takes it although it cannot have
 /// it run; in nanoseconds. A process that is free takes it within microseconds.
@@ -33,27 +34,31 @@ const LONG_PATIENCE: u64 = 100_000_000;
 /// Looks at the shared listener `only`, or at all of them: an event, the bell, or a time says that there may be something. Whether a
 /// connection was taken.
 pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
-    let mut side = group.groups.turnstile.lock();
+    let mut line = group.groups.turnstile.lock();
     if group.is_draining() {
         // What waits is taken, or left, by whoever closes the listeners.
         return false;
     }
     let now = clock::monotonic();
-    let taken = match &*side {
-        Side::Open if is_free(group) => take(group, only, &mut side, now),
+    let taken = match line.side {
+        Side::Open if is_free(group) => take(group, only, &mut line, now),
         Side::Open => {
-            close(group, &mut side, now + patience(group));
+            close(group, &mut line, now + patience(group));
             // A thread may have become free before it could see that.
-            let taken = is_free(group) && take(group, None, &mut side, now);
-            if !taken && matches!(&*side, Side::Closed { .. }) {
+            let taken = is_free(group) && take(group, None, &mut line, now);
+            if !taken && matches!(line.side, Side::Closed { .. }) {
                 group.groups.ring();
             }
             taken
         }
-        Side::Closed { due } if is_free(group) || now >= *due => take(group, None, &mut side, now),
-        Side::Closed { .. } => false,
+        Side::Closed { due } if is_free(group) || now >= due => take(group, None, &mut line, now),
+        Side::Paused { until } if now >= until => {
+            open(group, &mut line);
+            false
+        }
+        Side::Closed { .. } | Side::Paused { .. } => false,
     };
-    set_time(group, &side, now);
+    set_time(group, &line.side, now);
     taken
 }
 
@@ -68,29 +73,19 @@ fn patience(group: &Group) -> u64 {
 }
 
 /// Takes one connection, of the first listener that has one.
-fn take(group: &Arc<Group>, only: Option<u32>, side: &mut Side, now: u64) -> bool {
+fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> bool {
     let own = |slot: &u32| only.is_none_or(|only| only == *slot);
     for slot in group.shared_listeners().filter(own) {
         let listening = &group.listeners()[slot as usize];
         match listening.accept_one(group, slot) {
             One::Taken(token) => {
-                match side {
-                    // To the end of the line. What waits besides is an event.
-                    Side::Open => watch_anew(group, slot),
-                    Side::Closed { due } => {
-                        *due = now + patience(group);
-                        // It has waited, so that its request is there: this thread reads it next.
-                        if let Some(token) = token {
-                            group.scheduler.ready_next(token.to_u64(), Signals::READ);
-                        }
-                    }
-                }
+                after_one(group, slot, token, line, now);
                 return true;
             }
             One::None => {}
             One::Full(error) => {
                 listening.report_full(group, &error);
-                close(group, side, now + EXHAUSTION_PAUSE);
+                close(group, line, now + EXHAUSTION_PAUSE);
                 // Nobody looks before that time.
                 group.scheduler.set_deferred(false);
                 group.groups.ring();
@@ -98,28 +93,51 @@ fn take(group: &Arc<Group>, only: Option<u32>, side: &mut Side, now: u64) -> boo
             }
         }
     }
-    if matches!(side, Side::Closed { .. }) {
-        open(group, side);
+    if matches!(line.side, Side::Closed { .. }) {
+        open(group, line);
     }
     false
 }
 
-/// Watches no more, until `due` at the latest.
-fn close(group: &Group, side: &mut Side, due: u64) {
-    if let Side::Open = side {
-        for slot in group.shared_listeners() {
-            group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+/// Goes to the end of the line, if it is in it, or pauses.
+fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Line, now: u64) {
+    if let Side::Closed { due } = &mut line.side {
+        *due = now + patience(group);
+        // It has waited, so that its request is there: this thread reads it next.
+        if let Some(token) = token {
+            group.scheduler.ready_next(token.to_u64(), Signals::READ);
         }
-        // Who is not in line hears nothing.
-        let _ = group.watch_bell(false);
+    } else if line.note_taken(group.site.counters.requests.total(), now) {
+        leave(group);
+        line.side = Side::Paused { until: now + ROW_APART };
+        group.groups.ring();
+    } else {
+        // What waits besides is an event.
+        watch_anew(group, slot);
     }
-    *side = Side::Closed { due };
+}
+
+/// Watches no more.
+fn leave(group: &Group) {
+    for slot in group.shared_listeners() {
+        group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+    }
+    // Who is not in line hears nothing.
+    let _ = group.watch_bell(false);
+}
+
+/// Watches no more, until `due` at the latest.
+fn close(group: &Group, line: &mut Line, due: u64) {
+    if let Side::Open = line.side {
+        leave(group);
+    }
+    line.side = Side::Closed { due };
     group.scheduler.set_deferred(true);
 }
 
 /// Watches again. What waits is an event.
-fn open(group: &Group, side: &mut Side) {
-    *side = Side::Open;
+fn open(group: &Group, line: &mut Line) {
+    line.side = Side::Open;
     group.scheduler.set_deferred(false);
     if let Err(error) = group.watch_bell(true) {
         group.site.log.error(format_args!("cannot watch for calls of other workers: {error}"));
@@ -153,8 +171,8 @@ fn set_time(group: &Group, side: &Side, now: u64) {
     let due = match side {
         Side::Open if low => now + LOOK_AGAIN,
         Side::Open => return,
-        Side::Closed { due } if low => (*due).min(now + LOOK_AGAIN),
-        Side::Closed { due } => *due,
+        Side::Closed { due } | Side::Paused { until: due } if low => (*due).min(now + LOOK_AGAIN),
+        Side::Closed { due } | Side::Paused { until: due } => *due,
     };
     if let Some(slot) = group.shared_listeners().next() {
         group.set_deadline(slot, due);

@@ -125,14 +125,14 @@ impl<R: Resident> Group<R> {
     /// Takes no turns any more with the processes that accept from the same sockets, and calls them: this one may have been woken
     /// for a connection that it does not take.
     pub(crate) fn leave_line(&self) {
-        let mut side = self.groups.turnstile.lock();
-        if let Side::Open = *side {
+        let mut line = self.groups.turnstile.lock();
+        if let Side::Open = line.side {
             // It may be closed already where there are no shared listeners.
             let _ = self.watch_bell(false);
         }
-        *side = Side::Closed { due: u64::MAX };
+        line.side = Side::Closed { due: u64::MAX };
         self.scheduler.set_deferred(false);
-        drop(side);
+        drop(line);
         self.groups.ring();
     }
 
