@@ -62,8 +62,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def environment_for(environment: dict[str, str]) -> dict[str, str]:
     """Ours and these. Without PYTHONUNBUFFERED, which has each argument of a ``print`` written by itself: what an application
     prints and the log's lines come through one pipe, and a whole line is one write. Where root runs the tests, root is meant: no
-    server warns of it."""
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    server warns of it. MAITRED_LONG is of the tests, and no server knows it."""
+    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "MAITRED_LONG")}
     meant = {"MAITRED_USER": "root"} if os.geteuid() == 0 else {}
     return ours | meant | environment
 

@@ -48,6 +48,18 @@ def act(what):
             time.sleep(0.01)
 """
 
+#: Streams that do not end by themselves.
+EVENTS = """
+import asyncio, os
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise RuntimeError("no lifespan")
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+    await send({"type": "http.response.body", "body": f"{os.getpid()}\\n".encode(), "more_body": True})
+    await asyncio.Event().wait()
+"""
+
 #: The command as a file of its own, which can be replaced.
 PROGRAM = """
 import sys
@@ -153,6 +165,29 @@ class Crew(Server):
 
         until(f"{count} workers have a request", stay)
         return peers
+
+    def end_worker(self, how: str, pid: int) -> None:
+        """Has the application in this process end it."""
+        while True:
+            try:
+                self.fetch(f"/{how}/{pid}")
+            except (http.client.HTTPException, ConnectionError):
+                return
+
+    def open_streams(self) -> list[http.client.HTTPResponse]:
+        """Streams of events, of which each of two workers has one at least."""
+        pids: set[bytes] = set()
+        streams = []
+
+        def reaches_both() -> bool:
+            connection = self.connect()
+            connection.request("GET", "/")
+            streams.append(connection.getresponse())
+            pids.add(streams[-1].readline())
+            return len(pids) == 2
+
+        until("both have a stream", reaches_both)
+        return streams
 
     def tell(self, number: signal.Signals) -> int:
         """To the supervisor; the position in what is said from which on its answer comes."""

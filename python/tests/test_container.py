@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -50,9 +51,19 @@ def first_process(outer: int) -> int:
     return int(Path(f"/proc/{outer}/task/{outer}/children").read_text().split()[0])
 
 
+def end_inside(outer: int) -> None:
+    """Ends the first process in there, and with it all others: with its user it has lost the signal that comes when the outer one ends."""
+    with contextlib.suppress(OSError, IndexError):
+        os.kill(first_process(outer), signal.SIGKILL)
+
+
 class Container(Contained):
     def command(self, arguments: list[str]) -> list[str | Path]:
         return contained(self.folder, *arguments)
+
+    def kill(self) -> None:
+        end_inside(self.process.pid)
+        super().kill()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         os.kill(first_process(self.process.pid), number)
@@ -114,6 +125,7 @@ def test_it_can_be_stopped_while_the_application_is_imported(folder: Path) -> No
         os.kill(first_process(started.pid), signal.SIGTERM)
         assert started.wait(PATIENCE) == 128 + signal.SIGTERM
     finally:
+        end_inside(started.pid)
         started.kill()
         started.wait()
 

@@ -69,6 +69,8 @@ def test_the_service_manager_hears_the_supervisor_only(manager: Manager, start: 
     worker, environment = json.loads(fetch(connect(listener)).body)
     assert worker != own
     assert not [name for name in VARIABLES if name in environment]
+    begun_with = Path(f"/proc/{worker}/environ").read_text().split("\0")
+    assert not [name for name in VARIABLES if any(given.startswith(f"{name}=") for given in begun_with)]
     server.process.send_signal(signal.SIGHUP)
     assert [manager.hear()[0] for _ in range(2)] == [own, own]
     server.wait_for(r"(?:drained: every accepted request(?s:.)*){2}")

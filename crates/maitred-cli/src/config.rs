@@ -233,6 +233,8 @@ pub struct PoolConfig {
 pub struct WorkersConfig {
     /// How many; without it one for each processor.
     pub count: Option<usize>,
+    /// They are forked from a process that has the application.
+    pub preload: bool,
     /// How they take connections.
     pub accept: AcceptModel,
     /// For the start of one; zero for any time.
@@ -247,6 +249,13 @@ pub struct WorkersConfig {
     pub stuck: Duration,
     /// Without a worker that serves; then clients are told.
     pub unavailable_after: Duration,
+}
+
+impl WorkersConfig {
+    /// How many workers that means on this machine.
+    pub(crate) fn number(&self) -> usize {
+        self.count.unwrap_or_else(maitred_io::machine::worker_count)
+    }
 }
 
 /// A pool besides the default one.

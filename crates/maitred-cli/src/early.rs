@@ -23,15 +23,16 @@ use crate::config::Config;
 use crate::host::Host;
 use crate::problem::Problem;
 use crate::rights::Wanted;
+use crate::sockets::Sockets;
 use crate::sources::Loaded;
 use crate::validation::Checked;
-use crate::{control, listeners, logs};
+use crate::{control, logs};
 
 /// What was done before the process had its user, or before its hooks.
 pub(crate) struct Early {
     /// The process has become another user.
     pub(crate) became: bool,
-    pub(crate) listeners: BoundListeners,
+    pub(crate) listeners: Sockets,
     pub(crate) doors: Doors,
     /// What will not work later.
     pub(crate) warnings: Vec<String>,
@@ -64,7 +65,9 @@ pub(crate) fn give_up(
         ));
     }
     logs::give(config, identity);
-    let listeners = listeners::bind(checked, origins, sockets.take().unwrap_or_default())?;
+    let handed = sockets.take().unwrap_or_default();
+    let handed = handed.into_iter().map(|socket| socket.into_iter().collect()).collect();
+    let listeners = Sockets::bind(config, checked, origins, handed)?;
     let doors = control::open_named(config, origins, Some(identity))?;
     identity.assume().map_err(|error| {
         let remedy = match &error {
@@ -95,8 +98,8 @@ pub(crate) fn listen(
 ) -> Result<Early, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     let listeners = match bound {
-        Some(bound) => bound,
-        None => listeners::bind(checked, origins, Vec::new())?,
+        Some(bound) => Sockets::Shared(bound),
+        None => Sockets::bind(config, checked, origins, Vec::new())?,
     };
     let doors = control::open_named(config, origins, None)?;
     Ok(Early { became: false, listeners, doors, warnings: Vec::new() })

@@ -16,7 +16,7 @@ use crate::value::LogLevel;
 
 /// What the program around the command can do.
 pub trait Host: Sync {
-    /// Hands over the error log, once, before [`load`](Self::load). A host without anything to say
+    /// Hands over the error log, before [`load`](Self::load); in a fork once more, in the place of the first one. A host without anything to say
     /// need not take it.
     fn use_error_log(&self, _log: ErrorLog) {}
 
@@ -27,6 +27,31 @@ pub trait Host: Sync {
     /// # Errors
     /// One clear line with its remedy; the command prints it and ends with exit code 2.
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
+
+    /// Loads an application in a process that workers are forked from (`preload`), and begins nothing that has a thread. In a fork,
+    /// [`load`](Self::load) of the same target is given what was loaded here.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load). Without an implementation none can be loaded so.
+    fn preload(&self, _spec: &ApplicationSpec) -> Result<(), LoadError> {
+        Err(LoadError::new("this program loads nothing that workers could share", "leave preload out"))
+    }
+
+    /// All applications have been preloaded.
+    ///
+    /// # Errors
+    /// The process cannot be forked soundly, because it has several threads.
+    fn prepare_fork(&self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
+    /// Forks a process whose parent ends at once: its number, and none in that process, where the host is as if it were new, but for what was preloaded.
+    ///
+    /// # Errors
+    /// No process can be made.
+    fn fork(&self) -> io::Result<Option<u32>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Loads hooks: those that the user has named, or a program's own. Called once in a process that is no worker, on the thread that called
     /// [`main`](crate::main), before it listens (but for `--user`) and before any application is loaded.

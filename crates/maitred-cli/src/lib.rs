@@ -22,6 +22,7 @@ mod lifetime;
 mod limits;
 mod listen;
 mod listeners;
+mod loading;
 mod log_values;
 mod logs;
 mod mounted;
@@ -41,6 +42,7 @@ mod rights;
 mod run;
 mod service;
 mod settings;
+mod sockets;
 mod sources;
 mod supervisor;
 mod validation;
@@ -70,7 +72,7 @@ pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};
 use sources::{Inputs, Loaded};
-use supervisor::{AS_SUCCESSOR, AS_WORKER, Predecessor, Worker};
+use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};
 
 /// The first word of a command line that asks a running server.
 const CTL: &str = "ctl";
@@ -100,7 +102,13 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
                 return passwd::passwd(rest).map(|text| print(&text));
             }
         }
-        let part = Part::of(&mut inputs)?;
+        let mut part = Part::of(&mut inputs)?;
+        if let Part::Template(template) = part {
+            match template.run(&mut inputs, host)? {
+                Some(code) => return Ok(code),
+                None => part = Part::worker(&mut inputs)?,
+            }
+        }
         let mut loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
         if let Part::Worker(worker) = &part {
             loaded.config.share(worker.setup.workers);
@@ -123,6 +131,8 @@ enum Part {
     /// All of it, or the supervisor.
     First,
     Worker(Worker),
+    /// It has workers forked from it.
+    Template(Preloading),
     /// The supervisor that takes over from another one.
     Successor(Predecessor),
 }
@@ -133,9 +143,11 @@ impl Part {
         match inputs.arguments.first().map(String::as_str) {
             Some(AS_WORKER) => {
                 inputs.arguments.remove(0);
-                let worker = Worker::join()?;
-                inputs.files = Some(worker.setup.files.clone());
-                Ok(Self::Worker(worker))
+                Self::worker(inputs)
+            }
+            Some(AS_TEMPLATE) => {
+                inputs.arguments.remove(0);
+                Preloading::join().map(Self::Template)
             }
             Some(AS_SUCCESSOR) => {
                 inputs.arguments.remove(0);
@@ -143,6 +155,12 @@ impl Part {
             }
             _ => Ok(Self::First),
         }
+    }
+
+    fn worker(inputs: &mut Inputs) -> Result<Self, Problem> {
+        let worker = Worker::join()?;
+        inputs.files = Some(worker.setup.files.clone());
+        Ok(Self::Worker(worker))
     }
 
     /// A worker tells its supervisor why it does not start.
@@ -207,6 +225,11 @@ fn current_folder() -> PathBuf {
     let named = std::env::var_os("PWD").map(PathBuf::from).filter(|named| named.is_absolute());
     let is_same = |named: &PathBuf| std::fs::canonicalize(named).is_ok_and(|found| found == real);
     named.filter(is_same).unwrap_or(real)
+}
+
+/// Lines of an application to the user, as they are.
+fn say_plain(entry: &str) {
+    let _ = std::io::stderr().write_all(format!("{}\n", printable(entry)).as_bytes());
 }
 
 /// One line to the user. A standard error that is closed loses it: there is nobody to tell.

@@ -60,11 +60,6 @@ const PARAMETERS: [(&str, &str); 12] = [
 ];
 
 impl ListenAddress {
-    /// Whether it is a Unix socket.
-    pub(crate) fn is_unix(&self) -> bool {
-        matches!(self.place, Place::Unix(_))
-    }
-
     /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
     pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead

@@ -33,6 +33,12 @@ pub(crate) fn bind(
     origins: &Origins,
     sockets: Vec<Option<OwnedFd>>,
 ) -> Result<BoundListeners, Problem> {
+    BoundListeners::bind_or_adopt(&owned_settings(checked), sockets)
+        .map_err(|(address, error)| not_bound(&address, &error, origins))
+}
+
+/// What the server is told, with the owners of the files of Unix sockets.
+pub(crate) fn owned_settings(checked: &Checked) -> Vec<ListenerSettings> {
     let mut settings = settings(checked);
     if let Some(wanted) = &checked.wanted {
         for listener in &mut settings {
@@ -44,8 +50,7 @@ pub(crate) fn bind(
             }
         }
     }
-    BoundListeners::bind_or_adopt(&settings, sockets)
-        .map_err(|(address, error)| not_bound(&address, &error, origins))
+    settings
 }
 
 /// The line about an address that could not be bound (bind(2)).

@@ -14,9 +14,10 @@ use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
-use crate::host::{Application, ApplicationSpec, ErrorLog, Host, Voice};
+use crate::host::{Application, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
+use crate::loading::load;
 use crate::logs;
 use crate::operator::Operator;
 use crate::pools;
@@ -25,10 +26,9 @@ use crate::reload::Reload;
 use crate::rights::Wanted;
 use crate::service::Service;
 use crate::settings;
-use crate::sources::command_line::meant_command;
 use crate::sources::{Inputs, Loaded};
 use crate::supervisor::{self, Predecessor, Worker};
-use crate::validation::{self, Checked, Program};
+use crate::validation::{self, Checked};
 use crate::value::LogLevel;
 use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
 
@@ -45,6 +45,8 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) 
             ended.inspect_err(|problem| worker.failed(problem))
         }
         Part::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
+        // It has served as a worker, or ended.
+        Part::Template(_) => Ok(EXIT_FAILURE),
         Part::First => run_here(loaded, inputs, None, None, host),
     }
 }
@@ -60,7 +62,10 @@ fn run_here(
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    let mut service = if worker.is_some() { Service::of_worker() } else { Service::begin() };
+    let mut service = match worker {
+        Some(worker) => Service::of_worker(worker.at_once()),
+        None => Service::begin(),
+    };
     let passing = match (worker, &mut predecessor) {
         (Some(worker), _) => worker.passing(),
         (None, Some(predecessor)) => predecessor.take_passed(),
@@ -76,7 +81,7 @@ fn run_here(
             early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
         }
     };
-    let supervises = worker.is_none() && (predecessor.is_some() || supervisor::count(&loaded.config) > 1);
+    let supervises = worker.is_none() && (predecessor.is_some() || loaded.config.workers.number() > 1);
     let writer = match worker {
         Some(worker) => worker.log_writer(),
         None if supervises => logs::Writer::Supervisor,
@@ -250,7 +255,7 @@ fn serve_loaded(
     let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
     let mut doors = match early {
         Some(Early { listeners, doors, warnings, .. }) => {
-            settings.bound = Some(listeners);
+            settings.bound = Some(listeners.into_shared());
             warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
             doors
         }
@@ -376,34 +381,4 @@ fn nothing_to_serve() -> Problem {
         "for example: maitred app:app, maitred path/to/app.py, maitred folder/, or application = \
          \"app:app\" in maitred.toml",
     )
-}
-
-fn load(
-    program: &Program,
-    config: &Config,
-    checked: &Checked,
-    is_other: bool,
-    host: &dyn Host,
-) -> Result<Application, Problem> {
-    let name = &program.name;
-    let identity = checked.wanted.as_ref().filter(|_| is_other);
-    let spec = ApplicationSpec {
-        target: name.clone(),
-        interface: program.interface,
-        max_threads: config.most_threads(),
-        factory: program.factory,
-        app_dir: program.app_dir.clone(),
-        environment: checked.environment.clone(),
-        identity: identity.map(Wanted::environment).unwrap_or_default(),
-        root_path: program.root_path.clone(),
-        event_loop: config.event_loop.clone(),
-        stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
-    };
-    host.load(&spec).map_err(|error| {
-        let remedy = match meant_command(name) {
-            Some(command) => format!("{} (or did you mean 'maitred {command}'?)", error.remedy),
-            None => error.remedy,
-        };
-        Problem::new(name, error.what, remedy)
-    })
 }

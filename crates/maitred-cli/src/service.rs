@@ -53,6 +53,8 @@ pub(crate) struct Service {
     /// Whether SIGTERM ends the process at once.
     ends_at_once: Arc<AtomicBool>,
     next: Cell<Next>,
+    /// Of a worker, whether its supervisor wants the end at once. Otherwise a second signal says so.
+    at_once: Option<Arc<AtomicBool>>,
     /// The end has been told.
     stops: Cell<bool>,
     /// Something could not be told.
@@ -81,8 +83,8 @@ impl Service {
     }
 
     /// That of a worker: its supervisor has all of it.
-    pub(crate) fn of_worker() -> Self {
-        Self::with(Handed::default(), Terminal::default())
+    pub(crate) fn of_worker(at_once: Arc<AtomicBool>) -> Self {
+        Self { at_once: Some(at_once), ..Self::with(Handed::default(), Terminal::default()) }
     }
 
     fn with(Handed { notifier, sockets, troubles }: Handed, terminal: Terminal) -> Self {
@@ -96,6 +98,7 @@ impl Service {
             status: RefCell::default(),
             ends_at_once: Arc::new(AtomicBool::new(true)),
             next: Cell::new(Next { alive, extension: None }),
+            at_once: None,
             stops: Cell::default(),
             failed: Cell::default(),
         }
@@ -293,6 +296,10 @@ impl Signals for Watched<'_> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             self.service.beat();
+            let at_once = self.service.at_once.as_ref();
+            if self.ends && at_once.is_some_and(|at_once| at_once.swap(false, Ordering::Relaxed)) {
+                return Some(Signal::Stop(StopSignal::Terminate));
+            }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let due = self.service.due().map(|due| due.saturating_duration_since(Instant::now()));
             let next = left.into_iter().chain(due).min();
@@ -302,6 +309,8 @@ impl Signals for Watched<'_> {
                     self.ends = true;
                     return Some(Signal::Stop(StopSignal::Hangup));
                 }
+                // A service manager may have sent one as well as the supervisor.
+                Some(Signal::Stop(_)) if self.ends && at_once.is_some() => {}
                 Some(signal) => {
                     self.ends |= matches!(signal, Signal::Stop(_));
                     return Some(signal);

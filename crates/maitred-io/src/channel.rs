@@ -67,6 +67,14 @@ impl Channel {
         Ok(Self { stream: own.into() })
     }
 
+    /// Puts the side that was received into the place of standard input, for [`take_standard_input`](Self::take_standard_input).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn give_standard_input(side: &OwnedFd) -> io::Result<()> {
+        Ok(rustix::stdio::dup2_stdin(side)?)
+    }
+
     /// The same side once more, for another thread: one sends, the other receives.
     ///
     /// # Errors

@@ -57,22 +57,26 @@ impl Child {
         command.args(arguments).current_dir(&program.folder).envs(program.environment.iter().cloned());
         program.without.iter().for_each(|name| _ = command.env_remove(name));
         command.stdin(Stdio::from(input)).process_group(0);
-        let child = command.spawn()?;
-        let pid = child.id();
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let descriptor = number
-            .ok_or_else(|| io::Error::other("the process has no number"))
-            .and_then(|number| Ok(pidfd_open(number, PidfdFlags::empty())?));
-        match descriptor {
-            Ok(descriptor) => Ok(Self { pid, descriptor }),
+        let mut child = command.spawn()?;
+        match Self::adopt(child.id()) {
+            Ok(child) => Ok(child),
             Err(error) => {
-                let mut child = child;
                 // Nobody could end it later.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error)
             }
         }
+    }
+
+    /// A process that somebody else has started and that has become a child of this one.
+    ///
+    /// # Errors
+    /// There is no such process, or no descriptor can be had.
+    pub fn adopt(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let number = number.ok_or_else(|| io::Error::other("the process has no number"))?;
+        Ok(Self { pid, descriptor: pidfd_open(number, PidfdFlags::empty())? })
     }
 
     /// Its number.
@@ -118,6 +122,31 @@ fn ended(status: &WaitIdStatus) -> Ended {
         (Some(code), _) => Ended::Code(number(code)),
         (None, signal) => Ended::Signal(number(signal.unwrap_or(0))),
     }
+}
+
+/// From now on orphans among the descendants of this process become its children (PR_SET_CHILD_SUBREAPER, prctl(2)). Who calls it calls
+/// [`reap_others`] now and then.
+///
+/// # Errors
+/// The kernel's.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// This process is killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are not.
+///
+/// # Errors
+/// The kernel's.
+pub fn end_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Puts this process into a process group of its own, as [`Child::start`] does for those that it starts.
+///
+/// # Errors
+/// It leads a session.
+pub fn lead_group() -> io::Result<()> {
+    Ok(rustix::process::setpgid(None, None)?)
 }
 
 /// Takes the ends of processes that are not ours and have become children of this one, as those of process 1 do. Those that `is_own` says

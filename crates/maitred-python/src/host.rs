@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::child;
 use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
+use crate::preload::{self, Found, Preloaded};
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::signals::{PythonSignals, io_error};
@@ -37,7 +38,7 @@ pub(crate) struct PythonHost {
     lines: ErrorSink,
     leveled: LeveledSink,
     // Known only once the command has read its configuration.
-    error_log: Arc<OnceLock<ErrorLog>>,
+    error_log: Arc<RwLock<Option<ErrorLog>>>,
     watch: Mutex<Option<Watch>>,
     /// Those of WSGI applications.
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
@@ -48,13 +49,14 @@ pub(crate) struct PythonHost {
     prepared: OnceLock<()>,
     still: Mutex<Option<StillThread>>,
     hooks: Arc<Gate>,
+    preloaded: Mutex<Preloaded>,
 }
 
 impl PythonHost {
     pub(crate) fn new(command: Vec<OsString>) -> io::Result<Self> {
-        let error_log: Arc<OnceLock<ErrorLog>> = Arc::default();
+        let error_log: Arc<RwLock<Option<ErrorLog>>> = Arc::default();
         let later = error_log.clone();
-        let leveled: LeveledSink = Arc::new(move |level, entry: &str| match later.get() {
+        let leveled: LeveledSink = Arc::new(move |level, entry: &str| match of(&later) {
             Some(log) => log(Voice::Server(level), entry),
             None => say_last(entry),
         });
@@ -62,7 +64,7 @@ impl PythonHost {
         let errors = Arc::clone(&leveled);
         let log: ErrorSink = Arc::new(move |entry: &str| errors(LogLevel::Error, entry));
         let later = error_log.clone();
-        let lines: ErrorSink = Arc::new(move |line: &str| match later.get() {
+        let lines: ErrorSink = Arc::new(move |line: &str| match of(&later) {
             Some(log) => log(Voice::Application, line),
             None => say_last(line),
         });
@@ -80,10 +82,12 @@ impl PythonHost {
             prepared: OnceLock::new(),
             still: Mutex::default(),
             hooks: Arc::default(),
+            preloaded: Mutex::default(),
         })
     }
 
-    fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
+    /// Imports the application, and nothing else.
+    fn find(py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Found> {
         let interface = match spec.interface {
             Interface::Auto => "auto",
             Interface::Wsgi => "wsgi",
@@ -97,7 +101,14 @@ impl PythonHost {
         options.set_item("root_path", &spec.root_path)?;
         let module = py.import("maitred._load")?;
         let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
-        let (application, description, interface): (Py<PyAny>, String, String) = loaded.extract()?;
+        let (application, description, interface) = loaded.extract()?;
+        Ok(Found { application, description, interface })
+    }
+
+    fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
+        let preloaded = lock(&self.preloaded).take(py, &spec.target)?;
+        let found = preloaded.map_or_else(|| Self::find(py, spec), Ok)?;
+        let Found { application, description, interface } = found;
         shorten_switch_interval(py)?;
         if let Err(error) = child::this_is_the_server() {
             report::write(py, &self.log, &format!("forked children cannot be told from the server: {error}"));
@@ -187,6 +198,11 @@ impl PythonHost {
         self.hooks.close()
     }
 
+    /// Workers are forked from this process, and it is none itself.
+    pub(crate) fn is_template(&self) -> bool {
+        lock(&self.preloaded).is_template
+    }
+
     /// Ends what uses the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
         asked::stop(py);
@@ -223,6 +239,11 @@ impl PythonHost {
     }
 }
 
+/// The log, once there is one.
+fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
+    log.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// A panic elsewhere cannot leave these values half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -230,8 +251,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Host for PythonHost {
     fn use_error_log(&self, log: ErrorLog) {
-        // Called once; a second log would be ignored.
-        let _ = self.error_log.set(log);
+        *self.error_log.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
     }
 
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError> {
@@ -241,6 +261,40 @@ impl Host for PythonHost {
                 StartError::Failed(error) => error,
             })
         })
+    }
+
+    fn preload(&self, spec: &ApplicationSpec) -> Result<(), LoadError> {
+        Python::attach(|py| {
+            let begun = py.import("maitred._preload").and_then(|module| module.call_method0("begin"));
+            let found = begun.and_then(|_| Self::find(py, spec));
+            let found = found.map_err(|error| self.explain(py, &spec.target, &error))?;
+            lock(&self.preloaded).add(&spec.target, found);
+            Ok(())
+        })
+    }
+
+    fn prepare_fork(&self) -> Result<(), LoadError> {
+        Python::attach(|py| {
+            let prepared = py.import("maitred._preload").and_then(|module| module.call_method0("prepare"));
+            let warning = prepared.and_then(|warning| {
+                lock(&self.preloaded).note_folder(py)?;
+                warning.extract::<String>()
+            });
+            let warning = warning.map_err(|error| self.explain(py, "the application", &error))?;
+            if !warning.is_empty() {
+                py.detach(|| (self.leveled)(LogLevel::Warn, &format!("maitred: warning: {warning}")));
+            }
+            Ok(())
+        })
+    }
+
+    fn fork(&self) -> io::Result<Option<u32>> {
+        let forked = Python::attach(|py| preload::fork(py).map_err(|error| io_error(py, &error)))?;
+        if forked.is_none() {
+            lock(&self.preloaded).is_template = false;
+            self.threads.bell().renew()?;
+        }
+        Ok(forked)
     }
 
     fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {

@@ -14,6 +14,7 @@ mod hooks;
 mod host;
 mod interrupt;
 mod native;
+mod preload;
 mod releaser;
 mod report;
 mod signals;
@@ -87,6 +88,10 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");
         py.detach(|| host::say_last(&text));
+    }
+    if host.is_template() {
+        // What is registered for the end is the workers': it may remove what they still use.
+        end_process(py, code)?;
     }
     // The error log has named the hooks.
     if host.close_hooks() || !stuck.is_empty() {

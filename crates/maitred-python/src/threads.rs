@@ -199,6 +199,19 @@ impl Bell {
         self.sender.as_raw_fd()
     }
 
+    /// Makes it anew at the same descriptors: that of this process's parent rings and wakes somebody else.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        let other = Self::new()?;
+        for (new, old) in [(&other.sender, &self.sender), (&other.receiver, &self.receiver)] {
+            // SAFETY: both descriptors are open and owned by these sockets; the old one stands for a copy of the new one from now on, and its
+            // owner closes that.
+            if unsafe { libc::dup3(new.as_raw_fd(), old.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
     fn ring(&self) -> io::Result<()> {
         match (&self.sender).write(&[0]) {
             // Full: the main thread has enough bytes waiting to wake it.

@@ -434,7 +434,7 @@ impl Crew {
             return;
         }
         if let State::Ending(code) = &mut self.state
-            && !exit.is_success()
+            && !exit.is_as_asked()
             && *code == 0
         {
             *code = 1;
@@ -442,7 +442,7 @@ impl Crew {
         if left.killed {
             let seconds = self.settings.stop_timeout.as_secs_f64();
             self.say(Level::Error, format!("worker {number} did not end within {seconds} s and was killed"));
-        } else if !exit.is_success() {
+        } else if !exit.is_as_asked() {
             self.say(Level::Warning, format!("worker {number}, asked to end, {exit}"));
         }
     }

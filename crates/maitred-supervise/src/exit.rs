@@ -17,6 +17,13 @@ impl Exit {
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
+
+    /// Whether it ended as it should for a process that was asked to: also by SIGTERM itself. A worker handles that until it has
+    /// answered everything, and a service manager may send it once more when it has (KillMode=control-group of systemd).
+    #[must_use]
+    pub fn is_as_asked(self) -> bool {
+        self.is_success() || self == Self::Signal(15)
+    }
 }
 
 impl fmt::Display for Exit {
@@ -63,6 +70,10 @@ mod tests {
         assert_eq!(Exit::Signal(11).to_string(), "was killed by SIGSEGV");
         assert_eq!(Exit::Signal(40).to_string(), "was killed by signal 40");
         assert!(Exit::Signal(9).to_string().contains("want of memory"));
+        assert!(
+            Exit::Signal(15).is_as_asked() && Exit::Code(0).is_as_asked() && !Exit::Code(1).is_as_asked()
+        );
+        assert!(!Exit::Signal(9).is_as_asked() && !Exit::Signal(15).is_success());
         assert!(Exit::Code(0).is_success() && !Exit::Signal(0).is_success());
     }
 }

@@ -19,6 +19,17 @@ pub(super) const OPTIONS: &[Definition] = &[
                 they interrupt each other",
     },
     Definition {
+        name: "preload",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.workers.preload),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "The application is imported once, and the workers are forked from that process: they share the memory of what is not \
+                  written to, and start faster. An application that starts threads while it is imported is refused. One worker alone imports its own.",
+        cost: "a process that only waits",
+        worst: "connections, files and random numbers made while it is imported are the same in all workers",
+    },
+    Definition {
         name: "accept",
         placeholder: "shared|reuseport",
         kind: Kind::Accept(|config| &mut config.workers.accept),

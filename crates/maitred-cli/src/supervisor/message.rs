@@ -7,7 +7,7 @@
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
-//!     ---- unready, last ------------------------------>
+//!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
 use maitred_control::{Answered, Question};
@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) workers: usize,
     /// How many of the descriptors are listeners.
     pub(crate) listeners: usize,
+    /// They are its own, with queues that no other worker accepts from.
+    pub(crate) own: bool,
     /// Which of those a service manager has passed, by their position.
     pub(crate) passed: Vec<Option<PassedName>>,
     /// The configuration files as the supervisor has read them.
@@ -67,6 +69,10 @@ pub(crate) enum ToWorker {
     Unready,
     /// No other worker takes what waits to be accepted.
     Last,
+    /// To take what waits at the socket that comes with this, as if it waited at the listener with this number.
+    Empty(usize),
+    /// It ends at once, requests are cut off.
+    AtOnce,
 }
 
 fn question(question: &Question) -> Value {
@@ -122,7 +128,7 @@ fn read_answered(value: &Value) -> Answered {
 
 impl Setup {
     pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, passed, files, acts, changes } = self;
+        let Self { number, workers, listeners, own, passed, files, acts, changes } = self;
         let files = files.iter().map(|file| {
             // Files that are no text have been refused before.
             let text = String::from_utf8_lossy(&file.bytes);
@@ -133,6 +139,7 @@ impl Setup {
             "number": number,
             "workers": workers,
             "listeners": listeners,
+            "own": own,
             "passed": passed.iter().map(Option::as_ref).map(passed_name).collect::<Vec<_>>(),
             "files": files.collect::<Vec<_>>(),
             "acts": acts,
@@ -155,6 +162,7 @@ impl Setup {
             number: count("number")?,
             workers: count("workers")?,
             listeners: count("listeners")?,
+            own: value["own"].as_bool()?,
             passed: read_passed_names(&value["passed"]),
             files: files.collect(),
             acts: value["acts"].as_bool()?,
@@ -209,6 +217,8 @@ impl ToWorker {
             Self::Answer(id, answer) => json!({ "answer": answered(answer), "id": id }),
             Self::Unready => json!({ "unready": true }),
             Self::Last => json!({ "last": true }),
+            Self::Empty(listener) => json!({ "empty": listener }),
+            Self::AtOnce => json!({ "at_once": true }),
         };
         value.to_string().into_bytes()
     }
@@ -222,8 +232,12 @@ impl ToWorker {
         if let Some(answer) = value.get("answer") {
             return Some(Self::Answer(id, read_answered(answer)));
         }
+        if let Some(listener) = value["empty"].as_u64() {
+            return usize::try_from(listener).ok().map(Self::Empty);
+        }
         let is = |name: &str| value[name].as_bool() == Some(true);
-        is("unready").then_some(Self::Unready).or(is("last").then_some(Self::Last))
+        let known = [("unready", Self::Unready), ("last", Self::Last), ("at_once", Self::AtOnce)];
+        known.into_iter().find_map(|(name, message)| is(name).then_some(message))
     }
 }
 
@@ -241,6 +255,7 @@ mod tests {
             number: 2,
             workers: 3,
             listeners: 2,
+            own: true,
             passed: vec![None, Some(PassedName { number: 3, name: "http".to_owned() })],
             files: vec![file],
             acts: true,
@@ -262,6 +277,8 @@ mod tests {
             ToWorker::Answer(2, answer),
             ToWorker::Unready,
             ToWorker::Last,
+            ToWorker::Empty(3),
+            ToWorker::AtOnce,
         ] {
             assert_eq!(ToWorker::read(&message.to_text()), Some(message));
         }

@@ -4,16 +4,22 @@
 //! mod.rs      what happens to the supervisor, and what it does
 //! process.rs  a worker as it has it            worker.rs   a process as a worker
 //! message.rs  what they say to each other      relay.rs    questions of ctl to all workers
+//! renewal.rs  new workers, a new program      leading.rs  who gets connections, with a socket for each worker
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
+//! template.rs processes to fork workers from    preload.rs when there is one
 //! signals.rs  signals of the supervisor
 //! ```
 //! When a worker is started, stopped and replaced says maitred-supervise.
 
+mod leading;
 mod message;
+mod preload;
 mod process;
 mod relay;
+mod renewal;
 mod signals;
 mod stand_in;
+mod template;
 mod upgrade;
 mod worker;
 
@@ -25,8 +31,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
-use maitred_io::child::{self, Program};
-use maitred_server::{Bell, BoundListeners, Log};
+use maitred_io::child::{self, Child, Program};
+use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
@@ -38,17 +44,20 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::service::Service;
-use crate::sources::{self, Inputs, Loaded};
-use crate::validation::{self, Checked};
+use crate::sockets::{Handed, Sockets};
+use crate::sources::{Inputs, Loaded};
+use crate::validation::Checked;
 use crate::value::{AcceptModel, LogLevel};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, listeners, logs, options};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, control, logs, options};
 use message::{FromWorker, Setup, ToWorker};
+use preload::Preload;
 use process::Process;
 use relay::Workers;
 use signals::Signal;
 use stand_in::StandIn;
-use upgrade::{HandOver, Successor};
+use upgrade::Successor;
 
+pub(crate) use template::{AS_TEMPLATE, Preloading};
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
 
@@ -58,7 +67,10 @@ const STOP_GRACE: Duration = Duration::from_secs(6);
 /// After a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
 
-/// Process 1 looks this often for orphans that have ended.
+/// What a worker has ended by that has no process yet and had to be killed (signal(7)).
+const SIGKILL: u8 = 9;
+
+/// Process 1, and one that takes orphans in, looks this often for orphans that have ended.
 const REAP: Duration = Duration::from_secs(1);
 
 /// What has happened.
@@ -68,17 +80,14 @@ pub(crate) enum Happening {
     Said(WorkerId, FromWorker),
     /// A worker's process has ended.
     Exit(WorkerId, Exit),
+    /// A template with this number is ready, or why there is none any more.
+    Template(u64, Result<(), String>),
     /// The new program is ready, or what has become of it.
     Succeeded(Result<(), String>),
     /// The program before this one answers nobody any more.
     Alone,
     /// An operator wants the end.
     Drain,
-}
-
-/// How many workers the configuration means on this machine.
-pub(crate) fn count(config: &Config) -> usize {
-    config.workers.count.unwrap_or_else(maitred_io::machine::worker_count)
 }
 
 /// What the supervisor is and has.
@@ -91,7 +100,12 @@ struct Supervisor {
     /// What new workers are told: files, changes.
     setup: Setup,
     program: Program,
-    listeners: BoundListeners,
+    listeners: Sockets,
+    /// The workers that new connections are led to.
+    led_to: Vec<usize>,
+    /// Sockets of workers that are not wanted any more, and when they are emptied.
+    to_empty: Vec<(usize, Instant)>,
+    preload: Preload,
     /// What workers call each other by.
     bell: Bell,
     crew: Crew,
@@ -130,7 +144,7 @@ pub(crate) fn run(
     hooks: Option<HookThread>,
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
-    check(config, origins)?;
+    check(config, &checked, origins)?;
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
         Some(Early { listeners, doors, warnings, .. }) => {
@@ -144,13 +158,16 @@ pub(crate) fn run(
                 None => control::open_named(config, origins, None)?,
             };
             let addresses = checked.addresses();
-            let mut sockets = passed.unwrap_or_default();
-            sockets.resize_with(addresses.len(), || None);
+            let passed = passed.unwrap_or_default().into_iter().map(|socket| socket.into_iter().collect());
+            let mut sockets: Handed = passed.collect();
+            sockets.resize_with(addresses.len(), Vec::new);
             let before = predecessor.as_mut().map(|before| before.take_sockets(&addresses));
             for (own, handed) in sockets.iter_mut().zip(before.unwrap_or_default()) {
-                *own = own.take().or(handed);
+                if own.is_empty() {
+                    *own = handed;
+                }
             }
-            (listeners::bind(&checked, origins, sockets)?, doors)
+            (Sockets::bind(config, &checked, origins, sockets)?, doors)
         }
     };
     host.supervises();
@@ -169,7 +186,11 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
-    let workers = Arc::new(Workers::new(host.languages(), sender.clone()));
+    let workers = Arc::new(Workers::new(
+        host.languages(),
+        if listeners.is_own() { "reuseport" } else { "shared" },
+        sender.clone(),
+    ));
     let control = match predecessor {
         Some(_) => None,
         None => {
@@ -178,8 +199,9 @@ pub(crate) fn run(
         }
     };
     let setup = Setup {
-        workers: count(config),
+        workers: config.workers.number(),
         listeners: checked.listeners.len(),
+        own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
         acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
@@ -201,6 +223,9 @@ pub(crate) fn run(
         checked,
         setup,
         listeners,
+        led_to: Vec::new(),
+        to_empty: Vec::new(),
+        preload: Preload::default(),
         bell,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
@@ -225,13 +250,12 @@ pub(crate) fn run(
 }
 
 /// What does not go together with several workers.
-fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    if config.workers.accept == AcceptModel::Reuseport
-        && let Some(unix) = config.listen.iter().find(|listen| listen.is_unix())
-    {
+fn check(config: &Config, checked: &Checked, origins: &Origins) -> Result<(), Problem> {
+    let is_passed = checked.listeners.iter().any(|listener| listener.passed.is_some());
+    if config.workers.accept == AcceptModel::Reuseport && is_passed {
         return Err(Problem::new(
             origins.describe("accept"),
-            format!("reuseport is of TCP only, and {unix} is a Unix socket"),
+            "reuseport makes sockets of its own, and a service manager has passed some",
             "take shared, which is the default",
         ));
     }
@@ -242,7 +266,7 @@ fn settings(config: &Config) -> Settings {
     let WorkersConfig { start_timeout, requests, lifetime, memory, stuck, unavailable_after, .. } =
         config.workers.clone();
     Settings {
-        workers: count(config),
+        workers: config.workers.number(),
         start_timeout,
         stop_timeout: config.drain_timeout + STOP_GRACE,
         unavailable_after,
@@ -255,13 +279,16 @@ impl Supervisor {
     fn supervise(&mut self, happenings: &Receiver<Happening>) -> u8 {
         let is_first = std::process::id() == 1;
         loop {
+            self.lead(Instant::now());
+            let reaps = is_first || self.preload.adopts;
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
                     return code;
                 }
             }
             let now = Instant::now();
-            let own = [is_first.then(|| now + REAP), self.holds_until, self.service.due()];
+            let emptied = self.to_empty.iter().map(|(_, at)| *at).min();
+            let own = [reaps.then(|| now + REAP), self.holds_until, self.service.due(), emptied];
             let due = self.crew.poll_timeout().into_iter().chain(own.into_iter().flatten()).min();
             let happened = match due {
                 Some(at) => happenings.recv_timeout(at.saturating_duration_since(now)),
@@ -278,9 +305,9 @@ impl Supervisor {
                 self.drain(Signal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
-            if is_first {
-                let reap =
-                    || child::reap_others(|pid| self.processes.values().any(|process| process.pid() == pid));
+            if reaps {
+                let is_worker = |pid| self.processes.values().any(|process| process.pid() == pid);
+                let reap = || child::reap_others(|pid| is_worker(pid) || self.is_own_program(pid));
                 // A hook may have children, and waits for them itself.
                 match &self.hooks {
                     Some(hooks) => hooks.unless_running(reap),
@@ -297,17 +324,21 @@ impl Supervisor {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
-                    // The first time it is told that nobody else takes what waits, and ends itself.
-                    if self.ending && process.is_first_request() {
-                        process.send(&ToWorker::Last);
-                    } else {
-                        process.terminate();
+                    match (process.is_first_request(), self.ending) {
+                        // It is told that nobody else takes what waits, and ends itself.
+                        (true, true) => process.send(&ToWorker::Last),
+                        (true, false) => process.terminate(),
+                        (false, _) => process.send(&ToWorker::AtOnce),
                     }
+                } else {
+                    self.end_waiting(worker, Exit::Code(EXIT_SUCCESS));
                 }
             }
             Action::Kill(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
                     process.kill();
+                } else {
+                    self.end_waiting(worker, Exit::Signal(SIGKILL));
                 }
             }
             Action::StandIn(true) => self.stand_in(),
@@ -359,12 +390,16 @@ impl Supervisor {
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
             }
+            Happening::Template(number, outcome) => self.hear_template(number, outcome, now),
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
             Happening::Alone => self.open_doors(),
         }
     }
 
     fn start(&mut self, worker: WorkerId, number: usize) {
+        if self.awaits_template(worker, number) {
+            return;
+        }
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
@@ -378,10 +413,18 @@ impl Supervisor {
             program
         };
         let started = {
-            let descriptors: Vec<BorrowedFd<'_>> =
-                self.listeners.descriptors().chain([self.bell.as_fd()]).collect();
-            self.log.memory_for_worker().and_then(|lines| {
-                Process::start(&program, (worker, number), &setup, &descriptors, lines, &self.sender)
+            let sockets = self.listeners.of_worker(number);
+            let sockets = sockets.ok_or_else(|| std::io::Error::other("there is no socket for it"));
+            sockets.and_then(|sockets| {
+                let descriptors: Vec<BorrowedFd<'_>> =
+                    sockets.into_iter().chain([self.bell.as_fd()]).collect();
+                let lines = self.log.memory_for_worker()?;
+                let template = self.preload.template.as_ref().filter(|_| self.preloads());
+                let launch = |input: OwnedFd| match template {
+                    Some(template) => template.fork(&input),
+                    None => Child::start(&program, input),
+                };
+                Process::start(launch, (worker, number), &setup, &descriptors, lines, &self.sender)
             })
         };
         match started {
@@ -390,6 +433,7 @@ impl Supervisor {
                 self.processes.insert(worker, process);
             }
             Err(error) => {
+                self.preload.template = None;
                 let cause = format!("the process cannot be started: {error}");
                 self.crew.handle_exit(worker, Exit::Code(1), Some(&cause), Instant::now());
             }
@@ -418,11 +462,11 @@ impl Supervisor {
         if self.config.log_level < LogLevel::Info {
             return;
         }
-        let workers = match count(&self.config) {
+        let workers = match self.config.workers.number() {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
-        let addresses: Vec<_> = self.listeners.addresses().cloned().collect();
+        let addresses = self.listeners.addresses();
         let lines =
             lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
         for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
@@ -444,23 +488,6 @@ impl Supervisor {
         }
         let what = format!("supervising {} workers", self.crew.wanted());
         self.service.serves(&what, &self.log);
-    }
-
-    /// The doors of the predecessor are closed.
-    fn open_doors(&mut self) {
-        if self.ending {
-            return;
-        }
-        let opened = control::open_named(&self.config, &self.origins, None);
-        let mut doors = opened.unwrap_or_else(|problem| {
-            self.say(
-                Level::Error,
-                &format!("this program cannot be asked where the one before could: {problem}"),
-            );
-            Doors::default()
-        });
-        control::open_own(&self.config, &mut doors, &self.log);
-        self.control = relay::start(&self.workers, doors, &self.log);
     }
 
     fn stand_in(&mut self) {
@@ -498,6 +525,12 @@ impl Supervisor {
     }
 
     fn set_count(&mut self, workers: usize, signal: &str, now: Instant) {
+        let most = self.listeners.most_workers().unwrap_or(options::MAX_WORKERS);
+        if workers > most {
+            return self.log.warn(format_args!(
+                "{signal}: there are {most} workers at most until a restart (accept = reuseport)"
+            ));
+        }
         let workers = workers.clamp(1, options::MAX_WORKERS);
         self.log.info(format_args!("{signal}: workers {} -> {workers}", self.crew.wanted()));
         self.crew.set_count(workers, now);
@@ -541,13 +574,6 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// A new program that is not ready would go on when this one ends.
-    fn end_successor(&mut self) {
-        if let Some(successor) = self.successor.take() {
-            successor.end();
-        }
-    }
-
     /// The workers end, and nobody else takes what waits to be accepted.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
@@ -555,113 +581,7 @@ impl Supervisor {
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
         // The last descriptors are those of the workers then: a queue ends when they have emptied it.
-        self.listeners = BoundListeners::default();
-    }
-
-    /// The configuration is read again, and all workers are replaced.
-    fn reload(&mut self, now: Instant) {
-        let read = sources::load(&self.inputs).and_then(|loaded| {
-            let checked = validation::check(&loaded.config, &loaded.origins)?;
-            check(&loaded.config, &loaded.origins)?;
-            Ok((loaded, checked))
-        });
-        let (loaded, checked) = match read {
-            Ok(read) => read,
-            Err(problem) => {
-                let text = format!(
-                    "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
-                );
-                return self.say(Level::Error, &text);
-            }
-        };
-        loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
-        let restart = needs_restart(&self.config, &loaded.config);
-        if !restart.is_empty() {
-            let names = restart.join(", ");
-            self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
-        }
-        self.log.info(format_args!(
-            "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
-        ));
-        if restart.contains(&"listen".to_owned()) {
-            // New workers would look for sockets that are not there.
-            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
-            return self.say(Level::Error, text);
-        }
-        let before = count(&self.config);
-        self.setup.files = loaded.gathered;
-        self.workers.forget_changes();
-        // They are as they were, and sockets that were passed are known by then.
-        let listeners = std::mem::take(&mut self.checked.listeners);
-        let checked = Checked { listeners, ..checked };
-        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
-        self.crew.set(settings(&self.config));
-        if count(&self.config) != before {
-            self.crew.set_count(count(&self.config), now);
-        }
-        self.crew.replace_all(now);
-    }
-
-    fn upgrade(&mut self) {
-        if self.successor.is_some() {
-            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
-        }
-        if std::process::id() == 1 {
-            let text =
-                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
-            return self.say(Level::Error, text);
-        }
-        let program = {
-            let mut program = self.program.clone();
-            program.command.push(AS_SUCCESSOR.into());
-            program.environment = self.service.variables();
-            program.command.extend(self.inputs.arguments.iter().map(OsString::from));
-            program
-        };
-        let limit = self.config.workers.start_timeout;
-        let hand_over = HandOver {
-            listeners: &self.listeners,
-            checked: &self.checked,
-            acts: self.setup.acts,
-            pid_file: self.service.pid_file(),
-        };
-        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
-            Ok(successor) => {
-                self.log.info(format_args!(
-                    "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
-                    successor.pid()
-                ));
-                self.successor = Some(successor);
-            }
-            Err(error) => {
-                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
-            }
-        }
-    }
-
-    fn succeeded(&mut self, outcome: Result<(), String>, now: Instant) {
-        let Some(successor) = self.successor.take() else { return };
-        match outcome {
-            Ok(()) => {
-                self.log.info(format_args!(
-                    "process {} is ready and serves: this one drains and ends",
-                    successor.pid()
-                ));
-                self.service.hands_over(successor.pid(), &self.log);
-                // The successor opens its own when its channel ends with this.
-                self.control = None;
-                drop(successor);
-                // What waits to be accepted is the successor's.
-                self.stand_in = None;
-                self.crew.stop(EXIT_SUCCESS, now);
-                self.listeners.disown_files();
-                self.listeners = BoundListeners::default();
-            }
-            Err(why) => {
-                successor.end();
-                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
-            }
-        }
+        self.listeners = Sockets::default();
     }
 }
 
@@ -671,25 +591,4 @@ fn code(exit: Exit) -> i32 {
         Exit::Code(code) => code.into(),
         Exit::Signal(signal) => -i32::from(signal),
     }
-}
-
-/// Options whose values are the supervisor's own.
-fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
-    let own = [
-        "listen",
-        "user",
-        "group",
-        "control",
-        "admin",
-        "admin-token-file",
-        "accept",
-        "chdir",
-        "pid-file",
-        "hooks",
-        "error-log",
-        "access-log",
-    ];
-    let changed =
-        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
-    own.iter().filter(changed).map(ToString::to_string).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
-use maitred_io::child::{Child, Ended, Program};
+use maitred_io::child::{Child, Ended};
 use maitred_server::Log;
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics};
 use maitred_supervise::{Exit, WorkerId};
@@ -45,12 +45,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it. What becomes of it is told to `happenings`.
+    /// Starts it: `launch` makes the process with this as its standard input. What becomes of it is told to `happenings`.
     ///
     /// # Errors
     /// There is no such program, or no process, thread or descriptor can be had.
     pub(crate) fn start(
-        program: &Program,
+        launch: impl FnOnce(OwnedFd) -> io::Result<Child>,
         (id, number): (WorkerId, usize),
         setup: &Setup,
         descriptors: &[BorrowedFd<'_>],
@@ -65,7 +65,7 @@ impl Process {
         let descriptors: Vec<BorrowedFd<'_>> =
             descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
-        let child = Child::start(program, other.into_descriptor())?;
+        let child = launch(other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
             number,
@@ -149,8 +149,12 @@ impl Process {
     }
 
     pub(crate) fn send(&self, message: &ToWorker) {
+        self.send_with(message, &[]);
+    }
+
+    pub(crate) fn send_with(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
         // Whoever is gone is told of by its end.
-        let _ = lock(&self.sending).send(&message.to_text(), &[]);
+        let _ = lock(&self.sending).send(&message.to_text(), descriptors);
     }
 
     /// Puts a question; the answer comes later, or never.

@@ -27,6 +27,8 @@ const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
 /// What the doors know of workers.
 pub(super) struct Workers {
     languages: &'static str,
+    /// How they take connections.
+    accept: &'static str,
     began: Instant,
     sender: Sender<Happening>,
     state: Mutex<State>,
@@ -64,8 +66,8 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
 }
 
 impl Workers {
-    pub(super) fn new(languages: &'static str, sender: Sender<Happening>) -> Self {
-        Self { languages, began: Instant::now(), sender, state: Mutex::default() }
+    pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
+        Self { languages, accept, began: Instant::now(), sender, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -284,6 +286,7 @@ impl Workers {
         status.insert("application".to_owned(), state.application.clone().into());
         status.insert("pid".to_owned(), std::process::id().into());
         status.insert("uptime_seconds".to_owned(), self.began.elapsed().as_secs_f64().into());
+        status.insert("accept".to_owned(), self.accept.into());
         status.insert("workers_wanted".to_owned(), state.wanted.into());
         status.insert("workers_failed".to_owned(), state.failures.into());
         status.insert("control".to_owned(), doors.into());

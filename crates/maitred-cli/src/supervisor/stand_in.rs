@@ -11,6 +11,7 @@ use maitred_server::{Accept, Bell, BoundListeners, Log, Routes, Server, Settings
 
 use crate::config::Config;
 use crate::listeners;
+use crate::sockets::Sockets;
 use crate::validation::Checked;
 
 /// What clients are told, in seconds.
@@ -30,13 +31,16 @@ impl StandIn {
     /// # Errors
     /// No descriptor or thread can be had.
     pub(crate) fn start(
-        listeners: &BoundListeners,
+        listeners: &Sockets,
         config: &Config,
         checked: &Checked,
         bell: &Bell,
         log: &Arc<Log>,
     ) -> io::Result<Self> {
-        let sockets = listeners.descriptors().map(|socket: BorrowedFd<'_>| socket.try_clone_to_owned());
+        // Where each worker has its own, new connections are led to the first one meanwhile.
+        listeners.steer(&[])?;
+        let sockets = listeners.of_worker(1).unwrap_or_default().into_iter();
+        let sockets = sockets.map(|socket: BorrowedFd<'_>| socket.try_clone_to_owned());
         let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
         let routes = Routes::new().with_root("no worker is ready", Arc::new(unavailable));
         let mut settings = Settings::new(routes, Arc::clone(log));

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
-use maitred_server::BoundListeners;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
@@ -29,6 +28,7 @@ use super::Happening;
 use super::message::{passed_name, read_passed_names};
 use crate::passed::passing;
 use crate::problem::Problem;
+use crate::sockets::{Handed, Sockets};
 use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
@@ -39,7 +39,7 @@ const VERSION: u64 = 1;
 
 /// What a successor gets.
 pub(crate) struct HandOver<'a> {
-    pub(crate) listeners: &'a BoundListeners,
+    pub(crate) listeners: &'a Sockets,
     /// The same as they were configured, in their order.
     pub(crate) checked: &'a Checked,
     /// The process has become another user.
@@ -70,10 +70,13 @@ impl Successor {
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
-        let sockets: Vec<BorrowedFd<'_>> = listeners.descriptors().chain(*pid_file).collect();
+        let all = listeners.all();
+        let counts: Vec<usize> = all.iter().map(Vec::len).collect();
+        let sockets: Vec<BorrowedFd<'_>> = all.into_iter().flatten().chain(*pid_file).collect();
         let text = json!({
             "version": VERSION,
             "listeners": names,
+            "counts": counts,
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
             "acts": acts,
@@ -124,7 +127,8 @@ impl Successor {
 /// The program before this one, as its successor has it.
 pub(crate) struct Predecessor {
     channel: Channel,
-    sockets: Vec<(String, OwnedFd)>,
+    /// Of each listener by its address.
+    sockets: Vec<(String, Vec<OwnedFd>)>,
     acts: bool,
     /// Those that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
@@ -150,10 +154,13 @@ impl Predecessor {
         let mut descriptors = received.descriptors.into_iter();
         let mut all_passed = read_passed_names(&value["passed"]).into_iter();
         let (mut sockets, mut passed) = (Vec::new(), Vec::new());
-        for (name, socket) in names.zip(descriptors.by_ref()) {
+        for (at, name) in names.enumerate() {
+            let count =
+                value["counts"][at].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+            let mut own = descriptors.by_ref().take(count);
             match all_passed.next().flatten() {
-                Some(known) => passed.push((known, socket)),
-                None => sockets.push((name.to_owned(), socket)),
+                Some(known) => passed.extend(own.next().map(|socket| (known, socket))),
+                None => sockets.push((name.to_owned(), own.collect())),
             }
         }
         let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
@@ -172,11 +179,11 @@ impl Predecessor {
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.
-    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Vec<Option<OwnedFd>> {
+    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Handed {
         let mut take = |address: &Address| {
             let name = address.to_string();
-            let at = self.sockets.iter().position(|(known, _)| *known == name)?;
-            Some(self.sockets.remove(at).1)
+            let at = self.sockets.iter().position(|(known, _)| *known == name);
+            at.map_or_else(Vec::new, |at| self.sockets.remove(at).1)
         };
         let taken = addresses.iter().map(&mut take).collect();
         self.sockets.clear();

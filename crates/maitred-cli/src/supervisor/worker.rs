@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ struct Link {
     drain_limit: OnceLock<Duration>,
     /// Clients that wait for the figures of all workers.
     awaited: Mutex<Awaited>,
+    /// The supervisor wants the end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 /// Questions that the supervisor has not answered, by number.
@@ -128,6 +131,7 @@ impl Worker {
             serving: OnceLock::new(),
             drain_limit: OnceLock::new(),
             awaited: Mutex::default(),
+            at_once: Arc::default(),
         });
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
@@ -141,10 +145,16 @@ impl Worker {
     /// The sockets are not those of the configuration.
     pub(crate) fn settle(&self, settings: &mut Settings) -> Result<(), Problem> {
         settings.bound = Some(self.take_listeners(&settings.listeners)?);
-        settings.accept = Accept::Shared(self.bell.clone());
+        let bell = self.bell.clone();
+        settings.accept = if self.setup.own { Accept::Own(bell) } else { Accept::Shared(bell) };
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
         Ok(())
+    }
+
+    /// Whether the supervisor wants the end at once. A second signal does not say so: service managers send theirs to workers, too.
+    pub(crate) fn at_once(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link.at_once)
     }
 
     /// The sockets among those to serve that a service manager has passed to the supervisor.
@@ -223,7 +233,7 @@ impl Link {
             match channel.receive() {
                 Ok(received) => {
                     if let Some(message) = ToWorker::read(&received.text) {
-                        self.hear(message);
+                        self.hear(message, received.descriptors);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -232,7 +242,7 @@ impl Link {
         }
     }
 
-    fn hear(&self, message: ToWorker) {
+    fn hear(&self, message: ToWorker, descriptors: Vec<OwnedFd>) {
         match message {
             ToWorker::Ask(id, question, caller) => {
                 let own = self.server().and_then(|server| self.own_figures(&server, &question));
@@ -252,12 +262,30 @@ impl Link {
                     server.set_unready();
                 }
             }
-            ToWorker::Last => {
-                if let Some(server) = self.server() {
-                    server.drain_last();
-                }
+            ToWorker::AtOnce => {
+                self.at_once.store(true, Ordering::Relaxed);
                 terminate();
             }
+            ToWorker::Empty(listener) => {
+                if let (Some(server), Some(socket)) = (self.server(), descriptors.into_iter().next())
+                    && let Err((_, error)) = server.empty(listener, socket)
+                {
+                    let text = "connections that wait for a worker that is gone are not taken yet";
+                    server.log().warn(format_args!("{text}: {error}"));
+                }
+            }
+            ToWorker::Last => match (self.serving.get(), self.server()) {
+                (None, _) => terminate(),
+                (Some(_), Some(server)) => {
+                    let is_known = server.is_draining();
+                    server.drain_last();
+                    if !is_known {
+                        terminate();
+                    }
+                }
+                // It has ended: somebody else has asked it before. Nobody handles the signal any more.
+                (Some(_), None) => {}
+            },
         }
     }
 

@@ -121,13 +121,28 @@ impl fmt::Display for PassedSocket {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::{AsRawFd, IntoRawFd};
     use std::os::unix::net::{UnixDatagram, UnixListener};
+
+    use rustix::io::FdFlags;
 
     use super::*;
 
     fn address(socket: impl Into<OwnedFd>) -> Result<String, &'static str> {
         let socket = PassedSocket { number: 3, name: "http".to_owned(), socket: socket.into() };
         socket.address().map(|address| address.to_string())
+    }
+
+    #[test]
+    fn what_is_taken_is_closed_in_other_programs() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let given = rustix::io::fcntl_dupfd_cloexec(&listener, 500).unwrap();
+        rustix::io::fcntl_setfd(&given, FdFlags::empty()).unwrap();
+        let number = given.into_raw_fd();
+        let taken = own(number).unwrap();
+        assert_eq!(taken.as_raw_fd(), number);
+        assert_eq!(rustix::io::fcntl_getfd(&taken).unwrap(), FdFlags::CLOEXEC);
+        assert!(own(60_000).is_err(), "it is not open");
     }
 
     #[test]

@@ -29,6 +29,12 @@ const WATCH: u64 = 3_600;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The same change of a route is told again after this time, in nanoseconds.
+const TOLD_AGAIN: u64 = 60 * SECOND;
+
+/// Changes of so many routes are remembered for that.
+const MAX_TOLD: usize = 64;
+
 /// The usual duration follows what comes by a 32nd of itself: half of the requests take longer, half less.
 const STEP: u64 = 32;
 
@@ -84,6 +90,8 @@ pub(crate) struct Slowness {
     /// What has changed last: told with the next request of that route, whose path is known.
     change: Mutex<Option<(Route, Change)>>,
     untold: AtomicBool,
+    /// What was told lately, and when, in monotonic nanoseconds.
+    told: Mutex<Vec<(Route, Change, u64)>>,
 }
 
 impl Slowness {
@@ -94,6 +102,7 @@ impl Slowness {
             usual: AtomicU64::new(0),
             change: Mutex::new(None),
             untold: AtomicBool::new(false),
+            told: Mutex::new(Vec::new()),
         }
     }
 
@@ -105,7 +114,7 @@ impl Slowness {
         let shape = shape(head);
         let route = self.routes.key(|state| shape.hash(state));
         if self.untold.load(Ordering::Relaxed) {
-            self.tell(route, &shape, log);
+            self.tell(route, &shape, now, log);
         }
         let measure = self.routes.knows(route);
         let pace = match self.routes.any().then(|| self.routes.learnt(route)).flatten() {
@@ -168,10 +177,25 @@ impl Slowness {
         self.routes.sweep(now / SECOND);
     }
 
-    fn tell(&self, route: Route, shape: &Shape<'_>, log: &Log) {
+    fn is_news(&self, route: Route, what: Change, now: u64) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|(_, _, at)| now.saturating_sub(*at) < TOLD_AGAIN);
+        let is_known = told.iter().any(|(known, change, _)| (*known, *change) == (route, what));
+        if !is_known && told.len() < MAX_TOLD {
+            told.push((route, what, now));
+        }
+        !is_known
+    }
+
+    /// A route that is at the edge changes again and again: the same is told of it once a minute.
+    fn tell(&self, route: Route, shape: &Shape<'_>, now: u64, log: &Log) {
         let mut change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, what)) = change.take_if(|(changed, _)| *changed == route) else { return };
         self.untold.store(false, Ordering::Relaxed);
+        drop(change);
+        if !self.is_news(route, what, now) {
+            return;
+        }
         match what {
             Change::Learnt => log.info(format_args!(
                 "{shape}: takes much longer than other requests, again and again; they do not wait behind it from now on"

@@ -1,0 +1,46 @@
+//! What a host is told of an application, and what the user is told if it cannot be loaded.
+
+use crate::config::Config;
+use crate::host::{Application, ApplicationSpec, Host, LoadError};
+use crate::problem::Problem;
+use crate::rights::Wanted;
+use crate::sources::command_line::meant_command;
+use crate::validation::{Checked, Program};
+
+/// Loads an application. `is_other` if the process has become another user.
+pub(crate) fn load(
+    program: &Program,
+    config: &Config,
+    checked: &Checked,
+    is_other: bool,
+    host: &dyn Host,
+) -> Result<Application, Problem> {
+    let spec = spec(program, config, checked, is_other);
+    host.load(&spec).map_err(|error| not_loaded(&program.name, error))
+}
+
+/// What a host is told of an application. `is_other` if the process has become another user.
+pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_other: bool) -> ApplicationSpec {
+    let identity = checked.wanted.as_ref().filter(|_| is_other);
+    ApplicationSpec {
+        target: program.name.clone(),
+        interface: program.interface,
+        max_threads: config.most_threads(),
+        factory: program.factory,
+        app_dir: program.app_dir.clone(),
+        environment: checked.environment.clone(),
+        identity: identity.map(Wanted::environment).unwrap_or_default(),
+        root_path: program.root_path.clone(),
+        event_loop: config.event_loop.clone(),
+        stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
+    }
+}
+
+/// The line about an application that could not be loaded.
+pub(crate) fn not_loaded(name: &str, error: LoadError) -> Problem {
+    let remedy = match meant_command(name) {
+        Some(command) => format!("{} (or did you mean 'maitred {command}'?)", error.remedy),
+        None => error.remedy,
+    };
+    Problem::new(name, error.what, remedy)
+}

@@ -1,0 +1,168 @@
+//! New workers with the configuration and the code of now, and a new program in the place of this one, as the supervisor sees it.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use maitred_control::Doors;
+use maitred_supervise::Level;
+
+use super::upgrade::{AS_SUCCESSOR, HandOver, Successor};
+use super::{Supervisor, check, relay, settings};
+use crate::config::Config;
+use crate::sockets::Sockets;
+use crate::validation::Checked;
+use crate::{EXIT_SUCCESS, control, options, sources, validation};
+
+impl Supervisor {
+    /// The configuration is read again, and all workers are replaced.
+    pub(super) fn reload(&mut self, now: Instant) {
+        let read = sources::load(&self.inputs).and_then(|loaded| {
+            let checked = validation::check(&loaded.config, &loaded.origins)?;
+            check(&loaded.config, &checked, &loaded.origins)?;
+            Ok((loaded, checked))
+        });
+        let (loaded, checked) = match read {
+            Ok(read) => read,
+            Err(problem) => {
+                let text = format!(
+                    "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
+                );
+                return self.say(Level::Error, &text);
+            }
+        };
+        loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
+        let restart = needs_restart(&self.config, &loaded.config);
+        if !restart.is_empty() {
+            let names = restart.join(", ");
+            self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
+        }
+        self.log.info(format_args!(
+            "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
+        ));
+        if restart.contains(&"listen".to_owned()) {
+            // New workers would look for sockets that are not there.
+            let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
+            return self.say(Level::Error, text);
+        }
+        let before = self.config.workers.number();
+        self.setup.files = loaded.gathered;
+        self.workers.forget_changes();
+        // They are as they were, and sockets that were passed are known by then.
+        let listeners = std::mem::take(&mut self.checked.listeners);
+        let checked = Checked { listeners, ..checked };
+        (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
+        self.crew.set(settings(&self.config));
+        self.forget_template();
+        if self.config.workers.number() != before {
+            self.crew.set_count(self.config.workers.number(), now);
+        }
+        self.crew.replace_all(now);
+    }
+
+    pub(super) fn upgrade(&mut self) {
+        if self.successor.is_some() {
+            return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
+        }
+        if std::process::id() == 1 {
+            let text =
+                "SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers";
+            return self.say(Level::Error, text);
+        }
+        let program = {
+            let mut program = self.program.clone();
+            program.command.push(AS_SUCCESSOR.into());
+            program.environment = self.service.variables();
+            program.command.extend(self.inputs.arguments.iter().map(OsString::from));
+            program
+        };
+        let limit = self.config.workers.start_timeout;
+        let hand_over = HandOver {
+            listeners: &self.listeners,
+            checked: &self.checked,
+            acts: self.setup.acts,
+            pid_file: self.service.pid_file(),
+        };
+        match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
+            Ok(successor) => {
+                self.log.info(format_args!(
+                    "SIGUSR2: a new program starts as process {}; this one serves until it is ready",
+                    successor.pid()
+                ));
+                self.successor = Some(successor);
+            }
+            Err(error) => {
+                self.say(Level::Error, &format!("SIGUSR2: the new program cannot be started: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn succeeded(&mut self, outcome: Result<(), String>, now: Instant) {
+        let Some(successor) = self.successor.take() else { return };
+        match outcome {
+            Ok(()) => {
+                self.log.info(format_args!(
+                    "process {} is ready and serves: this one drains and ends",
+                    successor.pid()
+                ));
+                self.service.hands_over(successor.pid(), &self.log);
+                // The successor opens its own when its channel ends with this.
+                self.control = None;
+                drop(successor);
+                // What waits to be accepted is the successor's.
+                self.stand_in = None;
+                self.crew.stop(EXIT_SUCCESS, now);
+                self.listeners.disown_files();
+                self.listeners = Sockets::default();
+            }
+            Err(why) => {
+                successor.end();
+                self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
+            }
+        }
+    }
+
+    /// A new program that is not ready would go on when this one ends.
+    pub(super) fn end_successor(&mut self) {
+        if let Some(successor) = self.successor.take() {
+            successor.end();
+        }
+    }
+
+    /// The doors of the predecessor are closed.
+    pub(super) fn open_doors(&mut self) {
+        if self.ending {
+            return;
+        }
+        let opened = control::open_named(&self.config, &self.origins, None);
+        let mut doors = opened.unwrap_or_else(|problem| {
+            self.say(
+                Level::Error,
+                &format!("this program cannot be asked where the one before could: {problem}"),
+            );
+            Doors::default()
+        });
+        control::open_own(&self.config, &mut doors, &self.log);
+        self.control = relay::start(&self.workers, doors, &self.log);
+    }
+}
+
+/// Options whose values are the supervisor's own.
+fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
+    let own = [
+        "listen",
+        "user",
+        "group",
+        "control",
+        "admin",
+        "admin-token-file",
+        "accept",
+        "chdir",
+        "pid-file",
+        "hooks",
+        "error-log",
+        "access-log",
+    ];
+    let changed =
+        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
+    own.iter().filter(changed).map(ToString::to_string).collect()
+}
