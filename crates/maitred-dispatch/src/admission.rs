@@ -40,8 +40,9 @@ impl<J: Send> Scheduler<J> {
             return false;
         }
         let drives = DRIVES.with(Cell::get);
-        if self.looped.is_some() {
-            return !drives;
+        if let Some(looped) = &self.looped {
+            // What it has called in this turn begins after it.
+            return !drives && looped.event_loop.later().handlers == 0;
         }
         if self.strategy == Strategy::Pec {
             return self.pool.parked() > 0 || self.pool.has_room();
