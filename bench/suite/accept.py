@@ -95,8 +95,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"process served it. First {AT_ONCE} connections are opened at once, then a request is sent on each; then {IN_TURN} follow one after "
         f"the other; then {count} clients ask without a pause for {seconds:g} s for what takes a core {WORK_US / 1000:g} ms: of Python with ours, "
         f"of a counted loop with the processes that block in accept, of gzip with nginx ({len(page) >> 10} KiB at level 9). Last {FEW} such clients: "
-        "two of them must not meet at one worker while the other one is idle. Idle is the part of looks, a fifth of a millisecond "
-        "apart, that found a worker with all threads asleep although more requests were open than workers busy, twice in a row.")
+        "two of them must not meet at one worker while the other one is idle. Idle is the part of looks, one every 3 ms, that found a "
+        "worker with all threads asleep although more requests were open than workers busy, and found so again a fifth of a millisecond later.")
     report.text(*skipped)
     if SHARED in outcomes:
         report.text("## Gates", "", *gates(outcomes[SHARED]))

@@ -7,7 +7,7 @@
 //! newcomers PORT PATH crowd COUNT SECONDS [PID...]    COUNT clients, each always with one request
 //! ```
 //! It prints a line `request WORKER SENT BEGIN END DONE` for each request, times in nanoseconds of that clock, 0 where the server
-//! says none, and after each round of bursts a line `round`. A crowd that is told the workers looks every fifth of a millisecond
+//! says none, and after each round of bursts a line `round`. A crowd that is told the workers looks every few milliseconds
 //! whether one of them is idle while requests wait, and prints `idle LOOKS TIMES`. A request that fails is a line `failed` with why.
 
 mod watch;

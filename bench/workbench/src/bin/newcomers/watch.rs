@@ -4,19 +4,23 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Between two looks: longer than it takes to wake a thread, so that what is seen twice is no wake-up.
-const APART: Duration = Duration::from_micros(200);
+/// Between two looks: each costs a system call for every thread, and takes a processor from the workers.
+const APART: Duration = Duration::from_millis(3);
+
+/// Whoever was found idle is looked at again after that: longer than it takes to wake a thread, so that what is seen twice is no
+/// wake-up.
+const AGAIN: Duration = Duration::from_micros(200);
 
 /// Looks until the threads are listed anew.
-const LIST: u32 = 200;
+const LIST: u32 = 50;
 
 /// What was seen.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) looks: u64,
-    /// Twice in a row a worker slept in all its threads although there were more requests than workers that did not.
+    /// Both times a worker slept in all its threads although there were more requests than workers that did not.
     pub(crate) idle: u64,
 }
 
@@ -24,28 +28,31 @@ pub(crate) struct Seen {
 pub(crate) fn watch(workers: &[u32], asked: &AtomicUsize, ended: &AtomicBool) -> io::Result<Seen> {
     let mut seen = Seen::default();
     let mut threads = Vec::new();
-    let (mut list, mut before) = (0, 0_u64);
     while !ended.load(Ordering::Relaxed) {
-        if list == 0 {
+        if seen.looks.is_multiple_of(LIST.into()) {
             threads = workers.iter().map(|pid| states_of(*pid)).collect::<io::Result<Vec<_>>>()?;
-            list = LIST;
         }
-        list -= 1;
-        let begun = Instant::now();
-        // Before the threads, which may get to it meanwhile.
-        let open = asked.load(Ordering::SeqCst);
-        let idle = threads.iter().enumerate().filter(|(_, own)| own.iter().all(sleeps));
-        // One bit for each worker.
-        let idle = idle.fold(0_u64, |bits, (worker, _)| bits | 1 << (worker % 64));
-        let still = if open > workers.len() - idle.count_ones() as usize { idle } else { 0 };
+        let first = idle(&threads, asked);
+        let both = if first == 0 {
+            0
+        } else {
+            std::thread::sleep(AGAIN);
+            first & idle(&threads, asked)
+        };
         seen.looks += 1;
-        seen.idle += u64::from(still & before != 0);
-        before = still;
-        if let Some(rest) = APART.checked_sub(begun.elapsed()) {
-            std::thread::sleep(rest);
-        }
+        seen.idle += u64::from(both != 0);
+        std::thread::sleep(APART);
     }
     Ok(seen)
+}
+
+/// The workers that sleep although requests wait, one bit for each.
+fn idle(workers: &[Vec<File>], asked: &AtomicUsize) -> u64 {
+    // Before the threads, which may get to it meanwhile.
+    let open = asked.load(Ordering::SeqCst);
+    let idle = workers.iter().enumerate().filter(|(_, own)| own.iter().all(sleeps));
+    let idle = idle.fold(0_u64, |bits, (worker, _)| bits | 1 << (worker % 64));
+    if open > workers.len() - idle.count_ones() as usize { idle } else { 0 }
 }
 
 /// The states of the threads of a process (proc(5)), to be read again and again.
