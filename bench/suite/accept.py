@@ -43,7 +43,7 @@ _PROGRAMS = workbench.PROGRAM.parent
 
 @dataclass(frozen=True)
 class Crowd:
-    """What a crowd of clients has seen, and what its requests took of each worker."""
+    """Latencies of a crowd of clients, and the CPU time of each worker."""
 
     seconds: float
     latencies_ms: Sequence[float]

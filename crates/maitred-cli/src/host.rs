@@ -210,7 +210,7 @@ pub struct ApplicationSpec {
     pub stuck_after: Option<Duration>,
 }
 
-/// What happens to the workers of a server, told to whoever runs it. All of it is called on one thread, called `maitred-hooks`, in the process
+/// A program that embeds the command hears here what happens to the workers. One thread, `maitred-hooks`, makes all calls, in the process
 /// that loads no application if there are several workers, else in the only one.
 pub trait Hooks: Send {
     /// The server listens, and no worker has been started; in the only process, no application has been loaded. Not called where a new program

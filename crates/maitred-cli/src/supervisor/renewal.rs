@@ -54,7 +54,7 @@ impl Supervisor {
         self.crew.set(settings(&self.config));
         self.forget_template();
         if self.config.workers.number() != before {
-            self.crew.set_count(self.config.workers.number(), now);
+            self.set_count(self.config.workers.number(), "SIGHUP", now);
         }
         self.crew.replace_all(now);
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Between two looks: each costs a system call for every thread, and takes a processor from the workers.
 const APART: Duration = Duration::from_millis(3);
 
-/// Whoever was found idle is looked at again after that: longer than it takes to wake a thread, so that what is seen twice is no
-/// wake-up.
+/// A worker that looks idle is looked at again after this time. Waking a thread takes less, so a worker that is idle twice is not just
+/// waking up.
 const AGAIN: Duration = Duration::from_micros(200);
 
 /// Looks until the threads are listed anew.
