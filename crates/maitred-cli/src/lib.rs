@@ -109,10 +109,7 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
                 None => part = Part::worker(&mut inputs)?,
             }
         }
-        let mut loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
-        if let Part::Worker(worker) = &part {
-            loaded.config.share(worker.setup.workers);
-        }
+        let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
         // SIGHUP has them read again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
         execute(&loaded, inputs, part, host)
@@ -160,6 +157,7 @@ impl Part {
     fn worker(inputs: &mut Inputs) -> Result<Self, Problem> {
         let worker = Worker::join()?;
         inputs.files = Some(worker.setup.files.clone());
+        inputs.workers = Some(worker.setup.workers);
         Ok(Self::Worker(worker))
     }
 
@@ -215,6 +213,7 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
         started_in: current_folder(),
         earlier: NAMES,
         files: None,
+        workers: None,
     })
 }
 

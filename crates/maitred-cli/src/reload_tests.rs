@@ -24,6 +24,7 @@ impl Case {
             folder: folder_path,
             earlier: crate::options::renamed::NAMES,
             files: None,
+            workers: None,
             started_in: "/".into(),
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");

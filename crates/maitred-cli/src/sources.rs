@@ -44,6 +44,8 @@ pub(crate) struct Inputs {
     pub(crate) earlier: Names,
     /// The configuration files as the supervisor has read them, if this is a worker.
     pub(crate) files: Option<Vec<SourceFile>>,
+    /// How many workers there are, if this is one of them: it has its part of what is for all together.
+    pub(crate) workers: Option<usize>,
 }
 
 /// The merged configuration and how it came about.
@@ -110,6 +112,9 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         loaded.origins.set(definition.name, source);
     }
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
+    if let Some(workers) = inputs.workers {
+        loaded.config.share(workers);
+    }
     loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));

@@ -41,6 +41,7 @@ impl Case {
             folder: self.folder.path().to_owned(),
             earlier: self.earlier,
             files: None,
+            workers: None,
             started_in: "/".into(),
         })
     }
