@@ -1,10 +1,11 @@
-//! The way of a connection's bytes to its peer and back: a plain socket now; a TLS session will be another variant.
+//! The way of a connection's bytes to its peer and back: a plain socket, or a TLS session over one.
 //!
 //! Nothing else of a connection calls a socket. What is true of plain bytes only, a caller asks for:
 //! [`empties_by_a_short_read`](Transport::empties_by_a_short_read).
 //!
 //! Sections below: a plain socket; when the kernel had it.
 
+mod tls;
 mod unacknowledged;
 
 use std::fs::File;
@@ -18,12 +19,18 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
+use maitred_tls::Session;
+
 use crate::poller::{Interest, Poller};
+
+pub use tls::{Shaken, Tls};
 
 /// The way of a connection's bytes to its peer and back.
 pub enum Transport {
     /// What is sent is what the peer receives.
     Plain(Socket),
+    /// What is sent is sealed for the peer, once the handshake has [begun](Self::begin_handshake).
+    Tls(Box<Tls>),
     /// A connection without a network, for tests.
     #[cfg(feature = "memory")]
     Memory(Box<dyn Pipe>),
@@ -47,6 +54,31 @@ fn moved(result: io::Result<usize>) -> Moved {
 }
 
 impl Transport {
+    /// A socket that is to have a TLS session.
+    pub fn tls(socket: Socket) -> Self {
+        Self::Tls(Box::new(Tls::new(socket)))
+    }
+
+    /// Begins a handshake; without effect on what is no socket for TLS.
+    pub fn begin_handshake(&mut self, session: Session) {
+        if let Self::Tls(tls) = self {
+            tls.begin(session);
+        }
+    }
+
+    /// Whether a handshake has begun.
+    pub fn has_session(&self) -> bool {
+        matches!(self, Self::Tls(tls) if tls.has_session())
+    }
+
+    /// Goes on with the handshake as far as that is possible now. `received` has been received before it began.
+    pub fn shake_hands(&mut self, received: &[u8]) -> Shaken {
+        match self {
+            Self::Tls(tls) => tls.shake_hands(received),
+            _ => Shaken::Left,
+        }
+    }
+
     /// Reports what happens to the connection with `token`.
     ///
     /// # Errors
@@ -54,6 +86,7 @@ impl Transport {
     pub fn watch(&self, poller: &Poller, token: u64, interest: Interest) -> io::Result<()> {
         match self {
             Self::Plain(socket) => poller.add(socket, token, interest),
+            Self::Tls(tls) => poller.add(tls.socket(), token, interest),
             #[cfg(feature = "memory")]
             Self::Memory(_) => Ok(()),
         }
@@ -66,6 +99,7 @@ impl Transport {
     pub fn watch_for(&self, poller: &Poller, token: u64, interest: Interest) -> io::Result<()> {
         match self {
             Self::Plain(socket) => poller.modify(socket, token, interest),
+            Self::Tls(tls) => poller.modify(tls.socket(), token, interest),
             #[cfg(feature = "memory")]
             Self::Memory(_) => Ok(()),
         }
@@ -77,6 +111,7 @@ impl Transport {
     pub fn empties_by_a_short_read(&self) -> bool {
         match self {
             Self::Plain(_) => true,
+            Self::Tls(tls) => tls.is_emptied(),
             #[cfg(feature = "memory")]
             Self::Memory(_) => true,
         }
@@ -86,6 +121,7 @@ impl Transport {
     pub fn receive(&mut self, buffer: &mut [u8]) -> Moved {
         match self {
             Self::Plain(socket) => socket.receive(buffer),
+            Self::Tls(tls) => tls.receive(buffer),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => moved(pipe.read(buffer)),
         }
@@ -95,6 +131,7 @@ impl Transport {
     pub fn receive_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Moved {
         match self {
             Self::Plain(socket) => socket.receive_more(buffer, most),
+            Self::Tls(tls) => tls.receive_more(buffer, most),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let mut piece = vec![0; most];
@@ -112,6 +149,7 @@ impl Transport {
     pub fn receive_with_receipt(&mut self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
         match self {
             Self::Plain(socket) => socket.receive_with_receipt(buffer),
+            Self::Tls(tls) => tls.receive_with_receipt(buffer),
             #[cfg(feature = "memory")]
             Self::Memory(_) => (self.receive(buffer), None),
         }
@@ -121,6 +159,7 @@ impl Transport {
     pub fn set_receipts(&self, noted: bool) {
         match self {
             Self::Plain(socket) => socket.set_receipts(noted),
+            Self::Tls(tls) => tls.socket().set_receipts(noted),
             #[cfg(feature = "memory")]
             Self::Memory(_) => {}
         }
@@ -131,6 +170,7 @@ impl Transport {
     pub fn send(&mut self, bytes: &[u8], more: bool) -> Moved {
         match self {
             Self::Plain(socket) => socket.send(bytes, more),
+            Self::Tls(tls) => tls.send_all(&[IoSlice::new(bytes)], more),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => moved(pipe.write(bytes)),
         }
@@ -140,6 +180,7 @@ impl Transport {
     pub fn send_all(&mut self, parts: &[IoSlice<'_>], more: bool) -> Moved {
         match self {
             Self::Plain(socket) => socket.send_all(parts, more),
+            Self::Tls(tls) => tls.send_all(parts, more),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
@@ -152,6 +193,7 @@ impl Transport {
     pub fn send_file(&mut self, file: &File, offset: u64, most: usize) -> Moved {
         match self {
             Self::Plain(socket) => socket.send_file(file, offset, most),
+            Self::Tls(tls) => tls.send_file(file, offset, most),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let mut piece = vec![0; most.min(64 * 1024)];
@@ -168,6 +210,7 @@ impl Transport {
     pub fn unacknowledged(&self) -> u64 {
         match self {
             Self::Plain(socket) => socket.unacknowledged(),
+            Self::Tls(tls) => tls.socket().unacknowledged(),
             #[cfg(feature = "memory")]
             Self::Memory(_) => 0,
         }
@@ -175,9 +218,10 @@ impl Transport {
 
     /// Has the kernel drop what the peer has not taken when the connection is closed, and reset it. Otherwise it would keep
     /// that for a peer that takes nothing for minutes.
-    pub fn reset_when_closed(&self) {
+    pub fn reset_when_closed(&mut self) {
         match self {
             Self::Plain(socket) => socket.reset_when_closed(),
+            Self::Tls(tls) => tls.reset_when_closed(),
             #[cfg(feature = "memory")]
             Self::Memory(_) => {}
         }
@@ -187,6 +231,7 @@ impl Transport {
     pub fn set_send_ahead(&self, limited: bool) {
         match self {
             Self::Plain(socket) => socket.set_send_ahead(limited),
+            Self::Tls(tls) => tls.socket().set_send_ahead(limited),
             #[cfg(feature = "memory")]
             Self::Memory(_) => {}
         }
@@ -196,6 +241,7 @@ impl Transport {
     pub fn shutdown_write(&mut self) {
         match self {
             Self::Plain(socket) => socket.shutdown_write(),
+            Self::Tls(tls) => tls.shutdown_write(),
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => pipe.end(),
         }
@@ -205,6 +251,7 @@ impl Transport {
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Plain(socket) => socket.local_address(),
+            Self::Tls(tls) => tls.socket().local_address(),
             #[cfg(feature = "memory")]
             Self::Memory(_) => None,
         }
@@ -359,6 +406,14 @@ impl Socket {
     pub fn shutdown_write(&self) {
         // A socket that is not connected any more has nothing to shut down.
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
+    }
+
+    /// Bytes of a full segment of this connection (TCP_MAXSEG, tcp(7)); the most of any where there are none.
+    pub(crate) fn segment(&self) -> usize {
+        if self.local {
+            return usize::MAX;
+        }
+        socket2::SockRef::from(&self.fd).tcp_mss().map_or(usize::MAX, |bytes| bytes as usize)
     }
 
     /// Our own address on this connection; none on a Unix socket.

@@ -1,0 +1,406 @@
+//! A TLS session over a socket.
+//!
+//! ```text
+//! socket --received into the thread's buffer--> session --opened--> caller
+//! caller --sealed--> session --what the socket takes--> socket
+//! ```
+//! Promises: what is said to have moved is with the kernel: bytes that are sealed and have not left count as not sent, so a caller keeps them, and
+//! offers them again. It offers the same bytes in the same order; how they are cut may change. Leaves out: the handshake's time limit, and what its outcome
+//! means (maitred-server).
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+
+use maitred_tls::{Handshake, Read, Session, SessionError};
+
+use super::{Moved, Socket};
+use crate::clock;
+
+/// Bytes received or read from a file by one call: some records.
+const BYTES: usize = 64 * 1024;
+
+/// The most that is sealed before the socket has taken it.
+const SEAL: usize = 64 * 1024;
+
+/// The longest record (RFC 8446 §5.1).
+const RECORD: usize = 16 * 1024;
+
+/// What a record adds at most, and a segment's options: TLS 1.2 with AES-GCM 29 bytes, TLS 1.3 22, TCP timestamps 12.
+const OVERHEAD: usize = 41;
+
+/// So much is sent in records of one segment each, of which the peer can open the first before the others have come; after that a lost
+/// segment costs less than the records.
+const FIRST: usize = 64 * 1024;
+
+/// After a pause of so many nanoseconds it begins with such records again, as the kernel does with its window.
+const PAUSE: u64 = 1_000_000_000;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// See the module text.
+pub struct Tls {
+    socket: Socket,
+    /// None before the handshake begins: until then it is a plain socket.
+    open: Option<Box<Open>>,
+}
+
+/// The session, and what is between it and the socket.
+struct Open {
+    session: Session,
+    /// Received, and to be opened when what has been opened is read.
+    left: Vec<u8>,
+    /// Bytes that are sealed and, as the caller has been told, not sent.
+    owed: usize,
+    /// The last read from the socket has emptied it.
+    emptied: bool,
+    /// The peer has ended its sending side.
+    ended: bool,
+    /// Opening has failed: nothing is received any more.
+    failed: bool,
+    /// The longest record that fits a segment, and how much is sent in such.
+    segment: usize,
+    first: usize,
+    /// When something was sealed last, in monotonic nanoseconds.
+    sealed: u64,
+    /// Nothing more is said.
+    silent: bool,
+}
+
+/// What a handshake has come to.
+#[derive(Debug)]
+pub enum Shaken {
+    /// The peer is to send something, or to take it: an edge will tell.
+    Waits,
+    /// Application data can be exchanged; this is what was agreed.
+    Done(Box<Handshake>),
+    /// It failed; the peer has been told as far as possible.
+    Failed(SessionError),
+    /// The peer has left.
+    Left,
+}
+
+impl Tls {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self { socket, open: None }
+    }
+
+    /// The socket below.
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Begins the handshake.
+    pub(super) fn begin(&mut self, session: Session) {
+        let segment = self.socket.segment().saturating_sub(OVERHEAD).clamp(512, RECORD);
+        self.open = Some(Box::new(Open {
+            session,
+            left: Vec::new(),
+            owed: 0,
+            emptied: false,
+            ended: false,
+            failed: false,
+            segment,
+            first: FIRST,
+            sealed: 0,
+            silent: false,
+        }));
+    }
+
+    /// Goes on with the handshake; `received` has come before.
+    pub(super) fn shake_hands(&mut self, received: &[u8]) -> Shaken {
+        match &mut self.open {
+            Some(open) => open.shake_hands(&self.socket, received),
+            None => Shaken::Waits,
+        }
+    }
+
+    /// Whether nothing is left to be read, in the session or in the socket.
+    pub(super) fn is_emptied(&self) -> bool {
+        self.open.as_ref().is_none_or(|open| {
+            open.emptied && open.left.is_empty() && !open.session.has_plaintext()
+        })
+    }
+
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Moved {
+        match &mut self.open {
+            Some(open) => open.receive_by(&self.socket, false, |session| session.read(buffer)).0,
+            None => self.socket.receive(buffer),
+        }
+    }
+
+    pub(super) fn receive_with_receipt(&mut self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
+        match &mut self.open {
+            Some(open) => open.receive_by(&self.socket, true, |session| session.read(buffer)),
+            None => self.socket.receive_with_receipt(buffer),
+        }
+    }
+
+    pub(super) fn receive_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Moved {
+        match &mut self.open {
+            Some(open) => {
+                open.receive_by(&self.socket, false, |session| session.read_more(buffer, most)).0
+            }
+            None => self.socket.receive_more(buffer, most),
+        }
+    }
+
+    pub(super) fn send_all(&mut self, parts: &[IoSlice<'_>], more: bool) -> Moved {
+        match &mut self.open {
+            Some(open) => open.send_all(&self.socket, parts),
+            None => self.socket.send_all(parts, more),
+        }
+    }
+
+    /// Sends up to `most` bytes of a file from `offset`, by way of memory.
+    pub(super) fn send_file(&mut self, file: &File, offset: u64, most: usize) -> Moved {
+        match &mut self.open {
+            Some(open) => open.send_file(&self.socket, file, offset, most),
+            None => self.socket.send_file(file, offset, most),
+        }
+    }
+
+    /// Says that nothing more comes, and ends our sending side.
+    pub(super) fn shutdown_write(&mut self) {
+        self.say_end();
+        self.socket.shutdown_write();
+    }
+
+    fn say_end(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.say_end(&self.socket);
+        }
+    }
+
+    /// Nothing more is said: a reset is to follow.
+    pub(super) fn reset_when_closed(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.silent = true;
+        }
+        self.socket.reset_when_closed();
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        self.say_end();
+    }
+}
+
+impl Open {
+    fn shake_hands(&mut self, socket: &Socket, received: &[u8]) -> Shaken {
+        if let Err(error) = self.feed(received) {
+            return self.fail(socket, error);
+        }
+        loop {
+            if let Moved::Failed(_) = self.send_sealed(socket) {
+                return Shaken::Left;
+            }
+            if let Some(handshake) = self.session.handshake() {
+                return Shaken::Done(Box::new(handshake));
+            }
+            match self.fill(socket, false).0 {
+                Ok(Moved::Bytes(_)) => {}
+                Ok(Moved::Blocked) => return Shaken::Waits,
+                Ok(Moved::End | Moved::Failed(_)) => return Shaken::Left,
+                Err(error) => return self.fail(socket, error),
+            }
+        }
+    }
+
+    fn fail(&mut self, socket: &Socket, error: SessionError) -> Shaken {
+        self.failed = true;
+        // The alert: a peer that takes nothing does not get it.
+        let _ = self.send_sealed(socket);
+        Shaken::Failed(error)
+    }
+
+    /// Gives received bytes to the session.
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
+        while !bytes.is_empty() {
+            let count = self.session.feed(bytes)?;
+            if count == 0 {
+                self.left.extend_from_slice(bytes);
+                break;
+            }
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// Receives once from the socket, and opens that; and when the kernel had it, if that is `wanted`.
+    fn fill(&mut self, socket: &Socket, wanted: bool) -> (Result<Moved, SessionError>, Option<u64>) {
+        if !self.left.is_empty() {
+            let left = std::mem::take(&mut self.left);
+            return (self.feed(&left).map(|()| Moved::Bytes(left.len())), None);
+        }
+        with_buffer(|buffer| {
+            let (moved, stamp) = if wanted {
+                socket.receive_with_receipt(buffer)
+            } else {
+                (socket.receive(buffer), None)
+            };
+            let opened = match &moved {
+                Moved::Bytes(count) => {
+                    self.emptied = *count < buffer.len();
+                    self.feed(&buffer[..*count])
+                }
+                Moved::Blocked => {
+                    self.emptied = true;
+                    Ok(())
+                }
+                Moved::End => {
+                    self.ended = true;
+                    self.session.feed_end();
+                    Ok(())
+                }
+                Moved::Failed(_) => Ok(()),
+            };
+            (opened.map(|()| moved), stamp)
+        })
+    }
+
+    fn receive_by(
+        &mut self,
+        socket: &Socket,
+        receipt: bool,
+        mut read: impl FnMut(&mut Session) -> Read,
+    ) -> (Moved, Option<u64>) {
+        let mut stamp = None;
+        loop {
+            match read(&mut self.session) {
+                Read::Bytes(count) => return (Moved::Bytes(count), stamp),
+                // Without the peer's word (Truncated) nobody knows whether more was to come (RFC 8446 §6.1); a request says itself
+                // where it ends.
+                Read::End | Read::Truncated => return (Moved::End, stamp),
+                Read::Nothing if self.ended || self.failed => return (Moved::End, stamp),
+                Read::Nothing => {}
+            }
+            let (moved, received) = self.fill(socket, receipt);
+            stamp = received.or(stamp);
+            // Tickets, key updates and alerts are the session's own.
+            let answered = self.send_sealed(socket);
+            match moved {
+                Ok(Moved::Bytes(_) | Moved::End) => {}
+                Ok(Moved::Blocked) => return (Moved::Blocked, stamp),
+                Ok(Moved::Failed(error)) => return (Moved::Failed(error), stamp),
+                Err(error) => {
+                    self.failed = true;
+                    return (Moved::Failed(io::Error::new(io::ErrorKind::InvalidData, error)), stamp);
+                }
+            }
+            if let Moved::Failed(error) = answered {
+                return (Moved::Failed(error), stamp);
+            }
+        }
+    }
+
+    fn send_all(&mut self, socket: &Socket, parts: &[IoSlice<'_>]) -> Moved {
+        let length = parts.iter().map(|part| part.len()).sum();
+        if let Some(moved) = self.send_earlier(socket, length) {
+            return moved;
+        }
+        self.seal(parts);
+        self.send_owed(socket, length)
+    }
+
+    fn send_file(&mut self, socket: &Socket, file: &File, offset: u64, most: usize) -> Moved {
+        if let Some(moved) = self.send_earlier(socket, most) {
+            return moved;
+        }
+        let read = with_buffer(|buffer| {
+            let room = buffer.len().min(most);
+            let count = file.read_at(&mut buffer[..room], offset)?;
+            self.seal(&[IoSlice::new(&buffer[..count])]);
+            Ok(count)
+        });
+        match read {
+            Ok(0) => Moved::End,
+            Ok(_) => self.send_owed(socket, most),
+            Err(error) => Moved::Failed(error),
+        }
+    }
+
+    /// Sends what was sealed earlier; none if there is nothing of it any more.
+    fn send_earlier(&mut self, socket: &Socket, most: usize) -> Option<Moved> {
+        if self.owed > 0 {
+            return Some(self.send_owed(socket, most));
+        }
+        match self.send_sealed(socket) {
+            Moved::Failed(error) => Some(Moved::Failed(error)),
+            _ if self.session.unsent() > 0 => Some(Moved::Blocked),
+            _ => None,
+        }
+    }
+
+    /// Seals some of these bytes; nothing waits.
+    fn seal(&mut self, parts: &[IoSlice<'_>]) {
+        let now = clock::monotonic_coarse();
+        if now.saturating_sub(self.sealed) > PAUSE {
+            self.first = FIRST;
+        }
+        self.sealed = now;
+        let (record, most) = if self.first > 0 { (self.segment, self.first) } else { (RECORD, SEAL) };
+        self.owed = self.session.write(parts, record, most);
+        self.first = self.first.saturating_sub(self.owed);
+    }
+
+    /// Sends what is sealed. How many of the caller's next `most` bytes have left by that: those that cannot be in what is left.
+    fn send_owed(&mut self, socket: &Socket, most: usize) -> Moved {
+        if let Moved::Failed(error) = self.send_sealed(socket) {
+            return Moved::Failed(error);
+        }
+        match self.owed.saturating_sub(self.session.unsent()).min(most) {
+            0 => Moved::Blocked,
+            count => {
+                self.owed -= count;
+                Moved::Bytes(count)
+            }
+        }
+    }
+
+    /// Sends all that is sealed, unless the socket takes no more.
+    fn send_sealed(&mut self, socket: &Socket) -> Moved {
+        while self.session.unsent() > 0 {
+            let mut moved = Moved::Blocked;
+            self.session.send_unsent(&mut |parts| {
+                moved = socket.send_all(parts, false);
+                match &moved {
+                    Moved::Bytes(count) => Ok(*count),
+                    _ => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            });
+            match moved {
+                Moved::Bytes(_) => {}
+                other => return other,
+            }
+        }
+        Moved::Blocked
+    }
+
+    fn say_end(&mut self, socket: &Socket) {
+        if !self.silent && !self.failed && self.owed == 0 {
+            self.session.close();
+            // A peer that takes nothing does not hear it.
+            let _ = self.send_sealed(socket);
+        }
+        self.silent = true;
+    }
+}
+
+/// The thread's buffer for what is sealed, or to be.
+fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| {
+        if buffer.is_empty() {
+            buffer.resize(BYTES, 0);
+        }
+        use_it(buffer)
+    })
+}
