@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-http", &[]),
     ("maitred-stats", &[]),
     ("maitred-h1", &["maitred-http"]),
+    ("maitred-tls", &[]),
     ("maitred-io", &["maitred-stats"]),
     ("maitred-supervise", &[]),
     ("maitred-runtime", &["maitred-http"]),
@@ -38,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "maitred-limits",
             "maitred-spool",
+            "maitred-tls",
             "maitred-forward",
             "maitred-filters",
             "maitred-files",

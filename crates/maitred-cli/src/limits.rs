@@ -77,6 +77,7 @@ impl LimitConfig {
                 connections: u32::try_from(self.client_connections).unwrap_or(u32::MAX),
                 rate: self.client_rate,
                 burst: u32::try_from(self.client_burst).unwrap_or(u32::MAX),
+                handshakes: 0,
                 ipv6_prefix: u8::try_from(self.client_ipv6_prefix).unwrap_or(128),
                 exempt: self.client_exempt.clone(),
             },

@@ -18,6 +18,8 @@ pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
         Some(ListenerSettings {
             address: address.clone()?,
             options: listen.options(),
+            tls: false,
+            redirect: None,
             proxy_protocol: listen.has_proxy_protocol(),
             read_ahead: listen.read_ahead(),
             writer: listen.has_writer(),

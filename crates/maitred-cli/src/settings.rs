@@ -79,6 +79,7 @@ pub(crate) fn make(
     settings.writer = writer(config);
     settings.submissions = submissions;
     settings.timeouts = Timeouts {
+        handshake: Timeouts::default().handshake,
         head: config.head_timeout,
         body: config.body_timeout,
         keep_alive: config.keep_alive,

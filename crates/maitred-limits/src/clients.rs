@@ -34,6 +34,8 @@ pub struct ClientLimits {
     pub rate: u64,
     /// Requests at once, at least 1.
     pub burst: u32,
+    /// New TLS handshakes in a thousand seconds; 0: any number.
+    pub handshakes: u64,
     /// IPv6 addresses with so many equal bits are one client, 1 to 128. Not changed while the server runs.
     pub ipv6_prefix: u8,
     /// Clients without limits.
@@ -43,7 +45,7 @@ pub struct ClientLimits {
 impl Default for ClientLimits {
     /// No limits.
     fn default() -> Self {
-        Self { connections: 0, rate: 0, burst: 20, ipv6_prefix: 64, exempt: Vec::new() }
+        Self { connections: 0, rate: 0, burst: 20, handshakes: 0, ipv6_prefix: 64, exempt: Vec::new() }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
 
+use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_driver};
 use maitred_filters::{FilterRule, Filters};
@@ -18,6 +19,7 @@ use maitred_runtime::ThreadHost;
 use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 use maitred_stats::exposition::Format;
+use maitred_tls::Terms;
 
 use crate::connection::{Connection, Group};
 use crate::figures;
@@ -231,6 +233,7 @@ impl Server {
             proxies: Proxies::new(settings.forwarding),
             guard,
             timeouts: settings.timeouts,
+            tls: ArcSwapOption::new(settings.tls),
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             body_budget: BodyMemory::new(settings.body_budget),
@@ -333,6 +336,11 @@ impl Server {
     /// stays.
     pub fn set_peer_limits(&self, limits: &maitred_limits::Limits) {
         self.first().site.guard.set(limits);
+    }
+
+    /// Changes what handshakes go by from now on. Connections that are open go on.
+    pub fn set_tls(&self, terms: Arc<Terms>) {
+        self.first().site.tls.store(Some(terms));
     }
 
     /// The figures of exchanges since the start: by listener, pool, route and class of status.

@@ -14,6 +14,7 @@ use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::Limits;
 use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
+use maitred_tls::Terms;
 
 use crate::hosts::HostSettings;
 use crate::listener::BoundListeners;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub listeners: Vec<ListenerSettings>,
     /// Sockets that listen there already, one for each, in the same order. Without them the server listens when it starts.
     pub bound: Option<BoundListeners>,
+    /// What listeners with TLS go by; needed if there are any. [`Server::set_tls`](crate::Server::set_tls) changes it.
+    pub tls: Option<Arc<Terms>>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
     /// Which proxies are believed. None unless set.
@@ -102,6 +105,7 @@ impl Settings {
         Self {
             listeners: Vec::new(),
             bound: None,
+            tls: None,
             accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
@@ -158,6 +162,10 @@ pub struct ListenerSettings {
     pub address: Address,
     /// What its sockets are told.
     pub options: SocketOptions,
+    /// Connections speak TLS, by [`Settings::tls`].
+    pub tls: bool,
+    /// Every request is answered with 308 to the same host and path by https, at this port. Not together with `tls`.
+    pub redirect: Option<u16>,
     /// Each connection begins with a header of the PROXY protocol, which a trusted proxy sends. Others are closed.
     pub proxy_protocol: bool,
     /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that
@@ -176,6 +184,8 @@ impl<A: Into<Address>> From<A> for ListenerSettings {
         Self {
             address: address.into(),
             options: SocketOptions::default(),
+            tls: false,
+            redirect: None,
             proxy_protocol: false,
             read_ahead: None,
             writer: true,

@@ -12,6 +12,7 @@ use std::hash::RandomState;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
 use maitred_files::Submissions;
 use maitred_filters::Filters;
@@ -28,6 +29,7 @@ use maitred_stats::exposition::{Format, series};
 use maitred_stats::{
     Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing,
 };
+use maitred_tls::Terms;
 
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
@@ -56,6 +58,8 @@ pub(crate) struct Site {
     /// What limits peers beside these.
     pub(crate) guard: Guard,
     pub(crate) timeouts: Timeouts,
+    /// None without TLS.
+    pub(crate) tls: ArcSwapOption<Terms>,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
     /// What bodies may have beyond that.
@@ -84,6 +88,8 @@ pub(crate) type MetricsText = Box<dyn Fn(Format) -> String + Send + Sync>;
 /// How long a connection may take for each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
+    /// From the accept to the end of the TLS handshake; then the connection is closed.
+    pub handshake: Duration,
     /// From the first byte of a request head (or from the accept) to its end; then 408.
     pub head: Duration,
     /// Without a byte of a request body; then 408.
@@ -97,6 +103,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
+            handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
