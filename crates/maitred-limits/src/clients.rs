@@ -25,6 +25,9 @@ const MAX_CLIENTS: usize = 65_536;
 /// Places of a set: two of them fill a cache line, and with eight a set of harmless clients only is rarely full.
 const WAYS: usize = 8;
 
+/// Handshakes that a client may always begin at once: browsers open six connections to a host.
+const MIN_HANDSHAKES: u64 = 8;
+
 /// What one client may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
@@ -57,6 +60,11 @@ impl ClientLimits {
 
     pub(crate) fn requests(&self) -> Rate {
         Rate::of_requests(self.rate, self.burst.into())
+    }
+
+    /// Those of a second at once: a browser opens some connections for a page.
+    pub(crate) fn handshake_rate(&self) -> Rate {
+        Rate::of_requests(self.handshakes, (self.handshakes / 1000).max(MIN_HANDSHAKES))
     }
 }
 

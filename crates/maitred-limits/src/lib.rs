@@ -89,9 +89,12 @@ pub struct Guard {
     grace: AtomicU64,
     limits_connections: AtomicBool,
     limits_requests: AtomicBool,
+    limits_handshakes: AtomicBool,
     client_limits: ArcSwap<ClientLimits>,
     /// Made when there is a limit for the first time.
     clients: OnceLock<Clients>,
+    /// The same, for their handshakes.
+    beginners: OnceLock<Clients>,
     ipv6_prefix: u8,
     /// How fast responses leave.
     pub bandwidth: Bandwidth,
@@ -113,8 +116,10 @@ impl Guard {
             grace: AtomicU64::new(0),
             limits_connections: AtomicBool::new(false),
             limits_requests: AtomicBool::new(false),
+            limits_handshakes: AtomicBool::new(false),
             client_limits: ArcSwap::default(),
             clients: OnceLock::new(),
+            beginners: OnceLock::new(),
             ipv6_prefix: limits.clients.ipv6_prefix,
             bandwidth: Bandwidth::new(pools),
             applied: Applied::default(),
@@ -145,15 +150,23 @@ impl Guard {
         if connections || requests {
             self.clients.get_or_init(Clients::new);
         }
+        let handshakes = clients.handshakes > 0;
+        if handshakes {
+            self.beginners.get_or_init(Clients::new);
+        }
         self.client_limits.store(Arc::new(clients.clone()));
         self.limits_connections.store(connections, Ordering::Release);
         self.limits_requests.store(requests, Ordering::Release);
+        self.limits_handshakes.store(handshakes, Ordering::Release);
         self.bandwidth.set(bandwidth);
     }
 
     /// The counts of the locks around clients, if clients are counted.
     pub fn lock_snapshot(&self) -> Option<LockSnapshot> {
-        self.clients.get().map(Clients::lock_snapshot)
+        let mut all = [&self.clients, &self.beginners].into_iter().filter_map(OnceLock::get);
+        let mut sum = all.next()?.lock_snapshot();
+        all.for_each(|clients| sum.add(&clients.lock_snapshot()));
+        Some(sum)
     }
 
     /// The least a peer has to send of a request body.
@@ -222,6 +235,23 @@ impl Guard {
             self.applied.note(Rule::ClientRate, peer, log);
             then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
         })
+    }
+
+    /// A peer begins a TLS handshake: whether it may. One load where there is no limit.
+    pub fn handshake(&self, peer: Peer, now: u64, log: &Log) -> bool {
+        if !self.limits_handshakes.load(Ordering::Acquire) {
+            return true;
+        }
+        let (rate, client) = {
+            let limits = self.client_limits.load();
+            (limits.handshake_rate(), self.client(&limits, peer).filter(|_| limits.handshakes > 0))
+        };
+        let (Some(beginners), Some(client)) = (self.beginners.get(), client) else { return true };
+        let may = beginners.request(client, rate, now).is_ok();
+        if !may {
+            self.applied.note(Rule::HandshakeRate, peer, log);
+        }
+        may
     }
 
     /// Who is counted; none who is exempt, and none who has no address.

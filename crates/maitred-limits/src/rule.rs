@@ -27,11 +27,15 @@ pub enum Rule {
     BufferBudget,
     /// Nothing of a response was taken for as long as the response itself has said.
     OwnSendTimeout,
+    /// A TLS handshake took too long.
+    HandshakeTimeout,
+    /// A client begins too many TLS handshakes.
+    HandshakeRate,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -41,6 +45,8 @@ impl Rule {
         Self::ClientRate,
         Self::BufferBudget,
         Self::OwnSendTimeout,
+        Self::HandshakeTimeout,
+        Self::HandshakeRate,
     ];
 
     /// As in figures. That of the option, but for the two directions of one.
@@ -63,6 +69,8 @@ impl Rule {
             Self::ClientRate => "--client-rate",
             Self::BufferBudget => "--buffer-budget",
             Self::OwnSendTimeout => "Maitred-Send-Timeout",
+            Self::HandshakeTimeout => "--tls-handshake-timeout",
+            Self::HandshakeRate => "--tls-handshake-rate",
         }
     }
 
@@ -76,6 +84,8 @@ impl Rule {
             Self::MinRateOut => "a response was taken too slowly; closed",
             Self::ClientConnections => "too many connections; closed",
             Self::ClientRate => "too many requests; 429",
+            Self::HandshakeTimeout => "a TLS handshake was not complete in time; closed",
+            Self::HandshakeRate => "too many TLS handshakes; closed",
             Self::BufferBudget => "a request while connections hold more than they may; 503 and closed",
         }
     }

@@ -129,6 +129,8 @@ pub(crate) struct Listening {
     /// Other processes accept from it.
     pub(crate) shared: bool,
     proxy_protocol: bool,
+    tls: bool,
+    redirect: Option<u16>,
     read_ahead: Option<bool>,
     writer: bool,
     /// When the log was told last that it is out of descriptors, in monotonic nanoseconds.
@@ -137,7 +139,7 @@ pub(crate) struct Listening {
 
 impl Listening {
     fn new(listener: Listener, settings: &ListenerSettings, accept: &Accept) -> Self {
-        let ListenerSettings { options, proxy_protocol, read_ahead, writer, .. } = settings;
+        let &ListenerSettings { ref options, proxy_protocol, tls, redirect, read_ahead, writer, .. } = settings;
         let address = listener.address().clone();
         let local = local_of(&address);
         let reported = AtomicU64::new(0);
@@ -148,9 +150,11 @@ impl Listening {
             local,
             options: *options,
             shared,
-            proxy_protocol: *proxy_protocol,
-            read_ahead: *read_ahead,
-            writer: *writer,
+            proxy_protocol,
+            tls,
+            redirect,
+            read_ahead,
+            writer,
             reported,
         }
     }
@@ -177,6 +181,16 @@ impl Listening {
     /// Whether connections begin with a header of the PROXY protocol.
     pub(crate) fn expects_proxy_header(&self) -> bool {
         self.proxy_protocol
+    }
+
+    /// Whether connections begin with a TLS handshake.
+    pub(crate) fn speaks_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// The port to which its requests are sent on, by https.
+    pub(crate) fn redirect(&self) -> Option<u16> {
+        self.redirect
     }
 
     /// The options of the socket that were asked for.

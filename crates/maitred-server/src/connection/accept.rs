@@ -187,15 +187,14 @@ impl Listening {
         // The connections of a proxy are those of all its clients.
         let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
         let Some(counted) = counted else { return Ok(None) };
-        let ends = (process.is_some() || self.expects_proxy_header()).then(|| {
-            Box::new(Ends {
-                process: process.map(process_of),
-                awaits_header: self.expects_proxy_header(),
-                ..Ends::default()
-            })
+        let (awaits_header, awaits_handshake) = (self.expects_proxy_header(), self.speaks_tls());
+        let ends = (process.is_some() || awaits_header || awaits_handshake).then(|| {
+            let process = process.map(process_of);
+            Box::new(Ends { process, awaits_header, awaits_handshake, ..Ends::default() })
         });
         let home = group.for_connection();
-        Connection::open(&home, Transport::Plain(socket), Protocol::h1(), (peer, ends), listener, counted)
+        let transport = if awaits_handshake { Transport::tls(socket) } else { Transport::Plain(socket) };
+        Connection::open(&home, transport, Protocol::h1(), (peer, ends), listener, counted)
             .map(|token| Arc::ptr_eq(group, &home).then_some(token))
             .inspect_err(|_| {
                 if counted {

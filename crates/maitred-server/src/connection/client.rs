@@ -8,10 +8,12 @@
 //! answer. Leaves out: what the fields mean (maitred-forward).
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use maitred_http::{Peer, RequestHead};
 use maitred_runtime::{Endpoint, Local, Process};
 
+use super::handshake::Secured;
 use super::stream::Stream;
 use super::{Connection, Context};
 
@@ -24,14 +26,19 @@ pub(crate) struct Client {
     port: Option<u16>,
 }
 
-/// What is known of the ends of a connection beside the peer's address. TCP connections have none of it.
+/// What is known of the ends of a connection beside the peer's address. Plain TCP connections have none of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) process: Option<Process>,
     /// The header of the PROXY protocol has not come yet.
     pub(crate) awaits_header: bool,
-    /// Where the client has connected to the proxy, by that header, and whether by TLS.
+    /// The TLS handshake is not over.
+    pub(crate) awaits_handshake: bool,
+    /// What it has agreed.
+    pub(crate) session: Option<Arc<Secured>>,
+    /// Where the client has connected to the proxy, by that header.
     pub(crate) local: Option<SocketAddr>,
+    /// The client speaks TLS: with us, or, by that header, with the proxy.
     pub(crate) secure: bool,
 }
 

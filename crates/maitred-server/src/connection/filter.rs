@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// Answers before the body has come.
-    fn answer_filtered(
+    pub(super) fn answer_filtered(
         &mut self,
         context: &mut Context<'_>,
         stream: Box<Stream>,

@@ -22,10 +22,12 @@ mod deliver;
 mod drain;
 mod filter;
 pub(crate) mod framed;
+mod handshake;
 mod linger;
 mod protocol;
 mod proxy_header;
 mod receive;
+mod redirect;
 mod request_timeout;
 mod responder;
 mod shaped;
@@ -243,7 +245,13 @@ impl Connection {
         };
         let token = Token { slot: index, generation: slot.generation() };
         let awaits_header = ends.as_ref().is_some_and(|ends| ends.awaits_header);
-        let time = if awaits_header { proxy_header::TIME } else { nanos(group.site.timeouts.head) };
+        let awaits_handshake = ends.as_ref().is_some_and(|ends| ends.awaits_handshake);
+        let timeouts = &group.site.timeouts;
+        let time = match (awaits_header, awaits_handshake) {
+            (true, _) => proxy_header::TIME,
+            (false, true) => nanos(timeouts.handshake),
+            (false, false) => nanos(timeouts.head),
+        };
         let deadline = clock::monotonic() + time;
         // Locked until all is set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
@@ -482,6 +490,9 @@ impl Connection {
             let log = &context.group.site.log;
             log.warn(format_args!("{}: closed; no header of the PROXY protocol has come in time", self.peer));
             return Some(Turn::Close);
+        }
+        if self.awaits_handshake() {
+            return Some(self.time_out_handshake(context));
         }
         match self.phase {
             Phase::Lingering if self.lingering && self.lingers < MAX_LINGERS => {

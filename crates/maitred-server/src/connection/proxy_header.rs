@@ -88,7 +88,9 @@ impl Connection {
                 None => return Some(Turn::Close),
             };
         }
-        self.set_deadline(context, context.now + nanos(context.group.site.timeouts.head));
+        let timeouts = &context.group.site.timeouts;
+        let time = if self.awaits_handshake() { timeouts.handshake } else { timeouts.head };
+        self.set_deadline(context, context.now + nanos(time));
         None
     }
 }

@@ -80,6 +80,11 @@ impl Connection {
         {
             return turn;
         }
+        if self.awaits_handshake()
+            && let Some(turn) = self.shake_hands(context)
+        {
+            return turn;
+        }
         if self.waits_for_filter() {
             // While a password is checked, packets wake threads for nothing.
             self.note_wake_while_running(context);

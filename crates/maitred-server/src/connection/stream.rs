@@ -296,6 +296,9 @@ impl Connection {
         if let Err(refusal) = self.admit(context, &stream) {
             return self.answer_not_now(context, stream, refusal);
         }
+        if let Some(answer) = self.redirect(context, &stream) {
+            return self.answer_filtered(context, stream, answer);
+        }
         self.pass_filters(context, stream)
     }
 

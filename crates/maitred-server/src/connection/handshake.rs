@@ -1,0 +1,158 @@
+//! The TLS handshake: what comes before the first request of a connection that speaks TLS.
+//!
+//! ```text
+//! first bytes --HTTP in clear--> 400, closed
+//!      `--too many of this client--> closed
+//!      `--else--> session --agreed--> requests
+//!                    `--refused, or late--> an alert, closed
+//! ```
+//! Promises: no memory for a session before the peer has sent something; nothing of the peer is believed before the handshake is over.
+//! Leaves out: the session (maitred-tls), and its bytes (the transport).
+
+use std::sync::Arc;
+
+use maitred_io::transport::{Moved, Shaken};
+use maitred_limits::Rule;
+use maitred_tls::{Handshake, Session, SessionError};
+
+use super::{Connection, Context, Phase, Turn, nanos};
+
+/// What a client is told that sends HTTP without TLS. It is no response to a request: none has been read.
+const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\
+    Content-Type: text/plain; charset=utf-8\r\n\
+    Content-Length: 92\r\n\
+    Connection: close\r\n\
+    \r\n\
+    This port speaks HTTPS. The address has to begin with https:// where it begins with http://\n";
+
+/// A TLS session of a connection, as its requests know it.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    /// What was agreed.
+    pub(crate) handshake: Handshake,
+    /// From the accept to the end of the handshake, in nanoseconds.
+    pub(crate) took: u64,
+}
+
+impl Connection {
+    /// Whether the handshake is not over.
+    pub(super) fn awaits_handshake(&self) -> bool {
+        self.ends.as_ref().is_some_and(|ends| ends.awaits_handshake)
+    }
+
+    /// Goes on with the handshake. None when requests may come.
+    pub(super) fn shake_hands(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        let mut received = Vec::new();
+        if !self.transport.has_session() {
+            if self.input.is_empty()
+                && let Some(turn) = self.receive_first(context)
+            {
+                return Some(turn);
+            }
+            if maitred_tls::is_plain_http(&self.input) {
+                return Some(self.refuse_plain_http(context));
+            }
+            let site = &context.group.site;
+            if !site.guard.handshake(self.peer, context.now, &site.log) {
+                return Some(Turn::Close);
+            }
+            let Some(terms) = site.tls.load_full() else { return Some(Turn::Close) };
+            self.transport.begin_handshake(Session::new(&terms));
+            received = std::mem::take(&mut self.input);
+        }
+        match self.transport.shake_hands(&received) {
+            Shaken::Waits => {
+                self.unread = false;
+                Some(Turn::Wait)
+            }
+            Shaken::Left => {
+                context.group.site.handshakes.note_left();
+                Some(Turn::Close)
+            }
+            Shaken::Failed(error) => Some(self.refuse_handshake(context, &error)),
+            Shaken::Done(handshake) => {
+                self.use_session(context, *handshake);
+                None
+            }
+        }
+    }
+
+    /// Receives the first bytes of the peer. None when there are some.
+    fn receive_first(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        if !self.unread {
+            return Some(Turn::Wait);
+        }
+        let mut buffer = context.scratch.take_receive();
+        let moved = self.receive_some(context, &mut buffer);
+        if let Moved::Bytes(count) = moved {
+            self.input.extend_from_slice(&buffer[..count]);
+        }
+        context.scratch.return_receive(buffer);
+        match moved {
+            Moved::Bytes(_) => None,
+            Moved::Blocked => {
+                self.unread = false;
+                Some(Turn::Wait)
+            }
+            // A health check of a balancer: it connects and leaves.
+            Moved::End | Moved::Failed(_) => Some(Turn::Close),
+        }
+    }
+
+    fn refuse_plain_http(&mut self, context: &mut Context<'_>) -> Turn {
+        let site = &context.group.site;
+        site.handshakes.note_plain_http();
+        site.log.info(format_args!("{}: HTTP without TLS on a port for HTTPS; 400 and closed", self.peer.without_port()));
+        context.scratch.out.extend_from_slice(PLAIN_HTTP.as_bytes());
+        self.end_after_this()
+    }
+
+    fn refuse_handshake(&mut self, context: &mut Context<'_>, error: &SessionError) -> Turn {
+        let site = &context.group.site;
+        site.handshakes.note_failed(error);
+        // The line is the same for all connections of an address, so that the log folds them.
+        site.log.info(format_args!("{}: TLS handshake: {error}; closed", self.peer.without_port()));
+        self.end_after_this()
+    }
+
+    /// What the peer sends still is read and dropped, so that it gets the last word.
+    fn end_after_this(&mut self) -> Turn {
+        self.last = true;
+        self.phase = Phase::Sending;
+        Turn::Wait
+    }
+
+    fn use_session(&mut self, context: &mut Context<'_>, handshake: Handshake) {
+        let site = &context.group.site;
+        site.handshakes.note(&handshake);
+        let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
+        let took = context.now.saturating_sub(began);
+        if let Some(ends) = &mut self.ends {
+            (ends.awaits_handshake, ends.secure) = (false, true);
+            ends.session = Some(Arc::new(Secured { handshake, took }));
+        }
+        self.unread = true;
+        self.set_deadline(context, context.now + nanos(site.timeouts.head));
+    }
+
+    /// The peer is late.
+    pub(super) fn time_out_handshake(&mut self, context: &mut Context<'_>) -> Turn {
+        let site = &context.group.site;
+        // Who has sent nothing is no client, but a connection that was opened ahead.
+        if self.transport.has_session() || !self.input.is_empty() {
+            site.guard.applied.note(Rule::HandshakeTimeout, self.peer, &site.log);
+        }
+        Turn::Close
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PLAIN_HTTP;
+
+    #[test]
+    fn the_answer_to_plain_http_has_the_length_that_it_says() {
+        let (head, text) = PLAIN_HTTP.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", text.len())), "{}", text.len());
+    }
+}

@@ -1,0 +1,73 @@
+//! From http to https: a listener that sends its clients on, before any filter asks them for something in clear.
+
+use std::borrow::Cow;
+
+use maitred_filters::Answer;
+use maitred_http::{Method, RequestHead, ResponseHead, Status};
+
+use super::answer::asks_for;
+use super::stream::Stream;
+use super::{Connection, Context};
+
+impl Connection {
+    /// Where a request is sent on to. Not who asks how the server is: a balancer does that without TLS. Not who speaks TLS with the
+    /// proxy before us: it would come back for ever.
+    pub(super) fn redirect(&self, context: &Context<'_>, stream: &Stream) -> Option<Answer> {
+        let listening = context.group.groups.listeners.get(self.listener as usize)?;
+        let port = listening.redirect()?;
+        let head = &stream.request.head;
+        if self.client_of(stream).secure || asks_for(context.group.site.health_path.as_deref(), head) {
+            return None;
+        }
+        let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()) };
+        Some(match https_address(head, port) {
+            Some(location) => {
+                answer(ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location))
+            }
+            // HTTP/1.0 without Host, `OPTIONS *`: there is no address to send it to.
+            None => answer(ResponseHead::new(Status::BAD_REQUEST)),
+        })
+    }
+}
+
+/// The same with https at `port`.
+fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
+    let host = without_port(head.authority());
+    if host.is_empty() || head.method == Method::Connect || !head.target().starts_with(b"/") {
+        return None;
+    }
+    let port = if port == 443 { String::new() } else { format!(":{port}") };
+    Some([b"https://", host, port.as_bytes(), head.target()].concat())
+}
+
+/// The host of an authority (RFC 3986 §3.2.2): an IPv6 address has its colons in brackets.
+fn without_port(authority: &[u8]) -> &[u8] {
+    match authority.iter().rposition(|byte| matches!(byte, b':' | b']')) {
+        Some(place) if authority[place] == b':' => &authority[..place],
+        _ => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_has_another_scheme_and_the_port_of_https() {
+        for (authority, target, port, expected) in [
+            ("shop.example", "/a?b=1", 443, Some("https://shop.example/a?b=1")),
+            ("shop.example:80", "/", 443, Some("https://shop.example/")),
+            ("shop.example:8080", "/a", 8443, Some("https://shop.example:8443/a")),
+            ("[::1]:80", "/", 443, Some("https://[::1]/")),
+            ("[::1]", "//evil.example", 8443, Some("https://[::1]:8443//evil.example")),
+            ("", "/", 443, None),
+            ("shop.example", "*", 443, None),
+        ] {
+            let mut head = RequestHead::default();
+            head.authority = head.fields.adopt(authority.as_bytes()).unwrap_or_default();
+            head.target = head.fields.adopt(target.as_bytes()).unwrap_or_default();
+            let address = https_address(&head, port).map(|address| String::from_utf8(address).unwrap());
+            assert_eq!(address.as_deref(), expected);
+        }
+    }
+}
