@@ -124,11 +124,10 @@ const SHA256: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1];
 
 /// Every `SingleResponse`; `None` in the place of one that cannot be read.
 fn singles(response: &[u8]) -> Result<impl Iterator<Item = Option<Single<'_>>>, OcspFault> {
-    if response.is_ascii() && !response.is_empty() {
-        return Err(OcspFault::Text);
-    }
+    let is_text = || response.starts_with(b"-----BEGIN") || response.starts_with(b"MII");
+    let no_der = || if is_text() { OcspFault::Text } else { OcspFault::Form };
     let mut outer = response;
-    let mut outer = universal(&mut outer, SEQUENCE).ok_or(OcspFault::Form)?;
+    let mut outer = universal(&mut outer, SEQUENCE).ok_or_else(no_der)?;
     match universal(&mut outer, ENUMERATED).ok_or(OcspFault::Form)? {
         [0] => {}
         [status] => return Err(OcspFault::Refused(*status)),
