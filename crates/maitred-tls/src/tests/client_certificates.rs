@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use rcgen::{
-    CertificateRevocationListParams, ExtendedKeyUsagePurpose, KeyIdMethod, RevocationReason,
-    RevokedCertParams, SerialNumber,
-};
+use rcgen::{ExtendedKeyUsagePurpose, SerialNumber};
 
-use super::kit::{Authority, Client, DAY, Issued, Met, NOW, Wanted, meet, settings, time};
+use super::kit::{Authority, Client, DAY, Issued, Met, NOW, Wanted, meet, settings};
 use crate::{
     ClientFault, ClientIdentity, ClientName, ClientPolicy, Clients, Reason, SessionError, Terms, Trust,
     TrustError, Version,
@@ -26,26 +23,6 @@ fn trust(authority: &Authority) -> Trust {
     let mut trust = Trust::default();
     trust.add_authorities(authority.pem().as_bytes()).expect("an authority");
     trust
-}
-
-fn list(authority: &Authority, until: u64, revoked: Vec<SerialNumber>) -> Vec<u8> {
-    let params = CertificateRevocationListParams {
-        this_update: time(NOW - DAY),
-        next_update: time(until),
-        crl_number: SerialNumber::from(1),
-        issuing_distribution_point: None,
-        revoked_certs: revoked
-            .into_iter()
-            .map(|serial_number| RevokedCertParams {
-                serial_number,
-                revocation_time: time(NOW - DAY),
-                reason_code: Some(RevocationReason::KeyCompromise),
-                invalidity_date: None,
-            })
-            .collect(),
-        key_identifier_method: KeyIdMethod::Sha256,
-    };
-    params.signed_by(&authority.0).expect("a list").pem().expect("PEM").into_bytes()
 }
 
 fn terms(server: &Authority, clients: ClientPolicy) -> Arc<Terms> {
@@ -160,7 +137,7 @@ fn revoked_certificates_are_refused_and_every_authority_needs_a_current_list() {
         try_both(&server, &terms, Some(issued), &[&below])
     };
     let later = NOW + DAY;
-    let (top, bottom) = (list(&authority, later, vec![]), list(&below, later, vec![6.into(), 7.into()]));
+    let (top, bottom) = (authority.crl(later, vec![]), below.crl(later, vec![6.into(), 7.into()]));
     for met in try_with(&[top.clone(), bottom.clone()], &good) {
         let _ = met.expect();
     }
@@ -168,11 +145,11 @@ fn revoked_certificates_are_refused_and_every_authority_needs_a_current_list() {
     let fault = |lists: &[Vec<u8>], issued| faults(try_with(lists, issued));
     assert_eq!(fault(&[top.clone(), bottom.clone()], &bad), (ClientFault::Revoked, subject.clone()));
     assert_eq!(fault(std::slice::from_ref(&bottom), &good), (ClientFault::NoRevocationList, subject.clone()));
-    let old = list(&authority, NOW - 1, vec![]);
+    let old = authority.crl(NOW - 1, vec![]);
     assert_eq!(fault(&[old, bottom], &good), (ClientFault::OldRevocationList, subject.clone()));
     let serial = x509_parser::parse_x509_certificate(below.0.der()).expect("DER").1.raw_serial().to_vec();
-    let revoking = list(&authority, later, vec![SerialNumber::from_slice(&serial)]);
-    let bottom = list(&below, later, vec![]);
+    let revoking = authority.crl(later, vec![SerialNumber::from_slice(&serial)]);
+    let bottom = below.crl(later, vec![]);
     assert_eq!(fault(&[revoking, bottom], &good), (ClientFault::Revoked, subject));
 }
 
@@ -181,8 +158,8 @@ fn what_is_trusted_is_told() {
     let authority = Authority::new("Clients");
     let mut trust = trust(&authority);
     trust.add_authorities(Authority::new("Others").0.der()).expect("DER");
-    trust.add_crls(&list(&authority, NOW + 9 * DAY, vec![1.into(), 2.into(), 3.into()])).expect("a list");
-    trust.add_crls(&list(&authority, NOW + 5 * DAY, vec![])).expect("a list");
+    trust.add_crls(&authority.crl(NOW + 9 * DAY, vec![1.into(), 2.into(), 3.into()])).expect("a list");
+    trust.add_crls(&authority.crl(NOW + 5 * DAY, vec![])).expect("a list");
     let subjects: Vec<&str> = trust.authorities().iter().map(|info| &*info.subject).collect();
     assert_eq!(subjects, ["CN=Clients", "CN=Others"]);
     assert!(trust.authorities()[0].is_authority);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    PKCS_RSA_SHA256, RevocationReason, RevokedCertParams, SerialNumber,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -99,6 +100,25 @@ impl Authority {
             der: certificate.der().clone(),
             key_der: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
         }
+    }
+
+    /// A list of revoked certificates, in PEM.
+    pub(crate) fn crl(&self, until: u64, revoked: Vec<SerialNumber>) -> Vec<u8> {
+        let revoked = revoked.into_iter().map(|serial_number| RevokedCertParams {
+            serial_number,
+            revocation_time: time(NOW - DAY),
+            reason_code: Some(RevocationReason::KeyCompromise),
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update: time(NOW - DAY),
+            next_update: time(until),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.0).and_then(|list| list.pem()).expect("a list").into_bytes()
     }
 
     pub(crate) fn identity(&self, wanted: &Wanted<'_>) -> Identity {

@@ -202,6 +202,34 @@ fn another_policy_for_clients_resumes_nothing() {
 }
 
 #[test]
+fn nothing_is_resumed_when_a_list_of_revoked_certificates_is_out_of_date() {
+    static CLOCK: AtomicU64 = AtomicU64::new(NOW);
+    fn clock() -> u64 {
+        CLOCK.load(Ordering::Relaxed)
+    }
+    let (server, clients) = (Authority::new("Servers"), Authority::new("Clients"));
+    let mut trust = trust(&clients);
+    trust.add_crls(&clients.crl(NOW + 60, vec![])).expect("a list");
+    let mut settings =
+        with_tickets(&server.identity(&Wanted::default()), &Tickets::random(clock).expect("random numbers"));
+    settings.clients = ClientPolicy::Required(trust);
+    settings.clock = clock;
+    let terms = Terms::new(settings).expect("terms");
+    for version in VERSIONS {
+        CLOCK.store(NOW, Ordering::Relaxed);
+        let config = certified(&server, &clients, NOW + DAY, version);
+        assert!(!is_resumed(meet(&terms, &config, "shop.example")));
+        assert!(is_resumed(meet(&terms, &config, "shop.example")));
+        CLOCK.store(NOW + 61, Ordering::Relaxed);
+        let met = meet(&terms, &config, "shop.example");
+        let is_old = |error: &SessionError| {
+            matches!(error, SessionError::Client { fault: ClientFault::OldRevocationList, .. })
+        };
+        assert!(met.server_result.as_ref().is_err_and(is_old), "{:?}", met.server_result);
+    }
+}
+
+#[test]
 fn a_client_whose_certificate_has_expired_meanwhile_is_refused() {
     static CLOCK: AtomicU64 = AtomicU64::new(NOW);
     fn clock() -> u64 {
