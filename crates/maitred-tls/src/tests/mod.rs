@@ -1,0 +1,9 @@
+//! Sessions with a client in memory.
+
+mod client_certificates;
+mod files;
+mod handshakes;
+pub(crate) mod kit;
+mod records;
+mod resumption;
+mod staples;
