@@ -139,7 +139,8 @@ pub(crate) struct Listening {
 
 impl Listening {
     fn new(listener: Listener, settings: &ListenerSettings, accept: &Accept) -> Self {
-        let &ListenerSettings { ref options, proxy_protocol, tls, redirect, read_ahead, writer, .. } = settings;
+        let &ListenerSettings { ref options, proxy_protocol, tls, redirect, read_ahead, writer, .. } =
+            settings;
         let address = listener.address().clone();
         let local = local_of(&address);
         let reported = AtomicU64::new(0);

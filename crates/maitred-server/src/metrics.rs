@@ -111,6 +111,9 @@ impl Group {
         }
         let mut out = String::new();
         exposition::write(&metrics, format, &mut out);
+        if self.site.tls.load().is_some() {
+            self.site.handshakes.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
+        }
         self.write_listeners(format, &mut out);
         site::write_cache(&self.site.hosts.cache_statistics(), format, &mut out);
         if let Some(compression) = &self.site.compression {

@@ -2,6 +2,7 @@
 //!
 //! Sections below: counters; figures of exchanges.
 
+mod handshakes;
 mod metrics;
 mod snapshot;
 #[cfg(all(test, not(shuttle)))]
@@ -37,6 +38,7 @@ use crate::routes::is_plain;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
+pub(crate) use handshakes::Handshakes;
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
@@ -60,6 +62,7 @@ pub(crate) struct Site {
     pub(crate) timeouts: Timeouts,
     /// None without TLS.
     pub(crate) tls: ArcSwapOption<Terms>,
+    pub(crate) handshakes: Handshakes,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
     /// What bodies may have beyond that.

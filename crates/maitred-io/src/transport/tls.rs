@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 
-use maitred_tls::{Handshake, Read, Session, SessionError};
+use maitred_tls::{FULL_RECORD, Handshake, Read, SMALL_RECORD, Session, SessionError};
 
 use super::{Moved, Socket};
 use crate::clock;
@@ -21,14 +21,11 @@ use crate::clock;
 /// Bytes received or read from a file by one call: some records.
 const BYTES: usize = 64 * 1024;
 
-/// The most that is sealed before the socket has taken it.
-const SEAL: usize = 64 * 1024;
+/// What a record adds at most: TLS 1.2 with AES-GCM 29 bytes, TLS 1.3 22 (RFC 5288 §3, RFC 8446 §5.2).
+const OVERHEAD: usize = 29;
 
-/// The longest record (RFC 8446 §5.1).
-const RECORD: usize = 16 * 1024;
-
-/// What a record adds at most, and a segment's options: TLS 1.2 with AES-GCM 29 bytes, TLS 1.3 22, TCP timestamps 12.
-const OVERHEAD: usize = 41;
+/// What the session may send of its own between records: an answer to a key update.
+const OWN: usize = 64;
 
 /// So much is sent in records of one segment each, of which the peer can open the first before the others have come; after that a lost
 /// segment costs less than the records.
@@ -61,6 +58,9 @@ struct Open {
     ended: bool,
     /// Opening has failed: nothing is received any more.
     failed: bool,
+    /// The most bytes of it that may be no plaintext, and how many of it have left.
+    beside: usize,
+    left_sealed: usize,
     /// The longest record that fits a segment, and how much is sent in such.
     segment: usize,
     first: usize,
@@ -99,11 +99,13 @@ impl Tls {
 
     /// Begins the handshake.
     pub(super) fn begin(&mut self, session: Session) {
-        let segment = self.socket.segment().saturating_sub(OVERHEAD).clamp(512, RECORD);
+        let segment = self.socket.segment().clamp(SMALL_RECORD, FULL_RECORD);
         self.open = Some(Box::new(Open {
             session,
             left: Vec::new(),
             owed: 0,
+            beside: 0,
+            left_sealed: 0,
             emptied: false,
             ended: false,
             failed: false,
@@ -124,9 +126,9 @@ impl Tls {
 
     /// Whether nothing is left to be read, in the session or in the socket.
     pub(super) fn is_emptied(&self) -> bool {
-        self.open.as_ref().is_none_or(|open| {
-            open.emptied && open.left.is_empty() && !open.session.has_plaintext()
-        })
+        self.open
+            .as_ref()
+            .is_none_or(|open| open.emptied && open.left.is_empty() && !open.session.has_plaintext())
     }
 
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Moved {
@@ -145,9 +147,7 @@ impl Tls {
 
     pub(super) fn receive_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Moved {
         match &mut self.open {
-            Some(open) => {
-                open.receive_by(&self.socket, false, |session| session.read_more(buffer, most)).0
-            }
+            Some(open) => open.receive_by(&self.socket, false, |session| session.read_more(buffer, most)).0,
             None => self.socket.receive_more(buffer, most),
         }
     }
@@ -242,11 +242,8 @@ impl Open {
             return (self.feed(&left).map(|()| Moved::Bytes(left.len())), None);
         }
         with_buffer(|buffer| {
-            let (moved, stamp) = if wanted {
-                socket.receive_with_receipt(buffer)
-            } else {
-                (socket.receive(buffer), None)
-            };
+            let (moved, stamp) =
+                if wanted { socket.receive_with_receipt(buffer) } else { (socket.receive(buffer), None) };
             let opened = match &moved {
                 Moved::Bytes(count) => {
                     self.emptied = *count < buffer.len();
@@ -335,7 +332,7 @@ impl Open {
         }
         match self.send_sealed(socket) {
             Moved::Failed(error) => Some(Moved::Failed(error)),
-            _ if self.session.unsent() > 0 => Some(Moved::Blocked),
+            _ if self.session.has_unsent() => Some(Moved::Blocked),
             _ => None,
         }
     }
@@ -347,20 +344,26 @@ impl Open {
             self.first = FIRST;
         }
         self.sealed = now;
-        let (record, most) = if self.first > 0 { (self.segment, self.first) } else { (RECORD, SEAL) };
-        self.owed = self.session.write(parts, record, most);
+        let record = if self.first > 0 { self.segment } else { FULL_RECORD };
+        self.owed = self.session.write(parts, record);
         self.first = self.first.saturating_sub(self.owed);
+        let plain = (record - OVERHEAD).min(16 * 1024);
+        (self.beside, self.left_sealed) = (self.owed.div_ceil(plain) * OVERHEAD + OWN, 0);
     }
 
-    /// Sends what is sealed. How many of the caller's next `most` bytes have left by that: those that cannot be in what is left.
+    /// Sends what is sealed. How many of the caller's next `most` bytes have certainly left by that.
     fn send_owed(&mut self, socket: &Socket, most: usize) -> Moved {
         if let Moved::Failed(error) = self.send_sealed(socket) {
             return Moved::Failed(error);
         }
-        match self.owed.saturating_sub(self.session.unsent()).min(most) {
+        // Before all has left it is not known how much of it is plaintext; as much at least.
+        let left =
+            if self.session.has_unsent() { self.left_sealed.saturating_sub(self.beside) } else { self.owed };
+        match left.min(self.owed).min(most) {
             0 => Moved::Blocked,
             count => {
                 self.owed -= count;
+                self.left_sealed = self.left_sealed.saturating_sub(count);
                 Moved::Bytes(count)
             }
         }
@@ -368,15 +371,16 @@ impl Open {
 
     /// Sends all that is sealed, unless the socket takes no more.
     fn send_sealed(&mut self, socket: &Socket) -> Moved {
-        while self.session.unsent() > 0 {
+        while self.session.has_unsent() {
             let mut moved = Moved::Blocked;
-            self.session.send_unsent(&mut |parts| {
+            let sent = self.session.send_unsent(&mut |parts| {
                 moved = socket.send_all(parts, false);
                 match &moved {
                     Moved::Bytes(count) => Ok(*count),
                     _ => Err(io::ErrorKind::WouldBlock.into()),
                 }
             });
+            self.left_sealed += sent.unwrap_or(0);
             match moved {
                 Moved::Bytes(_) => {}
                 other => return other,

@@ -57,7 +57,10 @@ impl Connection {
                 return Some(Turn::Close);
             }
             let Some(terms) = site.tls.load_full() else { return Some(Turn::Close) };
-            self.transport.begin_handshake(Session::new(&terms));
+            match Session::new(&terms) {
+                Ok(session) => self.transport.begin_handshake(session),
+                Err(error) => return Some(self.refuse_handshake(context, &error)),
+            }
             received = std::mem::take(&mut self.input);
         }
         match self.transport.shake_hands(&received) {
@@ -102,7 +105,10 @@ impl Connection {
     fn refuse_plain_http(&mut self, context: &mut Context<'_>) -> Turn {
         let site = &context.group.site;
         site.handshakes.note_plain_http();
-        site.log.info(format_args!("{}: HTTP without TLS on a port for HTTPS; 400 and closed", self.peer.without_port()));
+        site.log.info(format_args!(
+            "{}: HTTP without TLS on a port for HTTPS; 400 and closed",
+            self.peer.without_port()
+        ));
         context.scratch.out.extend_from_slice(PLAIN_HTTP.as_bytes());
         self.end_after_this()
     }

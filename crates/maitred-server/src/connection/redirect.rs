@@ -65,7 +65,7 @@ mod tests {
         ] {
             let mut head = RequestHead::default();
             head.authority = head.fields.adopt(authority.as_bytes()).unwrap_or_default();
-            head.target = head.fields.adopt(target.as_bytes()).unwrap_or_default();
+            head.path_and_query = head.fields.adopt(target.as_bytes()).unwrap_or_default();
             let address = https_address(&head, port).map(|address| String::from_utf8(address).unwrap());
             assert_eq!(address.as_deref(), expected);
         }
