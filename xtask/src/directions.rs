@@ -1,8 +1,8 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats;
+//! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
+//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-stats", &[]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-tls", &[]),
-    ("maitred-io", &["maitred-stats"]),
+    ("maitred-io", &["maitred-stats", "maitred-tls"]),
     ("maitred-supervise", &[]),
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
@@ -83,6 +83,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-control",
             "maitred-supervise",
             "maitred-io",
+            "maitred-tls",
         ],
     ),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),

@@ -1,7 +1,57 @@
-//! TLS: certificates, tickets, and the server's end of a connection without its socket.
+//! TLS for a server: sessions, certificates by name, certificates of clients, tickets (RFC 8446, RFC 5246).
+//!
+//! ```text
+//! terms.rs      what sessions go by: made of settings, never changed     session.rs    one connection: bytes in, bytes out
+//!   identity.rs   a certificate with its key                             handshake.rs  what was agreed on
+//!   names.rs, resolver.rs   which one a client gets (SNI)                errors.rs     why a session has failed
+//!   ocsp.rs       what is stapled to it                                  client_identity.rs  who a client is
+//!   clients.rs    by whom clients are believed                           plain_http.rs   telling a client without TLS
+//!   tickets.rs    by which sessions are resumed
+//! certificate.rs, distinguished_name.rs   what stands in a certificate   pem.rs        files with certificates and keys
+//! development.rs  a certificate for development
+//! ```
+//! Promises: no socket, no file, no thread, and no panic, whatever a peer sends. The clock is handed in. What rustls does not show stays inside: no type of
+//! it is public here.
+//!
+//! Leaves out: where files are, when they are read again, how long a handshake may take, and HTTP. There is no early data (0-RTT), which anybody can send
+//! again, no renegotiation, and nothing before TLS 1.2.
 
-/// What the TLS listeners of a server go by; never changed: a reload puts another one in its place.
-#[derive(Debug)]
-pub struct Terms {
-    _private: (),
-}
+#![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
+
+mod certificate;
+mod client_identity;
+mod clients;
+mod clock;
+mod development;
+mod distinguished_name;
+mod errors;
+mod handshake;
+mod identity;
+mod names;
+mod noted;
+mod ocsp;
+mod pem;
+mod plain_http;
+mod resolver;
+mod session;
+mod terms;
+mod tickets;
+
+pub use certificate::CertificateInfo;
+pub use client_identity::{ClientIdentity, ClientName};
+pub use clients::{ClientPolicy, CrlInfo, Trust, TrustError};
+pub use clock::{Clock, system_clock};
+pub use development::{DevelopmentError, Pem};
+pub use errors::{ClientFault, Reason, SessionError};
+pub use handshake::{Handshake, Suite, Version};
+pub use identity::{Identity, IdentityError, IdentityInfo};
+pub use ocsp::{OcspFault, OcspTimes};
+pub use pem::PemFault;
+pub use plain_http::is_plain_http;
+pub use resolver::UnknownName;
+pub use session::{FULL_RECORD, Read, SMALL_RECORD, Session};
+pub use terms::{Clients, Terms, TermsError, TermsSettings};
+pub use tickets::{TicketKeyError, TicketSecret, Tickets};
+
+#[cfg(test)]
+mod tests;

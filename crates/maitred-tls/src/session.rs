@@ -1,0 +1,413 @@
+//! The server's end of one TLS connection, without its socket: bytes go in, bytes come out.
+//!
+//! ```text
+//!   socket ── feed ──▶ ┌─────────┐ ── read ──▶ application
+//!                      │ Session │
+//!   socket ◀─ unsent ─ └─────────┘ ◀─ write ── application
+//! ```
+//! ```text
+//!   handshaking ──────▶ open ──────▶ closed by us (close), by the peer (Read::End), or both
+//!        │                │
+//!        └──▶ failed ◀────┘          the alert is unsent; nothing else happens any more
+//! ```
+//! Leaves out: time. Whoever has the socket limits how long a handshake may take.
+
+use std::io::{self, BufRead, IoSlice, Write};
+use std::sync::Arc;
+
+use rustls::ServerConnection;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+use crate::certificate::seconds;
+use crate::distinguished_name;
+use crate::errors::{ClientFault, SessionError};
+use crate::handshake::Handshake;
+use crate::noted::{self, Noted};
+use crate::plain_http::is_plain_http;
+use crate::terms::Terms;
+
+/// Most bytes of a small record on the wire: with the heads of IPv6, TCP and its options it fits into one packet, so the peer can decrypt it as soon as
+/// that packet is there. For what is sent first, while the window of TCP is small.
+pub const SMALL_RECORD: usize = 1_400;
+
+/// Most bytes of a record on the wire (RFC 8446 §5.2).
+pub const FULL_RECORD: usize = MAX_PLAIN + 256;
+
+/// Most bytes of plaintext in a record (RFC 8446 §5.1).
+const MAX_PLAIN: usize = 1 << 14;
+
+/// What a record has beside its plaintext: head, nonce and tag of TLS 1.2 with AES-GCM; TLS 1.3 has 22.
+const OVERHEAD: usize = 29;
+
+/// Buffers in one small record; more end it early.
+const PIECES: usize = 16;
+
+const _: () = assert!(SMALL_RECORD > OVERHEAD && SMALL_RECORD < FULL_RECORD);
+
+/// The server's end of one TLS connection.
+pub struct Session {
+    connection: ServerConnection,
+    terms: Arc<Terms>,
+    noted: Noted,
+    first: First,
+    /// Bytes of plaintext that wait to be read.
+    waiting: usize,
+    /// The peer has closed its socket.
+    has_ended: bool,
+    is_closed: bool,
+    failed: Option<Box<SessionError>>,
+    /// What is sent in the place of what rustls has.
+    own_alert: Option<&'static [u8]>,
+}
+
+/// What came out of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing is there; more has to be fed.
+    Nothing,
+    /// The peer has said that it sends no more (close_notify, RFC 8446 §6.1).
+    End,
+    /// The peer has closed its socket and has not said that before: somebody else may have cut off the end.
+    Truncated,
+}
+
+impl Session {
+    /// The start of a session.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(terms: &Arc<Terms>) -> Result<Self, SessionError> {
+        let connection = ServerConnection::new(Arc::clone(&terms.config))
+            .map_err(|error| SessionError::Internal(error.to_string().into()))?;
+        Ok(Self {
+            connection,
+            terms: Arc::clone(terms),
+            noted: Noted::default(),
+            first: First::default(),
+            waiting: 0,
+            has_ended: false,
+            is_closed: false,
+            failed: None,
+            own_alert: None,
+        })
+    }
+
+    /// Takes bytes that were received, and says how many. All of them, or fewer while more than 16 KiB of plaintext wait: call [`read`](Self::read) then.
+    /// What comes behind the peer's close_notify is dropped (RFC 8446 §6.1).
+    ///
+    /// # Errors
+    /// When the session has failed, now or earlier. An alert may be [unsent](Self::send_unsent) then; nothing can be read or written any more.
+    pub fn feed(&mut self, ciphertext: &[u8]) -> Result<usize, SessionError> {
+        if let Some(error) = &self.failed {
+            return Err((**error).clone());
+        }
+        self.first.note(ciphertext);
+        let mut rest = ciphertext;
+        while !rest.is_empty() {
+            match self.connection.read_tls(&mut rest) {
+                Ok(0) => return Ok(ciphertext.len()),
+                Ok(_) => self.process()?,
+                // Plaintext waits.
+                Err(_) if self.waiting > 0 => break,
+                Err(error) => {
+                    let error = SessionError::Misbehaved(error.to_string().into());
+                    self.failed = Some(Box::new(error.clone()));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(ciphertext.len() - rest.len())
+    }
+
+    /// The peer has closed its socket, or its sending half.
+    pub fn feed_end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Reads plaintext into `buffer`, which is not empty. Nothing of a session that has failed.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Read {
+        if self.failed.is_some() {
+            return Read::Nothing;
+        }
+        let read = io::Read::read(&mut self.connection.reader(), buffer);
+        self.outcome(read)
+    }
+
+    /// Reads up to `most` bytes of plaintext behind what `buffer` has. `most` is not 0.
+    pub fn read_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Read {
+        if self.failed.is_some() {
+            return Read::Nothing;
+        }
+        let mut reader = self.connection.reader();
+        let mut left = most;
+        let mut read = Ok(0);
+        while left > 0 {
+            match reader.fill_buf() {
+                Ok([]) => break,
+                Ok(chunk) => {
+                    let piece = chunk.get(..left).unwrap_or(chunk);
+                    buffer.extend_from_slice(piece);
+                    let taken = piece.len();
+                    reader.consume(taken);
+                    left -= taken;
+                    read = Ok(most - left);
+                }
+                Err(error) => {
+                    if left == most {
+                        read = Err(error);
+                    }
+                    break;
+                }
+            }
+        }
+        self.outcome(read)
+    }
+
+    fn outcome(&mut self, read: io::Result<usize>) -> Read {
+        match read {
+            Ok(0) => Read::End,
+            Ok(count) => {
+                self.waiting = self.waiting.saturating_sub(count);
+                Read::Bytes(count)
+            }
+            Err(_) if self.has_ended => Read::Truncated,
+            Err(_) => Read::Nothing,
+        }
+    }
+
+    /// Whether plaintext waits to be read. No event of the socket tells of it.
+    pub fn has_plaintext(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Encrypts from these buffers, in their order, and says how many bytes it has taken: none before the handshake is complete, and fewer than there are
+    /// when 64 KiB are unsent. `record` is the most bytes of a record on the wire, from [`SMALL_RECORD`] to [`FULL_RECORD`].
+    pub fn write(&mut self, parts: &[IoSlice<'_>], record: usize) -> usize {
+        if self.connection.is_handshaking() || self.is_closed || self.failed.is_some() {
+            return 0;
+        }
+        let mut writer = self.connection.writer();
+        if record >= FULL_RECORD {
+            // It joins the buffers to full records.
+            writer.write_vectored(parts).unwrap_or(0)
+        } else {
+            let plain = record.saturating_sub(OVERHEAD).clamp(1, MAX_PLAIN);
+            write_records(parts, plain, |pieces| writer.write_vectored(pieces).unwrap_or(0))
+        }
+    }
+
+    /// Whether something is to be sent: of the handshake, an alert, or what was written.
+    pub fn has_unsent(&self) -> bool {
+        match self.own_alert {
+            Some(rest) => !rest.is_empty(),
+            None => self.connection.wants_write(),
+        }
+    }
+
+    /// Has `out` send what is unsent, until nothing is left, or `out` takes nothing or fails, and says how many bytes were taken. `out` gets at most 64 buffers a
+    /// call, and says how many of their bytes it has taken.
+    ///
+    /// # Errors
+    /// That of `out`, where it has taken nothing in this call.
+    pub fn send_unsent(
+        &mut self,
+        out: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut sent = 0;
+        while self.has_unsent() {
+            let taken = match &mut self.own_alert {
+                None => self.connection.write_tls(&mut Out(out)),
+                Some(rest) => {
+                    out(&[IoSlice::new(rest)]).inspect(|taken| *rest = rest.get(*taken..).unwrap_or_default())
+                }
+            };
+            match taken {
+                Ok(0) => break,
+                Ok(taken) => sent += taken,
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Says that we send no more (close_notify): [unsent](Self::send_unsent) behind all that was written. What the peer sends can still be read.
+    pub fn close(&mut self) {
+        if !self.is_closed && self.failed.is_none() {
+            self.is_closed = true;
+            self.connection.send_close_notify();
+        }
+    }
+
+    /// Whether the handshake is not complete.
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// What the handshake has agreed on, when it is complete. Made anew by each call.
+    pub fn handshake(&self) -> Option<Handshake> {
+        Handshake::new(&self.connection, self.noted.identity.unwrap_or(0))
+    }
+
+    /// What this session goes by.
+    pub fn terms(&self) -> &Arc<Terms> {
+        &self.terms
+    }
+
+    /// Processes what was taken in. Callbacks make notes during the handshake only.
+    fn process(&mut self) -> Result<(), SessionError> {
+        let connection = &mut self.connection;
+        let was_handshaking = connection.is_handshaking();
+        let result = if was_handshaking {
+            noted::during(&mut self.noted, || connection.process_new_packets())
+        } else {
+            connection.process_new_packets()
+        };
+        let error = match result {
+            Ok(state) => {
+                self.waiting = state.plaintext_bytes_to_read();
+                if !was_handshaking || self.connection.is_handshaking() {
+                    return Ok(());
+                }
+                match self.resumed_client() {
+                    Ok(()) => return Ok(()),
+                    Err(error) => {
+                        self.connection.send_close_notify();
+                        error
+                    }
+                }
+            }
+            Err(error) if self.first.is_not_tls() => {
+                // Its complaint about the first record would tell nobody anything.
+                let _ = error;
+                SessionError::NotTls { is_http: is_plain_http(self.first.bytes()) }
+            }
+            Err(error) => SessionError::new(&error, &self.noted, self.terms.minimum(), self.first.version())
+                .in_handshake(was_handshaking),
+        };
+        self.own_alert = match &error {
+            SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),
+            SessionError::MissingName => Some(&MISSING_EXTENSION),
+            SessionError::NoCommonVersion { .. } => Some(&PROTOCOL_VERSION),
+            _ => None,
+        };
+        self.waiting = 0;
+        self.failed = Some(Box::new(error.clone()));
+        Err(error)
+    }
+
+    /// The certificate of a client stands in its ticket, and nobody has looked at its dates since (RFC 8446 §4.6.1 leaves that to us).
+    fn resumed_client(&self) -> Result<(), SessionError> {
+        if self.connection.handshake_kind() != Some(rustls::HandshakeKind::Resumed) {
+            return Ok(());
+        }
+        let Some(own) = self.connection.peer_certificates().and_then(<[_]>::first) else { return Ok(()) };
+        let fault = |fault, subject| Err(SessionError::Client { fault, subject });
+        let Ok((_, certificate)) = X509Certificate::from_der(own) else {
+            return fault(ClientFault::Form, None);
+        };
+        if (self.terms.clock)() > seconds(certificate.validity().not_after) {
+            let subject = distinguished_name::text(certificate.subject());
+            return fault(ClientFault::Expired, Some(subject.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Fatal alerts in a record of their own, not encrypted as nothing is at the ClientHello (RFC 8446 §5.1, §6). rustls says `access_denied` in the place of the first
+/// two, and tells old clients what extension they lack, not that they are old.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+const MISSING_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 109];
+const PROTOCOL_VERSION: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+
+/// The first bytes of the peer: the heads of its first record and message, and the version behind them, which clients before TLS 1.3 mean.
+#[derive(Default)]
+struct First {
+    bytes: [u8; Self::LENGTH],
+    count: u8,
+}
+
+impl First {
+    const LENGTH: usize = 24;
+
+    fn note(&mut self, bytes: &[u8]) {
+        let Some(free) = self.bytes.get_mut(usize::from(self.count)..) else { return };
+        for (free, byte) in free.iter_mut().zip(bytes) {
+            *free = *byte;
+            self.count += 1;
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Not a record of a handshake or an alert (RFC 8446 §5.1).
+    fn is_not_tls(&self) -> bool {
+        !matches!(self.bytes(), [] | [0x15 | 0x16] | [0x15 | 0x16, 3, ..])
+    }
+
+    /// `legacy_version` of the ClientHello.
+    fn version(&self) -> Option<u16> {
+        match self.bytes() {
+            [0x16, 3, _, _, _, 1, _, _, _, major, minor, ..] => Some(u16::from_be_bytes([*major, *minor])),
+            _ => None,
+        }
+    }
+}
+
+/// Cuts buffers into records of at most `most` bytes, until `write` takes less than all of one.
+fn write_records(
+    parts: &[IoSlice<'_>],
+    most: usize,
+    mut write: impl FnMut(&[IoSlice<'_>]) -> usize,
+) -> usize {
+    let mut parts = parts.iter().map(|part| &part[..]).filter(|part| !part.is_empty());
+    let mut part: &[u8] = &[];
+    let mut taken = 0;
+    loop {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let (mut count, mut size) = (0, 0);
+        for place in &mut pieces {
+            if part.is_empty() {
+                part = parts.next().unwrap_or_default();
+            }
+            let (piece, rest) = part.split_at_checked(most - size).unwrap_or((part, &[]));
+            if piece.is_empty() {
+                break;
+            }
+            *place = IoSlice::new(piece);
+            part = rest;
+            count += 1;
+            size += piece.len();
+        }
+        if size == 0 {
+            return taken;
+        }
+        let written = write(pieces.get(..count).unwrap_or_default());
+        taken += written;
+        if written < size {
+            return taken;
+        }
+    }
+}
+
+/// `out` as rustls wants it.
+struct Out<'a>(&'a mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (self.0)(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        (self.0)(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! What the sessions of a server go by: certificates, versions, clients, tickets.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::NoServerSessionStorage;
+use rustls::{ServerConfig, version};
+
+use crate::clients::{self, ClientPolicy, TrustError};
+use crate::clock::{Clock, Time};
+use crate::handshake::Version;
+use crate::identity::{Identity, IdentityInfo};
+use crate::resolver::{Resolver, UnknownName};
+use crate::tickets::{Ticketer, Tickets};
+
+/// How many tickets a client gets with a full handshake in TLS 1.3: browsers open two connections (RFC 8446 §C.4: a ticket is used once).
+const TICKETS: usize = 2;
+
+/// What sessions go by. It is never changed: a reload puts another one in its place, and sessions that are open go on.
+pub struct Terms {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) clock: Clock,
+    identities: Vec<IdentityInfo>,
+    ticketer: Option<Arc<Ticketer>>,
+    clients: Clients,
+    minimum: Version,
+}
+
+/// What is asked of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// No certificate.
+    NotAsked,
+    /// A certificate, if they have one.
+    Asked,
+    /// A certificate.
+    Required,
+}
+
+/// Of what [`Terms`] are made.
+#[derive(Debug)]
+pub struct TermsSettings {
+    /// At least one. The first is the default; where two are for the same name, the one that comes first counts, ECDSA before RSA.
+    pub identities: Vec<Identity>,
+    /// What a client gets that asks for an unknown name.
+    pub unknown_name: UnknownName,
+    /// Whether clients are asked for certificates.
+    pub clients: ClientPolicy,
+    /// `None`: no session is resumed.
+    pub tickets: Option<Tickets>,
+    /// The oldest version that is allowed.
+    pub minimum: Version,
+    /// The protocols of this server, the one that is liked most first, such as `http/1.1`. A client that offers some and none of these is refused (RFC
+    /// 7301 §3.2). Empty: none is agreed on, whatever a client offers.
+    pub alpn: Vec<Vec<u8>>,
+    /// By which dates are compared.
+    pub clock: Clock,
+}
+
+/// Why there are no terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TermsError {
+    /// No certificate was given.
+    NoCertificate,
+    /// A protocol name is empty or longer than 255 bytes.
+    Alpn,
+    /// The authorities for clients, or their lists of revoked certificates, cannot be used.
+    Clients(TrustError),
+    /// The library refuses something.
+    Library(String),
+}
+
+impl fmt::Display for TermsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCertificate => f.write_str("TLS takes at least one certificate"),
+            Self::Alpn => f.write_str("the name of a protocol (ALPN) has 1 to 255 bytes"),
+            Self::Clients(error) => error.fmt(f),
+            Self::Library(error) => write!(f, "TLS cannot be set up: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TermsError {}
+
+impl Terms {
+    /// Checks the settings and makes of them what sessions need.
+    ///
+    /// # Errors
+    /// When there is no certificate, or clients are asked for certificates that nobody can verify.
+    pub fn new(settings: TermsSettings) -> Result<Arc<Self>, TermsError> {
+        let TermsSettings { identities, unknown_name, clients: policy, tickets, minimum, alpn, clock } =
+            settings;
+        if identities.is_empty() {
+            return Err(TermsError::NoCertificate);
+        }
+        if alpn.iter().any(|name| name.is_empty() || name.len() > 255) {
+            return Err(TermsError::Alpn);
+        }
+        let versions: &[_] = match minimum {
+            Version::V1_2 => &[&version::TLS13, &version::TLS12],
+            Version::V1_3 => &[&version::TLS13],
+        };
+        let infos = identities.iter().map(|identity| identity.info().clone()).collect();
+        let provider = provider();
+        let verifier = clients::verifier(&policy, provider).map_err(TermsError::Clients)?;
+        let mut config = ServerConfig::builder_with_details(Arc::clone(provider), Arc::new(Time(clock)))
+            .with_protocol_versions(versions)
+            .map_err(|error| TermsError::Library(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(Resolver::new(identities, unknown_name, clock)));
+        config.alpn_protocols = alpn;
+        // No memory of sessions: tickets only, so every worker can resume.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        // Early data can be sent again by anybody (RFC 8446 §8).
+        config.max_early_data_size = 0;
+        config.send_tls13_tickets = 0;
+        let until = policy.trust().and_then(clients::Trust::until);
+        let ticketer =
+            tickets.map(|tickets| Arc::new(Ticketer::new(tickets, clients::generation(&policy), until)));
+        if let Some(ticketer) = &ticketer {
+            config.ticketer = Arc::clone(ticketer) as _;
+            config.send_tls13_tickets = TICKETS;
+        }
+        let clients = match policy {
+            ClientPolicy::None => Clients::NotAsked,
+            ClientPolicy::Optional(_) => Clients::Asked,
+            ClientPolicy::Required(_) => Clients::Required,
+        };
+        Ok(Arc::new(Self { config: Arc::new(config), clock, identities: infos, ticketer, clients, minimum }))
+    }
+
+    /// The certificates, in the order of the settings.
+    pub fn identities(&self) -> &[IdentityInfo] {
+        &self.identities
+    }
+
+    /// What is asked of clients.
+    pub fn clients(&self) -> Clients {
+        self.clients
+    }
+
+    /// The oldest version that is allowed.
+    pub fn minimum(&self) -> Version {
+        self.minimum
+    }
+
+    /// Whether sessions are resumed.
+    pub fn has_tickets(&self) -> bool {
+        self.ticketer.is_some()
+    }
+
+    /// Forgets ticket keys that are over. The next handshake does the same; whoever calls this now and then forgets them also while there is none.
+    pub fn forget_old_keys(&self) {
+        if let Some(ticketer) = &self.ticketer {
+            ticketer.forget_old_keys();
+        }
+    }
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms")
+            .field("identities", &self.identities)
+            .field("clients", &self.clients)
+            .field("minimum", &self.minimum)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Suites and groups. The suites are all that rustls has: TLS 1.3, and TLS 1.2 with ECDHE and AEAD. All are good, so the client's order counts: it knows
+/// whether it has AES in hardware. Its order counts among the groups, too; one that has X25519MLKEM768 puts it first.
+fn provider() -> &'static Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    PROVIDER.get_or_init(|| {
+        use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
+        let kx_groups = vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1];
+        Arc::new(CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() })
+    })
+}
