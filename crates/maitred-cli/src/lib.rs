@@ -45,6 +45,7 @@ mod settings;
 mod sockets;
 mod sources;
 mod supervisor;
+mod tls;
 mod validation;
 mod value;
 
@@ -67,6 +68,7 @@ pub use maitred_server::printable;
 pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
+pub use tls::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
 pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 
 use options::renamed::NAMES;
@@ -182,7 +184,10 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
         Command::Run => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
-            validation::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
+            validation::check(&loaded.config, &loaded.origins)?;
+            let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
+            let lines = tls.iter().flat_map(|tls| tls::report(tls));
+            Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
         Command::Help => Ok(print(&reference::help())),
