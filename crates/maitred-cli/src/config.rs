@@ -17,7 +17,7 @@ use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
-use crate::tls::{Hsts, TlsConfig};
+use crate::tls_values::{Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the

@@ -37,7 +37,6 @@ mod problem;
 mod proxies;
 mod reference;
 mod reload;
-mod report;
 mod rights;
 mod run;
 mod service;
@@ -46,6 +45,8 @@ mod sockets;
 mod sources;
 mod supervisor;
 mod tls;
+mod tls_values;
+mod tls_watch;
 mod validation;
 mod value;
 
@@ -68,7 +69,7 @@ pub use maitred_server::printable;
 pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
-pub use tls::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
+pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
 pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 
 use options::renamed::NAMES;
@@ -95,7 +96,9 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
         // Neither serves, nor takes any of the options.
         if let Some((word, rest)) = inputs.arguments.split_first() {
             if word == REPORT {
-                return report::report(rest).map(|text| print(&text));
+                return maitred_report::report(rest)
+                    .map(|text| print(&text))
+                    .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy));
             }
             if word == CTL {
                 return Ok(ctl::main(rest));

@@ -36,7 +36,7 @@ use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
-use crate::tls::{ClientAuth, Hsts, MinVersion, UnknownName, values as tls_values};
+use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
 use crate::value::{self, AcceptModel, BadValue, ControlSocket, LogLevel, Mount, Spans};
 use renamed::Names;
 

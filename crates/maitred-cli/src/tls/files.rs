@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::accounts::shown_user;
 use crate::config::Config;
 use crate::origins::Origins;
-use crate::problem::Problem;
+use crate::problem::{Problem, correct};
 
 /// The longest file: the longest lists of revoked certificates have some MiB. All of them fit into one message to a worker.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -167,9 +167,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Unread> {
         _ => {}
     }
     fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            unread(format!("there is no file {shown}"), crate::validation::correct(path), false)
-        }
+        ErrorKind::NotFound => unread(format!("there is no file {shown}"), correct(path), false),
         ErrorKind::PermissionDenied => {
             let user = shown_user(maitred_control::local::user());
             let what = format!("user {user} may not read the file {shown}");
@@ -211,7 +209,7 @@ impl Stamp {
 
 /// How all files of a configuration are at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamps(BTreeMap<PathBuf, Option<Stamp>>);
+pub(crate) struct Stamps(BTreeMap<PathBuf, Option<Stamp>>);
 
 impl Stamps {
     pub(super) fn of(config: &Config) -> Self {

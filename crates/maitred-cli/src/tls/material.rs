@@ -18,10 +18,11 @@ use maitred_server::tls::{
 use serde_json::{Value, json};
 
 use super::files::Files;
-use super::{development, is_on, pairs, values};
+use super::{development, is_on, pairs};
 use crate::config::Config;
 use crate::origins::Origins;
 use crate::problem::Problem;
+use crate::tls_values as values;
 
 /// What is spoken inside, in the server's order (RFC 7301).
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];

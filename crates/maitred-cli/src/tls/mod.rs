@@ -1,10 +1,9 @@
 //! TLS as the command has it: from options and files to the terms of the server, and to others when the files are.
 //!
 //! ```text
-//! values.rs       what options say              pairs.rs        certificates, keys and OCSP responses that belong together
-//! files.rs        files and what was in them    development.rs  the certificate of --tls
-//! material.rs     terms, made of all this; what other processes get of it
-//! running.rs      those of a running server: read again, watched, their end told
+//! pairs.rs     certificates, keys and OCSP responses that belong together    development.rs  the certificate of --tls
+//! files.rs     files and what was in them                                    report.rs       what is told of certificates
+//! material.rs  terms, made of all this; what other processes get of it       running.rs      those of a running server, loaded again
 //! ```
 //! How TLS is spoken says maitred-tls. Files are read before rights are given up (`--user`), and once for all workers.
 
@@ -12,18 +11,20 @@ mod development;
 mod files;
 mod material;
 mod pairs;
+mod report;
 mod running;
-pub(crate) mod values;
 
 use maitred_server::listening::Address;
 
 use crate::config::Config;
 use crate::origins::{Origins, Source};
 use crate::problem::Problem;
+use crate::tls_values::ClientAuth;
 
+pub(crate) use files::Stamps;
 pub(crate) use material::{From, Handed, Material};
-pub(crate) use running::{Running, Watch, report};
-pub use values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
+pub(crate) use report::{report, warnings};
+pub(crate) use running::Running;
 
 /// Whether there is any certificate.
 pub(crate) fn is_on(config: &Config) -> bool {
