@@ -221,7 +221,7 @@ def test_check_and_ctl_show_certificates(serve: Serve, tmp_path: Path, authority
 
 def test_a_certificate_that_ends_soon_is_told_at_the_start(serve: Serve, authority: Authority) -> None:
     server = serve(*authority.issue("localhost", days=10).options, source=APP)
-    server.wait_for(r"warn \S+\.pem \(localhost\): the certificate expires in \d days, \d{4}-\S+Z; renew it")
+    server.wait_for(r"warn \S+\.pem \(localhost\): the certificate expires in \d+ days, \d{4}-\S+Z; renew it")
     server = serve(*authority.issue("localhost", days=60).options, source=APP)
     assert server.stop() == 0
     assert "expires" not in server.said
