@@ -76,8 +76,8 @@ impl Watcher {
         let mut told: Option<Instant> = None;
         loop {
             if self.tells && told.is_none_or(|at| at.elapsed() >= DAY) {
-                told = Some(Instant::now());
-                self.tell();
+                let again = told.replace(Instant::now()).is_some();
+                self.tell(again);
             }
             let interval = self.begin();
             let wait = match (interval.is_zero(), &self.pending) {
@@ -118,8 +118,8 @@ impl Watcher {
         }
     }
 
-    fn tell(&self) {
-        let lines = self.reload().tls.as_ref().map(|tls| tls::warnings(tls.material()));
+    fn tell(&self, again: bool) {
+        let lines = self.reload().tls.as_ref().map(|tls| tls::warnings(tls.material(), again));
         lines.iter().flatten().for_each(|line| self.log.warn(format_args!("{line}")));
     }
 

@@ -31,11 +31,19 @@ pub(crate) fn report(material: &Material) -> Vec<String> {
     lines
 }
 
-/// What there is to say of the certificates now.
-pub(crate) fn warnings(material: &Material) -> Vec<String> {
+/// What there is to say of the certificates now; `again`: without what has been so from the start.
+pub(crate) fn warnings(material: &Material, again: bool) -> Vec<String> {
     let now = system_clock();
-    let of_certificates = material.certificates().flat_map(|(info, file)| of_certificate(info, file, now));
+    let told = material.certificates().filter(|(info, _)| !again || is_pressing(info, now));
+    let of_certificates = told.flat_map(|(info, file)| of_certificate(info, file, now));
     of_certificates.chain(of_lists(&material.lists, now)).collect()
+}
+
+/// Whether it is time to do something.
+fn is_pressing(info: &IdentityInfo, now: u64) -> bool {
+    let certificate = &info.certificate;
+    let ends = certificate.not_after.saturating_sub(now) < DAYS_TOLD * DAY_SECONDS;
+    ends || now < certificate.not_before || info.ocsp.is_some_and(|times| !times.is_current(now))
 }
 
 /// What there is to say of a certificate at this time, in seconds since 1970.
@@ -111,6 +119,11 @@ mod tests {
             of_certificate(identity.info(), "a.pem", until - days_left * DAY_SECONDS - more).join("\n")
         };
         assert_eq!(lines(21, 0), "");
+        let pressing = |days_left: u64| {
+            is_pressing(identity.info(), identity.info().certificate.not_after - days_left * DAY_SECONDS)
+        };
+        assert_eq!((pressing(21), pressing(20), pressing(0)), (false, true, true));
+        assert!(is_pressing(identity.info(), clock() - 2 * DAY_SECONDS), "it is not valid yet");
         assert_eq!(
             lines(20, 5),
             "a.pem (shop.example and 1 more): the certificate expires in 20 days, 2027-04-15T08:00:00Z; renew it"
