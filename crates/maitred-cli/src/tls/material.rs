@@ -7,6 +7,7 @@
 //! ```
 //! Promises: all processes of a server have the same secret of tickets, and so has a new program that takes over.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl PartialEq for Material {
 impl Eq for Material {}
 
 /// What another process has read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Handed {
     files: Files,
     /// The secret of tickets, if there are any and no file has it.
@@ -233,6 +234,13 @@ fn clients(
     Ok((policy, lists))
 }
 
+impl fmt::Debug for Handed {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handed").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl Handed {
     pub(crate) fn to_json(&self) -> Value {
         let secret = self.secret.as_deref().map(Base64::encode_string);
@@ -245,5 +253,65 @@ impl Handed {
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let secret = value["tickets"].as_str().and_then(|text| Base64::decode_vec(text).ok());
         Some(Self { files: Files::from_json(value)?, secret })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_server::tls::Identity;
+
+    use super::*;
+
+    /// A configuration with a certificate, whose files are in the folder.
+    fn config(folder: &Path) -> Config {
+        let (_, pem) = Identity::development(&["localhost".to_owned()], system_clock).expect("made");
+        let mut config = Config::default();
+        config.site.certificates = vec![folder.join("cert.pem")];
+        config.site.keys = vec![folder.join("key.pem")];
+        std::fs::write(&config.site.certificates[0], pem.certificate).expect("written");
+        std::fs::write(&config.site.keys[0], pem.key).expect("written");
+        config
+    }
+
+    fn read(config: &Config, from: From<'_>) -> Result<Arc<Material>, Problem> {
+        Material::read(config, &Origins::default(), from)
+            .map(|material| material.expect("there is a certificate"))
+    }
+
+    #[test]
+    fn another_process_makes_the_same_of_what_it_is_handed() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let config = config(folder.path());
+        let first = read(&config, From::Disk).expect("valid");
+        let handed = Handed::from_json(&first.handed().to_json()).expect("the same");
+        assert_eq!(handed, first.handed());
+        assert!(!format!("{handed:?}").contains("secret"));
+        std::fs::remove_file(&config.site.keys[0]).expect("removed");
+        let other = read(&config, From::Handed(&handed)).expect("it has all");
+        assert_eq!(other.terms.identities(), first.terms.identities());
+        assert_eq!(other.handed(), handed, "the secret of tickets too");
+        // What is gone is an error for who reads; what root alone can read is not.
+        assert!(read(&config, From::DiskOr(Some(&handed))).is_err());
+        assert_eq!(Handed::from_json(&Value::Null), None);
+    }
+
+    #[test]
+    fn what_is_made_again_resumes_the_same_sessions() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let mut config = config(folder.path());
+        let first = read(&config, From::Disk).expect("valid");
+        let secret = first.handed().secret.expect("there are tickets");
+        let again = first.again(&config, &Origins::default()).expect("valid");
+        assert_eq!(again.handed().secret, Some(secret));
+        config.tls.tickets = false;
+        let off = again.again(&config, &Origins::default()).expect("valid");
+        assert!(off.handed().secret.is_none() && !off.terms.has_tickets());
+        std::fs::write(&config.site.keys[0], "no key").expect("written");
+        let error = off.again(&config, &Origins::default()).expect_err("it is none").to_string();
+        assert!(error.starts_with("--tls-key: ") && error.contains("key.pem: "), "{error}");
+        // With other settings the files that are known are good enough.
+        assert!(off.as_before(&config, &Origins::default()).is_some());
+        config.site.certificates.push(folder.path().join("another.pem"));
+        assert!(off.as_before(&config, &Origins::default()).is_none());
     }
 }

@@ -17,7 +17,7 @@ mod running;
 use maitred_server::listening::Address;
 
 use crate::config::Config;
-use crate::origins::{Origins, Source};
+use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::tls_values::ClientAuth;
 
@@ -58,17 +58,22 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             let remedy = "give one with --tls-cert and --tls-key, or --tls makes one for development";
             return wrong("listen", &what, remedy);
         }
-        for key in
-            ["tls-key", "tls-ocsp", "tls-client-auth", "tls-client-ca", "tls-client-crl", "tls-ticket-key"]
-        {
-            if *origins.of(key) != Source::Default {
-                let remedy = "give one with --tls-cert and --tls-key, or leave this out";
-                return wrong(key, "it says nothing without a certificate", remedy);
-            }
+        let alone = [
+            ("tls-key", !config.site.keys.is_empty()),
+            ("tls-ocsp", !config.site.ocsp.is_empty()),
+            ("tls-client-auth", tls.client_auth != ClientAuth::None),
+            ("tls-client-ca", !tls.client_ca.is_empty()),
+            ("tls-client-crl", !tls.client_crl.is_empty()),
+            ("tls-ticket-key", tls.ticket_key.is_some()),
+        ];
+        if let Some((key, _)) = alone.into_iter().find(|(_, is_set)| *is_set) {
+            let remedy = "give one with --tls-cert and --tls-key, or leave this out";
+            return wrong(key, "it says nothing without a certificate", remedy);
         }
     }
     for host in config.hosts.iter().filter(|host| host.site.certificates.is_empty()) {
-        if let Some(key) = ["tls-key", "tls-ocsp"].into_iter().find(|key| host.given.contains(key)) {
+        let alone = [("tls-key", &host.site.keys), ("tls-ocsp", &host.site.ocsp)];
+        if let Some((key, _)) = alone.into_iter().find(|(_, files)| !files.is_empty()) {
             let place = origins.describe_host(&host.name, Some(key));
             let what = "it says nothing without a certificate";
             return Err(Problem::new(place, what, "give the host tls-cert, too"));
