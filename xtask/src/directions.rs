@@ -81,11 +81,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-filters",
             "maitred-server",
             "maitred-control",
+            "maitred-report",
             "maitred-supervise",
             "maitred-io",
             "maitred-tls",
         ],
     ),
+    ("maitred-report", &["maitred-control"]),
     ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];

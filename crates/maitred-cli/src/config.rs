@@ -17,6 +17,7 @@ use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
+use crate::tls_values::{Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
@@ -29,6 +30,8 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// At least one.
     pub listen: Vec<ListenAddress>,
+    /// TLS of all hosts.
+    pub tls: TlsConfig,
     /// The proxies that are believed.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Which of their fields.
@@ -160,6 +163,14 @@ pub struct SiteConfig {
     pub access_log: LogPlace,
     /// What is in its lines.
     pub access_log_format: Format,
+    /// Files of certificates.
+    pub certificates: Vec<PathBuf>,
+    /// Of their keys, in the same order; without those that are in the files of the certificates.
+    pub keys: Vec<PathBuf>,
+    /// Of OCSP responses, in the same order; `-` for none.
+    pub ocsp: Vec<PathBuf>,
+    /// What browsers are told about https.
+    pub hsts: Option<Hsts>,
 }
 
 impl SiteConfig {
@@ -178,6 +189,10 @@ impl SiteConfig {
             max_body: 0,
             access_log: LogPlace::Off,
             access_log_format: Format::default(),
+            certificates: Vec::new(),
+            keys: Vec::new(),
+            ocsp: Vec::new(),
+            hsts: None,
         }
     }
 }
@@ -332,6 +347,7 @@ impl Config {
             site: SiteConfig::empty(),
             hosts: Vec::new(),
             listen: Vec::new(),
+            tls: TlsConfig::default(),
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
             pool: PoolConfig::EMPTY,

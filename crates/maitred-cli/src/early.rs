@@ -26,7 +26,7 @@ use crate::rights::Wanted;
 use crate::sockets::Sockets;
 use crate::sources::Loaded;
 use crate::validation::Checked;
-use crate::{control, logs};
+use crate::{control, logs, tls};
 
 /// What was done before the process had its user, or before its hooks.
 pub(crate) struct Early {
@@ -83,6 +83,7 @@ pub(crate) fn give_up(
         return Err(problem);
     }
     let mut warnings = unreadable_sources(loaded, folder, wanted);
+    warnings.extend(unreadable_certificates(config, wanted));
     warnings.extend(unwritable_folders(config, wanted));
     Ok(Some(Early { became: true, listeners, doors, warnings }))
 }
@@ -149,6 +150,19 @@ fn unreadable_sources(loaded: &Loaded, folder: &Path, wanted: &Wanted) -> Vec<St
         ))
     };
     files.filter_map(warning).collect()
+}
+
+/// Files of TLS that are not loaded again when they have changed.
+fn unreadable_certificates(config: &Config, wanted: &Wanted) -> Option<String> {
+    let is_closed = |path: &&Path| std::fs::File::open(path).is_err();
+    let closed: Vec<&Path> = tls::named_files(config).filter(is_closed).collect();
+    let (first, more) = closed.split_first()?;
+    let (user, shown, group) = (shown_user(wanted.identity.uid), first.display(), wanted.identity.gid);
+    let others = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    Some(format!(
+        "user {user} cannot read {shown}{others}, so what has been read stays until a restart, also when files change; chgrp \
+         {group} {shown} && chmod g+r {shown}, and let that user into its folder"
+    ))
 }
 
 /// Folders of log files that no further file can be made in.

@@ -96,7 +96,7 @@ impl Given {
             }
         }
         let PoolRule { host, method, path, header, client, .. } = rule;
-        Ok(Condition { host, path, method, header, client })
+        Ok(Condition { host, path, method, header, client, secure: None })
     }
 
     fn read_ahead(&self) -> Result<Option<bool>, Wrong> {

@@ -37,7 +37,6 @@ mod problem;
 mod proxies;
 mod reference;
 mod reload;
-mod report;
 mod rights;
 mod run;
 mod service;
@@ -45,6 +44,9 @@ mod settings;
 mod sockets;
 mod sources;
 mod supervisor;
+mod tls;
+mod tls_values;
+mod tls_watch;
 mod validation;
 mod value;
 
@@ -67,6 +69,7 @@ pub use maitred_server::printable;
 pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
+pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
 pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
 
 use options::renamed::NAMES;
@@ -93,7 +96,9 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
         // Neither serves, nor takes any of the options.
         if let Some((word, rest)) = inputs.arguments.split_first() {
             if word == REPORT {
-                return report::report(rest).map(|text| print(&text));
+                return maitred_report::report(rest)
+                    .map(|text| print(&text))
+                    .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy));
             }
             if word == CTL {
                 return Ok(ctl::main(rest));
@@ -182,7 +187,10 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
         Command::Run => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
-            validation::check(&loaded.config, &loaded.origins).map(|_| EXIT_SUCCESS)
+            validation::check(&loaded.config, &loaded.origins)?;
+            let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
+            let lines = tls.iter().flat_map(|tls| tls::report(tls));
+            Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
         Command::Help => Ok(print(&reference::help())),

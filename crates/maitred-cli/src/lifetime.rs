@@ -21,7 +21,7 @@ use maitred_server::listening::Address;
 use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal};
 use crate::validation::{Checked, CheckedListener, Target};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, tls};
 
 /// What is asked of a running server at its end.
 pub(crate) trait Drain {
@@ -240,10 +240,16 @@ pub(crate) fn start_up_lines(
         let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
         let direct = if listen.has_writer() { "" } else { ", without a writer" };
         let proxy = if listen.has_proxy_protocol() { ", behind PROXY headers" } else { "" };
-        let scheme = if matches!(address, Address::Tcp(_)) { "http://" } else { "" };
+        let is_tls = listen.is_tls(checked.tls.is_some(), address);
+        let scheme = tls::scheme(address, is_tls);
         let passed = passed.as_ref().map(|passed| format!(", {passed}")).unwrap_or_default();
+        if let Some(port) = listen.redirect() {
+            lines.push(format!("{scheme}{address}  308 to https, port {port}{proxy}{passed}"));
+            continue;
+        }
         lines.push(format!("{scheme}{address}  HTTP/1.1{live}{direct}{proxy}{passed}"));
     }
+    lines.extend(checked.tls.as_ref().and_then(|tls| tls.development_line()));
     lines
 }
 
@@ -426,6 +432,7 @@ mod tests {
             sites: vec![CheckedSite::default()],
             wanted: None,
             environment: Vec::new(),
+            tls: None,
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(

@@ -24,6 +24,8 @@ pub struct LimitConfig {
     pub client_rate: u64,
     /// At least 1.
     pub client_burst: usize,
+    /// TLS handshakes in a thousand seconds; zero for any number.
+    pub handshake_rate: u64,
     /// From 1 to 128.
     pub client_ipv6_prefix: usize,
     /// Clients without limits.
@@ -47,6 +49,7 @@ impl LimitConfig {
         client_connections: 0,
         client_rate: 0,
         client_burst: 0,
+        handshake_rate: 0,
         client_ipv6_prefix: 0,
         client_exempt: Vec::new(),
         connection_bandwidth: 0,
@@ -77,7 +80,7 @@ impl LimitConfig {
                 connections: u32::try_from(self.client_connections).unwrap_or(u32::MAX),
                 rate: self.client_rate,
                 burst: u32::try_from(self.client_burst).unwrap_or(u32::MAX),
-                handshakes: 0,
+                handshakes: self.handshake_rate,
                 ipv6_prefix: u8::try_from(self.client_ipv6_prefix).unwrap_or(128),
                 exempt: self.client_exempt.clone(),
             },

@@ -1,4 +1,4 @@
-//! Where to listen, and how: `127.0.0.1:8000,read-ahead=off` or `unix:/run/app.sock,mode=660`.
+//! Where to listen, and how: `127.0.0.1:8000,read-ahead=off`, `https://:443` or `unix:/run/app.sock,mode=660`.
 //!
 //! Promises: what is written is what is shown, in one order; each wrong part is named, with the nearest right one.
 
@@ -17,7 +17,11 @@ use crate::value::{BadValue, switch};
 /// Where to listen, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
+    /// What is spoken there, if it is said.
+    scheme: Option<Scheme>,
     place: Place,
+    /// The port of https that requests are sent to instead.
+    redirect: Option<u16>,
     read_ahead: Option<bool>,
     writer: bool,
     proxy_protocol: bool,
@@ -26,6 +30,33 @@ pub struct ListenAddress {
     owner: Option<Account>,
     group: Option<Account>,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    /// What stands before the address.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Http => "http://",
+            Self::Https => "https://",
+        }
+    }
+
+    /// The port that a URL means which names none.
+    fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => HTTPS,
+        }
+    }
+}
+
+/// The port of https.
+const HTTPS: u16 = 443;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
@@ -44,7 +75,8 @@ enum Host {
 }
 
 /// The names of the parameters, each with the form of its value. The last three are for the file of a Unix socket.
-const PARAMETERS: [(&str, &str); 12] = [
+const PARAMETERS: [(&str, &str); 13] = [
+    ("redirect", "https, or https:PORT"),
     ("read-ahead", "on or off"),
     ("writer", "on or off"),
     ("proxy-protocol", "on or off"),
@@ -60,6 +92,25 @@ const PARAMETERS: [(&str, &str); 12] = [
 ];
 
 impl ListenAddress {
+    /// Whether it speaks TLS at this address, where there are certificates or are not. What does not say it does if there are some,
+    /// but for Unix sockets: a proxy in front has its own.
+    pub(crate) fn is_tls(&self, has_certificates: bool, address: &Address) -> bool {
+        match self.scheme {
+            Some(scheme) => scheme == Scheme::Https,
+            None => has_certificates && self.redirect.is_none() && matches!(address, Address::Tcp(_)),
+        }
+    }
+
+    /// Whether it is written with `https://`.
+    pub(crate) fn says_https(&self) -> bool {
+        self.scheme == Some(Scheme::Https)
+    }
+
+    /// The port of https that all requests are sent to.
+    pub fn redirect(&self) -> Option<u16> {
+        self.redirect
+    }
+
     /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
     pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
@@ -140,6 +191,10 @@ impl ListenAddress {
         if let (Place::Passed(_), Some(remedy)) = (&self.place, passed_name::of_unit(name)) {
             return Err(BadValue::new(format!("'{name}' belongs to whoever made the socket"), remedy));
         }
+        if name == "redirect" && self.says_https() {
+            let what = "'redirect' leads from http to https, and this listener is https already";
+            return Err(BadValue::new(what, "leave it out, or write http:// before the address"));
+        }
         let number = || value.parse::<u32>().ok();
         let on = || switch(value).ok();
         let mut file = match &mut self.place {
@@ -149,6 +204,7 @@ impl ListenAddress {
             _ => None,
         };
         let done = match (name, &mut file) {
+            ("redirect", _) => redirect(value).map(|port| self.redirect = Some(port)),
             ("read-ahead", _) => on().map(|on| self.read_ahead = Some(on)),
             ("writer", _) => on().map(|on| self.writer = on),
             ("proxy-protocol", _) => on().map(|on| self.proxy_protocol = on),
@@ -183,6 +239,14 @@ impl ListenAddress {
             let form = PARAMETERS.iter().find(|(known, _)| *known == name).map_or("", |(_, form)| form);
             BadValue::new(format!("'{value}' is no value of '{name}'"), format!("write {name}= and {form}"))
         })
+    }
+}
+
+/// `https` or `https:8443`.
+fn redirect(text: &str) -> Option<u16> {
+    match text.strip_prefix("https")? {
+        "" => Some(HTTPS),
+        rest => rest.strip_prefix(':')?.parse().ok().filter(|port| *port > 0),
     }
 }
 
@@ -225,8 +289,10 @@ impl std::error::Error for BadListenAddress {}
 /// An address with its parameters.
 pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
     let mut parts = text.split(',');
-    let place = place(parts.next().unwrap_or_default().trim())?;
-    let mut listen = plain(place);
+    let (scheme, address) = scheme(parts.next().unwrap_or_default().trim());
+    let place = place(address)
+        .map_err(|bad| scheme.map_or(bad.clone(), |scheme| with_scheme(bad, scheme, address)))?;
+    let mut listen = ListenAddress { scheme, ..plain(place) };
     for part in parts {
         let part = part.trim();
         let Some((name, value)) = part.split_once('=') else {
@@ -238,6 +304,25 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
         listen.set(name.trim(), value.trim())?;
     }
     Ok(listen)
+}
+
+/// What stands before an address, and that.
+fn scheme(text: &str) -> (Option<Scheme>, &str) {
+    let schemes = [Scheme::Http, Scheme::Https].into_iter();
+    let mut found = schemes.filter_map(|scheme| Some((Some(scheme), text.strip_prefix(scheme.prefix())?)));
+    found.next().unwrap_or((None, text))
+}
+
+/// What is wrong with an address behind a scheme. What was meant may be a URL.
+fn with_scheme(BadValue { what, remedy }: BadValue, scheme: Scheme, address: &str) -> BadValue {
+    let host = address.trim_end_matches('/');
+    let meant = [host.to_owned(), format!("{host}:{}", scheme.port())];
+    let meant = meant.iter().find_map(|meant| tcp_place(meant));
+    let remedy = meant.map_or(remedy, |place| format!("did you mean '{}{place}'?", scheme.prefix()));
+    BadValue {
+        what: what.replacen(&format!("'{address}'"), &format!("'{}{address}'", scheme.prefix()), 1),
+        remedy,
+    }
 }
 
 /// All sockets that a service manager passes.
@@ -260,7 +345,18 @@ pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
 /// Without parameters.
 fn plain(place: Place) -> ListenAddress {
     let (options, owner, group) = (SocketOptions::default(), None, None);
-    ListenAddress { place, read_ahead: None, writer: true, proxy_protocol: false, options, owner, group }
+    let (scheme, redirect) = (None, None);
+    ListenAddress {
+        scheme,
+        place,
+        redirect,
+        read_ahead: None,
+        writer: true,
+        proxy_protocol: false,
+        options,
+        owner,
+        group,
+    }
 }
 
 fn place(text: &str) -> Result<Place, BadValue> {
@@ -331,8 +427,6 @@ fn is_host_name(host: &str) -> bool {
 fn suggest(text: &str) -> Option<String> {
     let meant = if text.parse::<u16>().is_ok() {
         format!("127.0.0.1:{text}")
-    } else if let Some(rest) = text.strip_prefix("http://") {
-        rest.trim_end_matches('/').to_owned()
     } else if text.parse::<Ipv6Addr>().is_ok() {
         format!("[{text}]:8000")
     } else if text.starts_with('/') {
@@ -358,9 +452,16 @@ impl fmt::Display for Place {
 
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, read_ahead, writer, proxy_protocol, options, owner, group } = self;
+        let Self { scheme, place, redirect, read_ahead, writer, proxy_protocol, options, owner, group } =
+            self;
         let word = |on: bool| if on { "on" } else { "off" };
+        f.write_str(scheme.map_or("", Scheme::prefix))?;
         place.fmt(f)?;
+        match redirect {
+            None => {}
+            Some(HTTPS) => f.write_str(",redirect=https")?,
+            Some(port) => write!(f, ",redirect=https:{port}")?,
+        }
         if let Place::Unix(UnixAddress { mode, .. }) = place {
             mode.map_or(Ok(()), |mode| write!(f, ",mode={mode:o}"))?;
         }
@@ -419,6 +520,12 @@ mod tests {
             "localhost:1,defer-accept=5,fast-open=256,no-delay=off,cork=off,keep-alive=60:10:6",
             "systemd",
             "systemd:http,read-ahead=off,proxy-protocol=on,no-delay=off",
+            "https://127.0.0.1:8443",
+            "https://:443,proxy-protocol=on",
+            "https://systemd:https",
+            "http://:80,redirect=https",
+            ":80,redirect=https:8443,backlog=9",
+            "https://unix:/run/app.sock,mode=660",
         ] {
             assert_eq!(listen(text).expect(text).to_string(), text);
         }
@@ -430,6 +537,14 @@ mod tests {
             ":80,read-ahead",
             ":80,read-ahead=maybe",
             ":80,backlog=0",
+            ":80,redirect",
+            ":80,redirect=http",
+            ":80,redirect=https:0",
+            ":80,redirect=https8443",
+            "https://:80,redirect=https",
+            "https://",
+            "HTTPS://:443",
+            "ftp://:21",
             ":80,keep-alive=60",
             ":80,keep-alive=1:2:3:4",
             ":80,mode=660",
@@ -451,6 +566,28 @@ mod tests {
         ] {
             assert!(listen(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn who_says_nothing_speaks_tls_where_there_are_certificates() {
+        let is_tls = |text: &str, has| {
+            let listen = listen(text).expect(text);
+            listen.is_tls(has, &listen.resolve().expect(text).expect("known"))
+        };
+        for (text, with, without) in [
+            ("127.0.0.1:1", true, false),
+            ("127.0.0.1:1,redirect=https", false, false),
+            ("unix:/a", false, false),
+            ("https://unix:/a", true, true),
+            ("http://127.0.0.1:1", false, false),
+            ("https://127.0.0.1:1", true, true),
+        ] {
+            assert_eq!((is_tls(text, true), is_tls(text, false)), (with, without), "{text}");
+        }
+        let ports = |text: &str| listen(text).expect(text).redirect();
+        assert_eq!((ports(":1"), ports(":1,redirect=https")), (None, Some(443)));
+        let bad = listen("https://:1,redirect=https").expect_err("it is https");
+        assert_eq!(bad.remedy, "leave it out, or write http:// before the address");
     }
 
     #[test]
@@ -488,6 +625,7 @@ mod tests {
     fn the_control_takes_a_plain_address_of_tcp() {
         assert!(tcp("127.0.0.1:9000").is_ok());
         assert!(tcp("unix:/a").is_err() && tcp(":1,writer=off").is_err() && tcp("systemd").is_err());
+        assert!(tcp("https://127.0.0.1:9000").is_err());
     }
 
     #[test]
@@ -497,7 +635,10 @@ mod tests {
             ("127.0.0.1", "'127.0.0.1:8000'"),
             ("/run/app.sock", "'unix:/run/app.sock'"),
             ("::1", "'[::1]:8000'"),
-            ("http://localhost:80/", "'localhost:80'"),
+            ("http://localhost:80/", "'http://localhost:80'"),
+            ("http://localhost", "'http://localhost:80'"),
+            ("https://shop.example/", "'https://shop.example:443'"),
+            ("https://[::1]", "'https://[::1]:443'"),
         ] {
             let bad = listen(text).expect_err(text);
             assert!(bad.remedy.contains(meant), "{text}: {}", bad.remedy);

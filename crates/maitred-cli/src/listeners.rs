@@ -14,12 +14,14 @@ use crate::validation::{Checked, CheckedListener};
 
 /// What the server is told, in the order of the configuration.
 pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
+    let has_certificates = checked.tls.is_some();
     let settings = checked.listeners.iter().filter_map(|CheckedListener { listen, address, .. }| {
+        let address = address.clone()?;
         Some(ListenerSettings {
-            address: address.clone()?,
+            tls: listen.is_tls(has_certificates, &address),
+            redirect: listen.redirect(),
+            address,
             options: listen.options(),
-            tls: false,
-            redirect: None,
             proxy_protocol: listen.has_proxy_protocol(),
             read_ahead: listen.read_ahead(),
             writer: listen.has_writer(),

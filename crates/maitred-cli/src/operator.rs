@@ -135,6 +135,15 @@ impl Owner for Operator {
         Ok(Done { lines, value: None })
     }
 
+    fn certificate_files(&self) -> Vec<String> {
+        self.reload().tls.as_ref().map_or_else(Vec::new, |tls| tls.material().places.clone())
+    }
+
+    fn reload_tls(&self, server: &Server) -> Result<Done, Refusal> {
+        let lines = self.reload().load_tls(server).map_err(Refusal::conflict)?;
+        Ok(Done { lines, value: None })
+    }
+
     fn add_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
         let mut reload = self.reload();
         let source = Source::Control;

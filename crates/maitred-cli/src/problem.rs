@@ -1,6 +1,7 @@
 //! An error of the user's making: one line that says where, what, and what to do.
 
 use std::fmt;
+use std::path::Path;
 
 pub(crate) use maitred_control::nearest;
 
@@ -28,6 +29,25 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
+pub(crate) fn correct(path: &Path) -> String {
+    let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match nearest(&wanted, names.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
+        None => {
+            let current = std::env::current_dir().unwrap_or_default();
+            format!("create it or correct the path (the current directory is {})", current.display())
+        }
+    }
+}
+
+/// The folder that holds `path`.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 #[cfg(test)]
 mod tests {

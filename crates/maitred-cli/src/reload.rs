@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
 //!
-//! Limits of pools, rules, filters and limits on peers hold at once, and so do what is measured of requests and what waits for slow
+//! Limits of pools, rules, filters, certificates and limits on peers hold at once, and so do what is measured of requests and what waits for slow
 //! readers. Everything else is looked at as well, so that an error is found and a
 //! change is named, but holds after a restart. Promises: what is not valid changes nothing.
 
@@ -16,6 +16,7 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::settings;
 use crate::sources::{self, Inputs, Loaded};
+use crate::tls;
 use crate::validation;
 
 /// What a running server was made of, to be compared with what is written now.
@@ -31,6 +32,8 @@ pub(crate) struct Reload {
     pub(crate) single: bool,
     /// It runs on an event loop.
     pub(crate) looped: bool,
+    /// What TLS listeners go by, if there are any.
+    pub(crate) tls: Option<tls::Running>,
 }
 
 /// What becomes of a configuration that was read again.
@@ -72,6 +75,9 @@ impl Reload {
         if let Err(problem) = self.plan_filters(&loaded, &mut plan, &mut next) {
             log.error(format_args!("SIGHUP: the filters are not valid, they have not changed: {problem}"));
         }
+        if let Err(problem) = self.plan_terms(&loaded, &mut plan, &mut next, server) {
+            log.error(format_args!("SIGHUP: TLS goes on as before, its files are not valid: {problem}"));
+        }
         // Files of users hold at once, also where the filters are as they were.
         server.reread_users();
         if let Err(error) = plan.apply(server) {
@@ -106,6 +112,11 @@ impl Reload {
         Ok(plan.lines)
     }
 
+    /// Whether a change of this option is planned with filters, or with what TLS goes by.
+    fn is_elsewhere(option: &Definition) -> bool {
+        option.name == options::tls::HSTS || options::of_terms().any(|of_terms| of_terms.name == option.name)
+    }
+
     fn read(&self) -> Result<Loaded, Problem> {
         let loaded = sources::load(&self.inputs)?;
         let Loaded { config, origins, .. } = &loaded;
@@ -135,9 +146,55 @@ impl Reload {
             host.take_limits(wanted);
         }
         plan.filters = Some(filters::rules(&loaded.config, &loaded.origins)?);
+        next.site.hsts = loaded.config.site.hsts;
         plan.lines.push(format!("filters: {} in the place of {}", wanted.len(), self.running.filters.len()));
         next.filters.clone_from(wanted);
         Ok(())
+    }
+
+    /// The same for what TLS goes by: its files are read, and used at once.
+    fn plan_terms(
+        &mut self,
+        loaded: &Loaded,
+        plan: &mut Plan,
+        next: &mut Config,
+        server: &Server,
+    ) -> Result<(), Problem> {
+        let wanted = &loaded.config;
+        let changed = options::of_terms().filter(|option| option.show(&self.running) != option.show(wanted));
+        let changed: Vec<&Definition> = changed.collect();
+        let Some(running) =
+            self.tls.as_mut().filter(|_| tls::is_on(wanted) && same_hosts(wanted, &self.running))
+        else {
+            // Listeners would speak something else.
+            plan.restart.extend(changed.iter().map(|option| option.name.to_owned()));
+            return Ok(());
+        };
+        let lines = running.load(wanted, &loaded.origins, server)?;
+        for option in changed {
+            let [before, after] =
+                [&self.running, wanted].map(|config| option.show(config).unwrap_or_default());
+            plan.lines.push(format!("{} {before} -> {after}", option.name));
+        }
+        plan.lines.extend(lines);
+        next.take_terms(wanted);
+        Ok(())
+    }
+
+    /// Loads the files of TLS as they are now: what has changed, in lines.
+    ///
+    /// # Errors
+    /// There is no TLS, or a file is not valid; nothing has changed.
+    pub(crate) fn load_tls(&mut self, server: &Server) -> Result<Vec<String>, String> {
+        let Some(running) = &mut self.tls else {
+            return Err("no listener speaks TLS: there is no certificate (tls-cert)".to_owned());
+        };
+        let lines = running.load(&self.running, &self.origins, server);
+        let mut lines = lines.map_err(|problem| format!("TLS goes on as before: {problem}"))?;
+        if lines.is_empty() {
+            lines.push("TLS: the files are as they were".to_owned());
+        }
+        Ok(lines)
     }
 
     /// Compares `wanted` with what holds: what is to be done, and what holds then.
@@ -148,7 +205,7 @@ impl Reload {
         let mut next = self.running.clone();
         for option in of_server.filter(|option| !matches!(option.kind, Kind::Pools)) {
             let [before, after] = [&self.running, wanted].map(|config| option.show(config));
-            if before == after {
+            if before == after || Self::is_elsewhere(option) {
                 continue;
             }
             if !options::live().any(|live| live.name == option.name) {

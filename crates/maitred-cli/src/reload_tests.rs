@@ -29,7 +29,7 @@ impl Case {
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();
-        let reload = Reload { inputs, configured, running, origins, single: false, looped: false };
+        let reload = Reload { inputs, configured, running, origins, single: false, looped: false, tls: None };
         Self { folder, reload }
     }
 
@@ -156,4 +156,21 @@ fn of_a_host_its_pool_and_its_limit_are_applied_and_the_rest_is_named() {
     assert_eq!(plan.restart, ["host b", "host d (new)"]);
     let plan = case.plan(&file(&[host("b", "")]));
     assert_eq!(plan.restart, ["host a (removed)", "match"]);
+}
+
+#[test]
+fn what_tls_goes_by_is_planned_apart_and_where_there_is_none_a_restart_makes_it() {
+    let mut case = Case::new(&[], "max-threads = 1\n");
+    let plan = case
+        .plan("max-threads = 1\ntls = true\nhsts = 300\ntls-handshake-timeout = 3\ntls-handshake-rate = 2\n");
+    assert_eq!(plan.restart, ["tls-handshake-timeout"], "the rest is made of files, and of filters");
+    assert_eq!(plan.lines, ["tls-handshake-rate 0 -> 2"]);
+    assert!(plan.peers.is_some_and(|peers| peers.clients.handshakes == 2_000));
+}
+
+#[test]
+fn certificates_of_hosts_need_no_restart() {
+    let file = |cert: &str| format!("tls-cert = \"a\"\n[host.a]\nstatic = \"/=.\"\ntls-cert = \"{cert}\"\n");
+    let mut case = Case::new(&[], &file("b"));
+    assert_eq!(case.plan(&file("c")).restart, [""; 0]);
 }

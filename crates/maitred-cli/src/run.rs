@@ -28,6 +28,8 @@ use crate::service::Service;
 use crate::settings;
 use crate::sources::{Inputs, Loaded};
 use crate::supervisor::{self, Predecessor, Worker};
+use crate::tls::{From, Material, Running};
+use crate::tls_watch::Watch;
 use crate::validation::{self, Checked};
 use crate::value::LogLevel;
 use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
@@ -62,6 +64,13 @@ fn run_here(
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
+    // While files can be read that only root may.
+    let from = match (worker.and_then(|worker| worker.setup.tls.as_ref()), &predecessor) {
+        (Some(handed), _) => From::Handed(handed),
+        (None, Some(predecessor)) => From::DiskOr(predecessor.tls.as_ref()),
+        (None, None) => From::Disk,
+    };
+    checked.tls = Material::read(&loaded.config, &loaded.origins, from)?;
     let mut service = match worker {
         Some(worker) => Service::of_worker(worker.at_once()),
         None => Service::begin(),
@@ -197,6 +206,7 @@ fn serve(
         origins: loaded.origins.clone(),
         single: !applications.is_empty() && config.most_threads() == 1,
         looped: looped > 0 && looped == applications.len(),
+        tls: checked.tls.as_ref().map(|tls| Running::new(Arc::clone(tls), config, worker.is_some())),
     };
     let here = (reload, early, bound, worker, hooks);
     let ended = serve_loaded(here, checked, applications, (log, service), host, serving);
@@ -299,6 +309,12 @@ fn serve_loaded(
         about: control::about(host, what.clone()),
     };
     let control = control::start(&server, doors, operator, log).map(Arc::new);
+    // Of several workers one tells what all see.
+    let tells = worker.is_none_or(|worker| worker.setup.number == 1);
+    let watch = checked.tls.as_ref().and_then(|_| {
+        let watch = Watch::start(&reload, &server, log, tells);
+        watch.inspect_err(|error| log.error(format_args!("the files of TLS are not watched: {error}"))).ok()
+    });
     service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
@@ -319,6 +335,7 @@ fn serve_loaded(
     let limits = Limits { delay, drain, events };
     let told = Told { server: &server, service, log };
     let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
+    drop(watch);
     // It lets go of the server, which ends with its last owner.
     drop(control);
     drop(server);

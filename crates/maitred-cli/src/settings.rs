@@ -63,6 +63,7 @@ pub(crate) fn make(
         settings.threads = threads;
     }
     settings.listeners = listeners::settings(checked);
+    settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
@@ -79,7 +80,7 @@ pub(crate) fn make(
     settings.writer = writer(config);
     settings.submissions = submissions;
     settings.timeouts = Timeouts {
-        handshake: Timeouts::default().handshake,
+        handshake: config.tls.handshake_timeout,
         head: config.head_timeout,
         body: config.body_timeout,
         keep_alive: config.keep_alive,

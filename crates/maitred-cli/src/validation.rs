@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use maitred_server::listening::Address;
 
@@ -11,8 +12,9 @@ use crate::hosts;
 use crate::listen::{BadListenAddress, ListenAddress};
 use crate::mounted::MountedApplication;
 use crate::origins::{Origins, Source};
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, correct, folder_of};
 use crate::rights::{self, Wanted};
+use crate::tls::{self, Material};
 use crate::value::Mount;
 use crate::{env_file, error_page, filters, logs, pools};
 
@@ -27,6 +29,8 @@ pub(crate) struct Checked {
     pub(crate) wanted: Option<Wanted>,
     /// The variables of the `env-file`, in its order.
     pub(crate) environment: Vec<(String, String)>,
+    /// What the files of certificates have made, if there are any and they have been read.
+    pub(crate) tls: Option<Arc<Material>>,
 }
 
 impl Checked {
@@ -155,7 +159,8 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     let listeners =
         listeners(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
     let wanted = rights::wanted(config, origins)?;
-    Ok(Checked { listeners, sites, wanted, environment })
+    tls::check(config, origins)?;
+    Ok(Checked { listeners, sites, wanted, environment, tls: None })
 }
 
 /// Checks what one host serves; `place` names where one of its keys is written.
@@ -328,23 +333,4 @@ fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
         return Err((format!("{text} is a file, neither a folder nor a Python program"), remedy));
     }
     Ok(Target::Program(text.to_owned()))
-}
-
-/// The folder that holds `path`.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
-fn correct(path: &Path) -> String {
-    let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
-    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match nearest(&wanted, names.iter().map(String::as_str)) {
-        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
-        None => {
-            let current = std::env::current_dir().unwrap_or_default();
-            format!("create it or correct the path (the current directory is {})", current.display())
-        }
-    }
 }

@@ -44,6 +44,10 @@ pub(super) fn reopen(asking: &QueryContext<'_>, _: &Given) -> Changed {
     Ok(Done::line("the log files were opened anew"))
 }
 
+pub(super) fn reload_tls(asking: &QueryContext<'_>, _: &Given) -> Changed {
+    asking.owner.reload_tls(asking.server)
+}
+
 pub(super) fn drain(asking: &QueryContext<'_>, _: &Given) -> Changed {
     if asking.server.is_draining() {
         return Err(Refusal::conflict("the server drains already"));

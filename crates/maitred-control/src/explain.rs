@@ -57,7 +57,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             return Ok(answer.into());
         }
     }
-    let explained = asking.server.filter_chain().explain(&mut head, client);
+    let explained = asking.server.filter_chain().explain(&mut head, client, is_secure(given));
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
         why.extend(explained.why);
@@ -162,6 +162,11 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     }
     say("why", why.into());
     Ok(answer.into())
+}
+
+/// Whether the URL says that the request comes by https.
+fn is_secure(given: &Given) -> bool {
+    given.needed("url").get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
 /// The authority that a request asks for.

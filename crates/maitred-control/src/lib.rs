@@ -5,7 +5,7 @@
 //! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
 //! counted.rs   what stats shows beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
-//! sockets.rs   options of listening sockets, asked for and active
+//! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! watch.rs     threads that compute and get nowhere
 //! ```
@@ -34,6 +34,7 @@ mod stats;
 mod status;
 mod table;
 mod threads;
+mod tls;
 mod watch;
 
 use std::io;

@@ -24,6 +24,19 @@ pub trait Owner: Send + Sync + 'static {
         Err(Refusal::unknown(format!("there is no setting '{name}' here")))
     }
 
+    /// The files of the certificates, in the order of the server's [`Terms`](maitred_server::tls::Terms).
+    fn certificate_files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Loads the files that TLS goes by anew.
+    ///
+    /// # Errors
+    /// There are none here, or one is not valid; nothing has changed.
+    fn reload_tls(&self, _server: &Server) -> Result<Done, Refusal> {
+        Err(Refusal::conflict("TLS has no files here"))
+    }
+
     /// Adds a rule that leads requests to a pool, before those that are as specific.
     ///
     /// # Errors

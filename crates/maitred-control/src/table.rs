@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
-use super::{QueryContext, change, deliveries, explain, nearest, requests, stats, status, threads};
+use super::{QueryContext, change, deliveries, explain, nearest, requests, stats, status, threads, tls};
 
 /// A query or a change.
 pub struct Command {
@@ -137,6 +137,8 @@ const COMMANDS: &[Command] = &[
         "Ends a delivery: the connection is closed.",
         deliveries::end,
     ),
+    query("tls", &[POOL], "Certificates with their names, files and ends, and handshakes.", tls::tls),
+    change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),
     query(
         "settings",
         &[POOL],
@@ -182,7 +184,7 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Queries about what requests meet before they have a pool, and about what no pool has of its own.
-const OF_ALL_POOLS: [&str; 3] = ["status", "filters", "caches"];
+const OF_ALL_POOLS: [&str; 4] = ["status", "filters", "caches", "tls"];
 
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {

@@ -9,7 +9,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use maitred_http::{Peer, RequestHead, ResponseHead, Status};
@@ -18,7 +17,7 @@ use maitred_stats::Counters;
 use crate::basic::hasher::{Hasher, Ticket};
 use crate::basic::{Asked, Authentication};
 use crate::native::{Filter, FilterRequest, Place, Step};
-use crate::rule::FilterRule;
+use crate::rule::{Asker, FilterRule};
 
 /// What a filter does. In the order in which a request comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,8 +142,8 @@ impl Chain {
     }
 
     /// The positions of the rules that a request meets.
-    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> Vec<u32> {
-        let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, client));
+    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], asker: Asker) -> Vec<u32> {
+        let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, asker));
         met.map(|(position, _)| position).collect()
     }
 

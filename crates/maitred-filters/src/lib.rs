@@ -21,7 +21,6 @@ mod rule;
 mod template;
 
 use std::io;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
@@ -39,7 +38,7 @@ pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name
 pub use chain::{Answer, At, Decision, Passed};
 pub use fields::{FieldChanges, Side};
 pub use native::{Filter, FilterRequest, Place, Step, Traced};
-pub use rule::{Condition, FilterRule};
+pub use rule::{Asker, Condition, FilterRule};
 pub use template::{Redirect, Rewrite};
 
 /// The filters of a server.
@@ -96,17 +95,12 @@ impl Filters {
     }
 
     /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.
-    pub fn meet(
-        &self,
-        head: &RequestHead,
-        path: &mut Vec<u8>,
-        client: Option<IpAddr>,
-    ) -> Option<Box<Passed>> {
+    pub fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, asker: Asker) -> Option<Box<Passed>> {
         let chain = self.chain();
         if chain.has_paths {
             decoded_path(head, path);
         }
-        let met = chain.met(head, path, client);
+        let met = chain.met(head, path, asker);
         let any = !met.is_empty() || self.own.is_asked();
         any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met)))
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::chain::{Chain, Entry, Kind};
 use crate::native::Place;
+use crate::rule::Asker;
 use crate::{Authentication, Filters, decoded_path};
 
 /// What filters would do with a request.
@@ -60,12 +61,12 @@ impl Filters {
 
     /// What they would do with a request, whose head is changed as they would. No password is checked, and no filter of the
     /// program's own is called.
-    pub fn explain(&self, head: &mut RequestHead, client: IpAddr) -> Explained {
+    pub fn explain(&self, head: &mut RequestHead, client: IpAddr, secure: bool) -> Explained {
         let chain = self.chain();
         let client = client.to_canonical();
         let mut path = Vec::new();
         decoded_path(head, &mut path);
-        let met = chain.met(head, &path, Some(client));
+        let met = chain.met(head, &path, Asker { client: Some(client), secure });
         let mut explained = Explained { met: Vec::new(), why: Vec::new(), answer: None };
         for kind in Kind::ALL {
             let mut deciding: Vec<u32> = met.clone();
@@ -165,6 +166,7 @@ fn shown(number: usize, kind: Kind, entry: &Entry) -> Value {
         "method": when.method.as_ref().map(ToString::to_string),
         "header": when.header.as_ref().map(ToString::to_string),
         "client": when.client.as_ref().map(ToString::to_string),
+        "secure": when.secure,
         "does": kind.of(&entry.rule),
     })
 }

@@ -33,6 +33,15 @@ pub struct FilterRule {
     pub response: FieldChanges,
 }
 
+/// Who asks, as far as conditions look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// The client's address, canonical; none without one.
+    pub client: Option<IpAddr>,
+    /// It came by https.
+    pub secure: bool,
+}
+
 /// Which requests a filter is for: those that meet all conditions it has, looked at as they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
@@ -46,6 +55,8 @@ pub struct Condition {
     pub header: Option<HeaderPattern>,
     /// Where the peer's address is, as the connection has it.
     pub client: Option<Network>,
+    /// Whether the client came by https, to us or to a proxy that is believed.
+    pub secure: Option<bool>,
 }
 
 impl Condition {
@@ -55,14 +66,15 @@ impl Condition {
     }
 
     /// The path is normalised, or decoded where it has no normal form; the client canonical.
-    pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
+    pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], asker: Asker) -> bool {
         self.host.as_ref().is_none_or(|host| host.number == head.host)
             && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self
                 .client
                 .as_ref()
-                .is_none_or(|network| client.is_some_and(|client| network.contains(client)))
+                .is_none_or(|network| asker.client.is_some_and(|client| network.contains(client)))
+            && self.secure.is_none_or(|secure| secure == asker.secure)
             && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
     }
 
@@ -74,6 +86,7 @@ impl Condition {
             self.method.is_some(),
             self.header.as_ref().map(HeaderPattern::is_literal),
             self.client.as_ref().map(Network::prefix),
+            self.secure.is_some(),
         )
     }
 }

@@ -38,6 +38,8 @@ const WAYS: &[(&str, Way)] = &[
     // One queue that all see, or one for each process.
     ("maitred_listener_queue", Way::Apart),
     ("maitred_listener_queue_max", Way::Apart),
+    // One of them may have an older certificate.
+    ("maitred_tls_certificate_not_after_seconds", Way::Apart),
     ("process_open_fds", Way::Apart),
     ("process_max_fds", Way::Apart),
     // Pages that processes share are in each of them.

@@ -115,6 +115,7 @@ impl Group {
             self.site.handshakes.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
         }
         self.write_listeners(format, &mut out);
+        self.write_certificates(format, &mut out);
         site::write_cache(&self.site.hosts.cache_statistics(), format, &mut out);
         if let Some(compression) = &self.site.compression {
             compression.write_metrics(format, &mut out);
@@ -141,6 +142,29 @@ impl Group {
             metrics.extend(queues.iter().zip(labels.iter().map(<[_; 1]>::as_slice)).map(of_one));
         }
         exposition::write(&metrics, format, out);
+    }
+
+    /// When the certificates end.
+    fn write_certificates(&self, format: Format, out: &mut String) {
+        let Some(terms) = self.site.tls.load_full() else { return };
+        let ends: Vec<(String, &str, u64)> = (1..)
+            .zip(terms.identities())
+            .map(|(number, info): (usize, _)| {
+                let name = info.names.first().map_or("", String::as_str);
+                (number.to_string(), name, info.certificate.not_after)
+            })
+            .collect();
+        let labels: Vec<_> = ends
+            .iter()
+            .map(|(number, name, _)| [("certificate", number.as_str()), ("name", *name)])
+            .collect();
+        let metrics = ends.iter().zip(&labels).map(|((.., end), labels)| Metric {
+            name: "maitred_tls_certificate_not_after_seconds",
+            help: "Until when a certificate is valid, in seconds since 1970.",
+            labels,
+            value: Value::gauge(*end),
+        });
+        exposition::write(&metrics.collect::<Vec<_>>(), format, out);
     }
 
     /// Lines that a slow target of a log has cost.

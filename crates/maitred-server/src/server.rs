@@ -339,6 +339,11 @@ impl Server {
         self.first().site.guard.set(limits);
     }
 
+    /// What handshakes go by, if listeners speak TLS.
+    pub fn tls(&self) -> Option<Arc<Terms>> {
+        self.first().site.tls.load_full()
+    }
+
     /// Changes what handshakes go by from now on. Connections that are open go on.
     pub fn set_tls(&self, terms: Arc<Terms>) {
         self.first().site.tls.store(Some(terms));

@@ -8,7 +8,7 @@ mod merge;
 
 use std::sync::Arc;
 
-use maitred_filters::{Condition, FilterRule};
+use maitred_filters::{Condition, FieldChanges, FilterRule, Side};
 use maitred_server::{DEFAULT_POOL, HostCondition, PathPattern, PoolRule};
 
 use crate::config::{Config, HostConfig, SiteConfig};
@@ -19,10 +19,21 @@ use crate::problem::{Problem, nearest};
 pub(crate) use merge::{HostPart, HostValue};
 
 /// The options that say what a host serves: another host has none of the default one's.
-const CONTENT: [&str; 7] = ["application", "interface", "factory", "app-dir", "root-path", "mount", "static"];
+const CONTENT: [&str; 10] = [
+    "application",
+    "interface",
+    "factory",
+    "app-dir",
+    "root-path",
+    "mount",
+    "static",
+    "tls-cert",
+    "tls-key",
+    "tls-ocsp",
+];
 
 /// Those that say how: another host has the default one's unless it has its own.
-const MANNER: [&str; 5] = ["listing", "error-page", "max-body", "access-log", "access-log-format"];
+const MANNER: [&str; 6] = ["listing", "error-page", "max-body", "access-log", "access-log-format", "hsts"];
 
 /// The keys of a host besides those of the options.
 pub(crate) const OTHERS: [&str; 3] = ["names", "pool", "filter"];
@@ -72,6 +83,9 @@ impl HostConfig {
         if !own("access-log-format") {
             site.access_log_format.clone_from(&default.access_log_format);
         }
+        if !own("hsts") {
+            site.hsts = default.hsts;
+        }
         site
     }
 
@@ -79,6 +93,14 @@ impl HostConfig {
     pub(crate) fn take_limits(&mut self, other: &Self) {
         self.site.max_body = other.site.max_body;
         self.take_key("max-body", other);
+        self.site.hsts = other.site.hsts;
+        self.take_key("hsts", other);
+    }
+
+    /// The same of its certificates.
+    pub(crate) fn take_certificates(&mut self, other: &Self) {
+        self.site.take_certificates(&other.site);
+        ["tls-cert", "tls-key", "tls-ocsp"].into_iter().for_each(|key| self.take_key(key, other));
     }
 
     /// The same of the pool that runs its requests.
@@ -100,6 +122,7 @@ impl HostConfig {
         let mut own = self.clone();
         own.take_limits(other);
         own.take_pool(other);
+        own.take_certificates(other);
         own == *other
     }
 
@@ -109,7 +132,26 @@ impl HostConfig {
     }
 }
 
+impl SiteConfig {
+    pub(crate) fn take_certificates(&mut self, other: &Self) {
+        self.certificates.clone_from(&other.certificates);
+        self.keys.clone_from(&other.keys);
+        self.ocsp.clone_from(&other.ocsp);
+    }
+}
+
 impl Config {
+    /// Takes over what the terms of TLS are made of, from another one with the same hosts.
+    pub(crate) fn take_terms(&mut self, other: &Self) {
+        let handshake_timeout = self.tls.handshake_timeout;
+        self.tls.clone_from(&other.tls);
+        self.tls.handshake_timeout = handshake_timeout;
+        self.site.take_certificates(&other.site);
+        for (host, other) in self.hosts.iter_mut().zip(&other.hosts) {
+            host.take_certificates(other);
+        }
+    }
+
     /// What all hosts serve, with the hosts: the default one first, which has none.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (Option<&HostConfig>, SiteConfig)> {
         let others = self.hosts.iter().map(|host| (Some(host), host.effective(&self.site)));
@@ -141,6 +183,26 @@ impl Config {
 
     /// The filters that hosts stand for, before those that are written.
     pub(crate) fn host_filters(&self) -> impl Iterator<Item = FilterRule> {
+        self.limit_filters().chain(self.hsts_filters())
+    }
+
+    /// What responses by https tell browsers about https.
+    fn hsts_filters(&self) -> impl Iterator<Item = FilterRule> {
+        let has_hosts = !self.hosts.is_empty();
+        let told =
+            (0..).zip(self.sites()).filter_map(|(number, (host, site))| Some((number, host, site.hsts?)));
+        told.map(move |(number, host, hsts)| {
+            let of_host = host.map(|host| condition(number, &host.name));
+            let host = of_host.or_else(|| has_hosts.then(condition_of_default));
+            let mut response = FieldChanges::default();
+            let set = response.set(Side::Response, &format!("Strict-Transport-Security: {hsts}"));
+            debug_assert!(set.is_ok(), "{hsts}");
+            let when = Condition { host, secure: Some(true), ..Condition::default() };
+            FilterRule { when, response, ..FilterRule::default() }
+        })
+    }
+
+    fn limit_filters(&self) -> impl Iterator<Item = FilterRule> {
         let limited = (1..).zip(&self.hosts).filter(|(_, host)| host.given.contains("max-body"));
         limited.map(|(number, host)| FilterRule {
             when: Condition { host: Some(condition(number, &host.name)), ..Condition::default() },

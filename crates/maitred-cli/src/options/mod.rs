@@ -14,6 +14,7 @@ mod requests;
 mod responses;
 mod serving;
 mod threads;
+pub(crate) mod tls;
 mod workers;
 
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
+use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
 use crate::value::{self, AcceptModel, BadValue, ControlSocket, LogLevel, Mount, Spans};
 use renamed::Names;
 
@@ -93,6 +95,8 @@ pub(crate) enum Kind {
     Account(Field<Option<Account>>),
     /// An existing file or folder; which one is checked with the rest of the configuration.
     Path(Field<Option<PathBuf>>),
+    /// The same, any number of files.
+    Files(Field<Vec<PathBuf>>),
     UrlPath(Field<String>),
     EventLoop(Field<String>),
     UrlPathOrNone(Field<Option<String>>),
@@ -121,6 +125,10 @@ pub(crate) enum Kind {
     Spans(Field<Spans>),
     Strategy(Field<Strategy>),
     Accept(Field<AcceptModel>),
+    UnknownName(Field<UnknownName>),
+    MinVersion(Field<MinVersion>),
+    ClientAuth(Field<ClientAuth>),
+    Hsts(Field<Option<Hsts>>),
     Switch(Field<bool>),
     /// Named pools, which are read and shown by `pools`.
     Pools,
@@ -179,9 +187,18 @@ const STRATEGIES: &[(&str, Strategy)] =
 const ACCEPTS: &[(&str, AcceptModel)] =
     &[("shared", AcceptModel::Shared), ("reuseport", AcceptModel::Reuseport)];
 
+const UNKNOWN_NAMES: &[(&str, UnknownName)] =
+    &[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)];
+
+const MIN_VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)];
+
+const CLIENT_AUTHS: &[(&str, ClientAuth)] =
+    &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
+
 /// In the order of the help text.
-const TABLES: [&[Definition]; 15] = [
+const TABLES: [&[Definition]; 16] = [
     serving::OPTIONS,
+    tls::OPTIONS,
     proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,
@@ -224,7 +241,14 @@ pub(crate) fn live() -> impl Iterator<Item = &'static Definition> {
 
 /// Those of them that limit peers.
 pub(crate) fn of_peers() -> impl Iterator<Item = &'static Definition> {
-    limits::OPTIONS.iter().filter(|option| option.name != limits::IPV6_PREFIX)
+    let of_tls = tls::OPTIONS.iter().filter(|option| option.name == tls::HANDSHAKE_RATE);
+    limits::OPTIONS.iter().filter(|option| option.name != limits::IPV6_PREFIX).chain(of_tls)
+}
+
+/// Those of which the terms of TLS are made, which are made anew when the configuration is read again.
+pub(crate) fn of_terms() -> impl Iterator<Item = &'static Definition> {
+    let others = [tls::HANDSHAKE_TIMEOUT, tls::HANDSHAKE_RATE, tls::HSTS];
+    tls::OPTIONS.iter().filter(move |option| !others.contains(&option.name))
 }
 
 /// Whether this is one of those that say what waits for slow readers.
@@ -268,14 +292,14 @@ impl Definition {
 
     pub(crate) fn is_repeatable(&self) -> bool {
         use Kind::{
-            Addresses, Codings, ErrorPages, ForwardedFields, Mounted, Mounts, Networks, Paths, Pools,
+            Addresses, Codings, ErrorPages, Files, ForwardedFields, Mounted, Mounts, Networks, Paths, Pools,
             Proxies, Routes, Types,
         };
         let kind = &self.kind;
         matches!(
             kind,
             Addresses(_) | Mounts(_) | Mounted(_) | ErrorPages(_) | Networks(_) | Routes(_) | Pools
-        ) || matches!(kind, Codings(_) | Types(_) | Paths(_) | Proxies(_) | ForwardedFields(_))
+        ) || matches!(kind, Files(_) | Codings(_) | Types(_) | Paths(_) | Proxies(_) | ForwardedFields(_))
     }
 
     /// Whether it can be switched off on the command line, `--no-name`.
@@ -324,6 +348,7 @@ impl Definition {
             Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
             Kind::Account(field) => *field(config) = Some(accounts::account(text)?),
             Kind::Path(field) => *field(config) = Some(value::path(text)?),
+            Kind::Files(field) => *field(config) = each(texts, value::path)?,
             Kind::UrlPath(field) => *field(config) = value::url_path(text)?,
             Kind::EventLoop(field) => *field(config) = value::event_loop(text)?,
             Kind::UrlPathOrNone(field) => *field(config) = Some(value::url_path(text)?),
@@ -350,6 +375,10 @@ impl Definition {
             Kind::Spans(field) => *field(config) = choice(text, SPANS)?,
             Kind::Strategy(field) => *field(config) = choice(text, STRATEGIES)?,
             Kind::Accept(field) => *field(config) = choice(text, ACCEPTS)?,
+            Kind::UnknownName(field) => *field(config) = choice(text, UNKNOWN_NAMES)?,
+            Kind::MinVersion(field) => *field(config) = choice(text, MIN_VERSIONS)?,
+            Kind::ClientAuth(field) => *field(config) = choice(text, CLIENT_AUTHS)?,
+            Kind::Hsts(field) => *field(config) = tls_values::hsts(text)?,
             Kind::Switch(field) => *field(config) = value::switch(text)?,
             Kind::Pools | Kind::File | Kind::Action => {}
         }
@@ -376,6 +405,9 @@ impl Definition {
             Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
             Kind::Account(field) => quoted(&field(config).as_ref()?.to_string()),
             Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
+            Kind::Files(field) => {
+                list(&field(config).iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>())
+            }
             Kind::UrlPath(field) | Kind::EventLoop(field) => quoted(field(config)),
             Kind::UrlPathOrNone(field) => quoted(field(config).as_deref()?),
             Kind::Bytes(field) => value::show_bytes(*field(config)),
@@ -404,6 +436,10 @@ impl Definition {
             Kind::Spans(field) => quoted(word(*field(config), SPANS)),
             Kind::Strategy(field) => quoted(word(*field(config), STRATEGIES)),
             Kind::Accept(field) => quoted(word(*field(config), ACCEPTS)),
+            Kind::UnknownName(field) => quoted(word(*field(config), UNKNOWN_NAMES)),
+            Kind::MinVersion(field) => quoted(word(*field(config), MIN_VERSIONS)),
+            Kind::ClientAuth(field) => quoted(word(*field(config), CLIENT_AUTHS)),
+            Kind::Hsts(field) => quoted(&tls_values::show_hsts(*field(config))),
             Kind::Switch(field) => field(config).to_string(),
             Kind::Pools | Kind::File | Kind::Action => return None,
         })
@@ -415,6 +451,9 @@ impl Definition {
         match &self.kind {
             Kind::Networks(field) => field(&mut own).iter().map(ToString::to_string).collect(),
             Kind::Routes(field) => field(&mut own).iter().map(limit_values::show_route).collect(),
+            Kind::Files(field) => {
+                field(&mut own).iter().map(|file| file.to_string_lossy().into_owned()).collect()
+            }
             _ => vec![self.show(config).unwrap_or_default().trim_matches('"').to_owned()],
         }
     }
@@ -438,6 +477,7 @@ impl Definition {
             Kind::ControlSocket(_) => "auto, off or a path".to_owned(),
             Kind::Account(_) => "a name or a number".to_owned(),
             Kind::Path(_) => "a path".to_owned(),
+            Kind::Files(_) => "a path, or a list of paths".to_owned(),
             Kind::UrlPath(_) | Kind::UrlPathOrNone(_) => "a URL path".to_owned(),
             Kind::Bytes(_) => "bytes from 0 to 1024g".to_owned(),
             Kind::BytesOrAuto(_) => "auto, or bytes from 0 to 1024g".to_owned(),
@@ -463,8 +503,12 @@ impl Definition {
             | Kind::Spans(_)
             | Kind::Strategy(_)
             | Kind::Accept(_)
+            | Kind::UnknownName(_)
+            | Kind::MinVersion(_)
+            | Kind::ClientAuth(_)
             | Kind::Period(_)
             | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
+            Kind::Hsts(_) => tls_values::HSTS.to_owned(),
             Kind::Pools => "a name, and keys with their values behind commas".to_owned(),
             Kind::Switch(_) => "true or false".to_owned(),
             Kind::Action => String::new(),

@@ -16,13 +16,16 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "listen",
-        placeholder: "ADDR[,read-ahead=off][,writer=off]",
+        placeholder: "[https://|http://]ADDR[,redirect=https][,read-ahead=off][,writer=off]",
         kind: Kind::Addresses(|config| &mut config.listen),
         default: &["127.0.0.1:8000"],
         reach: Reach::Everywhere,
         summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or \
                   [ipv6]:port. Port 0 takes a free one. A name stands for its first IPv4 address, else \
-                  its first IPv6 address. With `,read-ahead=off` behind it an application gets a request \
+                  its first IPv6 address. https:// before it has it speak TLS, http:// not; without either it \
+                  does if there is a certificate (tls-cert, tls), Unix sockets excepted. With `,redirect=https` or \
+                  `,redirect=https:8443` behind it every request is answered with 308 to the same host and path by \
+                  https. With `,read-ahead=off` behind it an application gets a request \
                   after its head, and wsgi.input, or receive of ASGI, brings the body as it comes, for \
                   applications that work on uploads while they arrive; with `,read-ahead=on` when it is \
                   complete. If nothing is said, so do all but ASGI requests whose Content-Length is beyond \

@@ -15,6 +15,7 @@ use maitred_supervise::Beat;
 use serde_json::{Value, json};
 
 use crate::sources::file::SourceFile;
+use crate::tls::Handed;
 use crate::validation::PassedName;
 
 /// Questions of the supervisor's own: what a worker has counted, and its part of the page of figures.
@@ -41,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) acts: bool,
     /// What an operator has changed, in this order.
     pub(crate) changes: Vec<Question>,
+    /// The files of TLS, which the worker may not be able to read, and what tickets are made of.
+    pub(crate) tls: Option<Handed>,
 }
 
 /// From a worker.
@@ -128,7 +131,7 @@ fn read_answered(value: &Value) -> Answered {
 
 impl Setup {
     pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, own, passed, files, acts, changes } = self;
+        let Self { number, workers, listeners, own, passed, files, acts, changes, tls } = self;
         let files = files.iter().map(|file| {
             // Files that are no text have been refused before.
             let text = String::from_utf8_lossy(&file.bytes);
@@ -144,6 +147,7 @@ impl Setup {
             "files": files.collect::<Vec<_>>(),
             "acts": acts,
             "changes": changes.collect::<Vec<_>>(),
+            "tls": tls.as_ref().map(Handed::to_json),
         })
         .to_string()
         .into_bytes()
@@ -167,6 +171,7 @@ impl Setup {
             files: files.collect(),
             acts: value["acts"].as_bool()?,
             changes: value["changes"].as_array()?.iter().map(read_question).collect(),
+            tls: Handed::from_json(&value["tls"]),
         })
     }
 }
@@ -260,6 +265,7 @@ mod tests {
             files: vec![file],
             acts: true,
             changes: vec![asked.clone()],
+            tls: Some(Handed::default()),
         };
         assert_eq!(Setup::read(&setup.to_text()), Some(setup));
         let answer = Answered { allow: Some("GET".into()), ..Answered::error(405, "no") };

@@ -301,6 +301,10 @@ impl Supervisor {
                 Err(RecvTimeoutError::Disconnected) => return EXIT_FAILURE,
             }
             self.service.beat();
+            if let Some(tls) = &self.checked.tls {
+                // Its workers say something each second.
+                tls.terms.forget_old_keys();
+            }
             if self.holds_until.is_some_and(|end| end <= Instant::now()) {
                 self.drain(Signal::Terminate, Instant::now());
             }
@@ -400,6 +404,7 @@ impl Supervisor {
         if self.awaits_template(worker, number) {
             return;
         }
+        self.renew_tls();
         let setup = Setup {
             number,
             workers: self.crew.wanted(),
@@ -438,6 +443,16 @@ impl Supervisor {
                 self.crew.handle_exit(worker, Exit::Code(1), Some(&cause), Instant::now());
             }
         }
+    }
+
+    /// What a worker gets of TLS: the files as they are now, if this process can read them and they are valid, else as they were.
+    fn renew_tls(&mut self) {
+        if let Some(known) = &self.checked.tls
+            && let Ok(next) = known.again(&self.config, &self.origins)
+        {
+            self.checked.tls = Some(next);
+        }
+        self.setup.tls = self.checked.tls.as_ref().map(|tls| tls.handed());
     }
 
     /// Each time: workers that end alike, and what an operator tries again, are told again.

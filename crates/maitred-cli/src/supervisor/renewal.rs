@@ -1,6 +1,7 @@
 //! New workers with the configuration and the code of now, and a new program in the place of this one, as the supervisor sees it.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Instant;
 
 use maitred_control::Doors;
@@ -9,7 +10,10 @@ use maitred_supervise::Level;
 use super::upgrade::{AS_SUCCESSOR, HandOver, Successor};
 use super::{Supervisor, check, relay, settings};
 use crate::config::Config;
+use crate::origins::Origins;
+use crate::problem::Problem;
 use crate::sockets::Sockets;
+use crate::tls::{self, From, Material};
 use crate::validation::Checked;
 use crate::{EXIT_SUCCESS, control, options, sources, validation};
 
@@ -19,9 +23,10 @@ impl Supervisor {
         let read = sources::load(&self.inputs).and_then(|loaded| {
             let checked = validation::check(&loaded.config, &loaded.origins)?;
             check(&loaded.config, &checked, &loaded.origins)?;
-            Ok((loaded, checked))
+            let (tls, wrong) = self.read_tls(&loaded.config, &loaded.origins)?;
+            Ok((loaded, Checked { tls, ..checked }, wrong))
         });
-        let (loaded, checked) = match read {
+        let (loaded, checked, wrong) = match read {
             Ok(read) => read,
             Err(problem) => {
                 let text = format!(
@@ -31,6 +36,10 @@ impl Supervisor {
             }
         };
         loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
+        if let Some(problem) = wrong {
+            let text = format!("SIGHUP: TLS goes on as before, its files are not valid: {problem}");
+            self.say(Level::Error, &text);
+        }
         let restart = needs_restart(&self.config, &loaded.config);
         if !restart.is_empty() {
             let names = restart.join(", ");
@@ -59,6 +68,24 @@ impl Supervisor {
         self.crew.replace_all(now);
     }
 
+    /// What TLS goes by with this configuration: made of the files as they are now, or of those that are known, and then what is wrong.
+    fn read_tls(
+        &self,
+        config: &Config,
+        origins: &Origins,
+    ) -> Result<(Option<Arc<Material>>, Option<Problem>), Problem> {
+        let Some(known) = self.checked.tls.as_ref().filter(|_| tls::is_on(config)) else {
+            return Material::read(config, origins, From::Disk).map(|tls| (tls, None));
+        };
+        match known.again(config, origins) {
+            Ok(next) => Ok((Some(next), None)),
+            Err(problem) => match known.as_before(config, origins) {
+                Some(same) => Ok((Some(same), Some(problem))),
+                None => Err(problem),
+            },
+        }
+    }
+
     pub(super) fn upgrade(&mut self) {
         if self.successor.is_some() {
             return self.say(Level::Warning, "SIGUSR2: a new program is being started already");
@@ -81,6 +108,7 @@ impl Supervisor {
             checked: &self.checked,
             acts: self.setup.acts,
             pid_file: self.service.pid_file(),
+            tls: self.checked.tls.as_ref().map(|tls| tls.handed()),
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {

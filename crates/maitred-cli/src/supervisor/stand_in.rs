@@ -45,6 +45,8 @@ impl StandIn {
         let routes = Routes::new().with_root("no worker is ready", Arc::new(unavailable));
         let mut settings = Settings::new(routes, Arc::clone(log));
         settings.listeners = listeners::settings(checked);
+        settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
+        settings.timeouts.handshake = config.tls.handshake_timeout;
         let bound = BoundListeners::adopt(sockets, &settings.listeners);
         settings.bound = Some(bound.map_err(|(_, error)| io::Error::other(error.what().to_owned()))?);
         settings.accept = Accept::Shared(bell.clone());

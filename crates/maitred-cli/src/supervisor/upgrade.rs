@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor                                   successor (fork and exec, the same command)
-//!     ---- addresses, with the sockets, and the PID file ->
+//!     ---- addresses, with the sockets, the PID file, TLS ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
 //! closes its doors, and the channel
@@ -28,7 +28,8 @@ use super::Happening;
 use super::message::{passed_name, read_passed_names};
 use crate::passed::passing;
 use crate::problem::Problem;
-use crate::sockets::{Handed, Sockets};
+use crate::sockets::{self, Sockets};
+use crate::tls::Handed;
 use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
@@ -45,6 +46,8 @@ pub(crate) struct HandOver<'a> {
     /// The process has become another user.
     pub(crate) acts: bool,
     pub(crate) pid_file: Option<BorrowedFd<'a>>,
+    /// Files that it may not be able to read, and what tickets are made of.
+    pub(crate) tls: Option<Handed>,
 }
 
 /// A program that is to take over, as the one before has it.
@@ -66,7 +69,7 @@ impl Successor {
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let HandOver { listeners, checked, acts, pid_file } = hand_over;
+        let HandOver { listeners, checked, acts, pid_file, tls } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
@@ -80,6 +83,7 @@ impl Successor {
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
             "acts": acts,
+            "tls": tls.as_ref().map(Handed::to_json),
         })
         .to_string();
         own.send(text.as_bytes(), &sockets)?;
@@ -133,6 +137,7 @@ pub(crate) struct Predecessor {
     /// Those that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
+    pub(crate) tls: Option<Handed>,
 }
 
 impl Predecessor {
@@ -165,7 +170,8 @@ impl Predecessor {
         }
         let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
         let acts = value["acts"].as_bool().unwrap_or_default();
-        Ok(Self { channel, sockets, acts, passed, pid_file })
+        let tls = Handed::from_json(&value["tls"]);
+        Ok(Self { channel, sockets, acts, passed, pid_file, tls })
     }
 
     /// Whether it had become another user, as which this process runs.
@@ -179,7 +185,7 @@ impl Predecessor {
     }
 
     /// The sockets that listen at these addresses already; those that are left are closed here.
-    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> Handed {
+    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> sockets::Handed {
         let mut take = |address: &Address| {
             let name = address.to_string();
             let at = self.sockets.iter().position(|(known, _)| *known == name);

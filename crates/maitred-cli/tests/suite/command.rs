@@ -56,7 +56,7 @@ fn version_names_the_version_and_the_languages() {
 #[test]
 fn help_goes_to_standard_output() {
     let output = run(&folder(&[]), &["--help"]);
-    assert!(stdout(&output).contains("--listen ADDR"));
+    assert!(stdout(&output).contains("--listen [https://|http://]ADDR"));
     assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
 }
 

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use maitred_files::Body;
-use maitred_filters::{Answer, At, Decision, Passed, decoded_path};
+use maitred_filters::{Answer, Asker, At, Decision, Passed, decoded_path};
 use maitred_h1::Sender;
 use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
 use maitred_runtime::Content;
@@ -40,7 +40,8 @@ impl Connection {
         let group = context.group;
         let site = &group.site;
         let mut path = std::mem::take(&mut context.scratch.path);
-        let peer = self.client_of(&stream).peer;
+        let client = self.client_of(&stream);
+        let peer = client.peer;
         let head = &mut stream.request.head;
         let passed = match stream.passed.take() {
             Some(passed) => {
@@ -49,7 +50,7 @@ impl Connection {
             }
             None => {
                 stream.times.filtering = site.later(context.now);
-                site.filters.meet(head, &mut path, peer.ip())
+                site.filters.meet(head, &mut path, Asker { client: peer.ip(), secure: client.secure })
             }
         };
         let Some(mut passed) = passed else {

@@ -160,3 +160,47 @@ fn pools_and_limits_of_hosts_are_rules() {
         filters.iter().map(|rule| (rule.when.host.as_ref().map(|host| host.number), rule.max_body)).collect();
     assert_eq!(limits, [(Some(1), Some(7)), (Some(1), Some(9))]);
 }
+
+#[test]
+fn browsers_are_told_of_https_by_responses_of_each_host() {
+    let told = |text: &str| -> Vec<(Option<u16>, Option<bool>, String)> {
+        let rules = case(text).loaded(&[]).config.host_filters().collect::<Vec<_>>();
+        let shown = |rule: &maitred_filters::FilterRule| {
+            (rule.when.host.as_ref().map(|host| host.number), rule.when.secure, rule.response.to_string())
+        };
+        rules.iter().map(shown).collect()
+    };
+    let field = |text: &str| format!("set Strict-Transport-Security: max-age={text}");
+    assert_eq!(told("application = \"a\""), []);
+    assert_eq!(told("hsts = 300"), [(None, Some(true), field("300"))]);
+    let hosts = "hsts = 300\n[host.a]\napplication = \"a\"\nhsts = \"off\"\n[host.b]\napplication = \"b\"\n\
+                 [host.c]\napplication = \"c\"\nhsts = \"7,include-subdomains\"\n";
+    let expected = [(0, "300"), (2, "300"), (3, "7; includeSubDomains")];
+    assert_eq!(told(hosts), expected.map(|(number, text)| (Some(number), Some(true), field(text))));
+}
+
+#[test]
+fn certificates_of_a_host_are_its_own() {
+    let text = "tls-cert = \"c.pem\"\ntls-key = \"k.pem\"\n[host.a]\napplication = \"a\"\n\
+                [host.b]\napplication = \"b\"\ntls-cert = [\"b.pem\", \"b-rsa.pem\"]\ntls-key = [\"b.key\", \"b-rsa.key\"]\n\
+                tls-ocsp = [\"-\", \"b.ocsp\"]\n";
+    let loaded = case(text).loaded(&[]);
+    let [a, b] = &loaded.config.hosts[..] else { panic!("two hosts") };
+    let files = |host: &crate::HostConfig| {
+        let site = host.effective(&loaded.config.site);
+        [site.certificates, site.keys, site.ocsp].map(|files| files.len())
+    };
+    assert_eq!((files(a), files(b)), ([0, 0, 0], [2, 2, 2]));
+    let report = check::report(&loaded);
+    for line in ["tls-cert         = [\"c.pem\"]", "tls-ocsp         = [\"-\", \"b.ocsp\"]"] {
+        assert!(report.lines().any(|own| own.starts_with(line)), "{line}\n{report}");
+    }
+    let alone = "tls = true\n[host.a]\nmount = \"/x=x\"\ntls-key = \"k.pem\"";
+    let found = checked(alone);
+    assert!(
+        found.starts_with(
+            "maitred.toml:4: host.a.tls-key: it says nothing without a certificate; give the host"
+        ),
+        "{found}"
+    );
+}

@@ -10,11 +10,29 @@ mod json;
 mod read;
 mod show;
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use crate::problem::{Problem, nearest};
+use maitred_control::nearest;
 use read::Log;
+
+/// An error of whoever asked: where, what, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// An option, or a log.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Mistake {
+    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into(), remedy: remedy.into() }
+    }
+}
 
 /// What the command takes.
 pub(crate) const USAGE: &str = "\
@@ -27,6 +45,14 @@ Reads access logs written with --access-log-format times or json; - is standard 
   --top NUMBER      so many routes and cascades, 0 for all [default: 10]
   --wait SECONDS    a request waited if its queue time was longer [default: 0.001]
 ";
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.place, self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for Mistake {}
 
 /// How it is asked for.
 #[derive(Debug, PartialEq)]
@@ -41,7 +67,10 @@ struct Asked {
 }
 
 /// The report, for standard output. `arguments` are those behind the command's name.
-pub(crate) fn report(arguments: &[String]) -> Result<String, Problem> {
+///
+/// # Errors
+/// They are not understood, a log cannot be read, or no line of it has the times of a request.
+pub fn report(arguments: &[String]) -> Result<String, Mistake> {
     let asked = parse(arguments)?;
     if asked.help {
         return Ok(USAGE.to_owned());
@@ -54,7 +83,7 @@ pub(crate) fn report(arguments: &[String]) -> Result<String, Problem> {
             File::open(name).and_then(|file| read_all(&mut log, name, &mut BufReader::new(file)))
         };
         read.map_err(|error| {
-            Problem::new(
+            Mistake::new(
                 name,
                 format!("cannot be read: {error}"),
                 "name an access log, or - for standard input",
@@ -66,9 +95,9 @@ pub(crate) fn report(arguments: &[String]) -> Result<String, Problem> {
 }
 
 /// Whether there is a request in the log, or nothing.
-fn understood(log: &Log) -> Result<(), Problem> {
+fn understood(log: &Log) -> Result<(), Mistake> {
     match &log.first_not_understood {
-        Some((name, line, begin)) if log.requests.is_empty() => Err(Problem::new(
+        Some((name, line, begin)) if log.requests.is_empty() => Err(Mistake::new(
             format!("{name}:{line}"),
             format!(
                 "no line has the start of a request and its times (start= and queue=, run=, total=, or the same in JSON), \
@@ -114,7 +143,7 @@ fn read_all(log: &mut Log, name: &str, input: &mut dyn BufRead) -> io::Result<()
     }
 }
 
-fn parse(arguments: &[String]) -> Result<Asked, Problem> {
+fn parse(arguments: &[String]) -> Result<Asked, Mistake> {
     const OPTIONS: [&str; 5] = ["--json", "--requests", "--top", "--wait", "--help"];
     let mut asked =
         Asked { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
@@ -127,7 +156,7 @@ fn parse(arguments: &[String]) -> Result<Asked, Problem> {
         let mut value = |example: &str| {
             let value = attached.or_else(|| rest.next().map(String::as_str));
             value.ok_or_else(|| {
-                Problem::new(option, "needs a value", format!("for example {option} {example}"))
+                Mistake::new(option, "needs a value", format!("for example {option} {example}"))
             })
         };
         match option {
@@ -137,7 +166,7 @@ fn parse(arguments: &[String]) -> Result<Asked, Problem> {
             "--top" => {
                 let value = value("20")?;
                 asked.top = value.parse().map_err(|_| {
-                    Problem::new(
+                    Mistake::new(
                         option,
                         format!("'{value}' is not a whole number"),
                         "give one, for example 20",
@@ -147,7 +176,7 @@ fn parse(arguments: &[String]) -> Result<Asked, Problem> {
             "--wait" => {
                 let value = value("0.001")?;
                 asked.wait = read::micros(value).ok_or_else(|| {
-                    Problem::new(
+                    Mistake::new(
                         option,
                         format!("'{value}' is no time in seconds"),
                         "give one, for example 0.001",
@@ -159,13 +188,13 @@ fn parse(arguments: &[String]) -> Result<Asked, Problem> {
                     Some(meant) => format!("did you mean {meant}?"),
                     None => "maitred report --help lists the options".to_owned(),
                 };
-                return Err(Problem::new(option, "unknown option", remedy));
+                return Err(Mistake::new(option, "unknown option", remedy));
             }
             _ => asked.logs.push(argument.clone()),
         }
     }
     if asked.logs.is_empty() && !asked.help {
-        return Err(Problem::new(
+        return Err(Mistake::new(
             "report",
             "no log was named",
             "for example: maitred report access.log, or - for standard input",

@@ -1,0 +1,184 @@
+//! TLS: certificates, clients' certificates, sessions, and when files are read again.
+
+use super::{Definition, Kind, Reach};
+
+/// What listeners are told when they are made: only a restart changes it.
+pub(super) const HANDSHAKE_TIMEOUT: &str = "tls-handshake-timeout";
+
+/// Limits peers, and is changed as those limits are.
+pub(super) const HANDSHAKE_RATE: &str = "tls-handshake-rate";
+
+/// A field of responses, which filters set.
+pub(crate) const HSTS: &str = "hsts";
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "tls",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.tls.development),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Serve https with a certificate for development: self-signed, for localhost, 127.0.0.1, ::1 and the \
+                  machine's name, valid for 90 days. It is kept in the user's cache folder, readable by that user alone, \
+                  so that a browser asks once whether to trust it. The start-up lines name the file and the fingerprint.",
+        cost: "as tls-cert",
+        worst: "no client can tell the server from another one: not for the public",
+    },
+    Definition {
+        name: "tls-cert",
+        placeholder: "FILE",
+        kind: Kind::Files(|config| &mut config.site.certificates),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen that say neither http:// \
+                  nor https:// speak TLS then, Unix sockets excepted. The names in it say which clients see it; the first \
+                  one is for all others, see tls-unknown-name. In the table of a host it is for the names of that host. A \
+                  certificate with ECDSA and one with RSA may have the same names: each client sees one that it knows.",
+        cost: "a handshake: 0.2 ms of processor time with ECDSA P-256, 0.6 ms with RSA 2048; each record is encrypted",
+        worst: "a chain that is not complete: browsers that have seen the rest elsewhere accept it, other clients do not",
+    },
+    Definition {
+        name: "tls-key",
+        placeholder: "FILE",
+        kind: Kind::Files(|config| &mut config.site.keys),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The private key of the certificate in the same position, PEM, not encrypted. A certificate whose file \
+                  has its key too needs none. Read before --user gives rights up, so root alone has to be able to read it.",
+        cost: "none",
+        worst: "whoever can read the file can be the server: mode 0600",
+    },
+    Definition {
+        name: "tls-ocsp",
+        placeholder: "FILE",
+        kind: Kind::Files(|config| &mut config.site.ocsp),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "The OCSP response for the certificate in the same position, DER, as 'openssl ocsp -respout' writes it: \
+                  clients get it with the certificate (stapling). - for none.",
+        cost: "its bytes in each full handshake",
+        worst: "one that has expired: clients that look at it refuse the certificate",
+    },
+    Definition {
+        name: "tls-unknown-name",
+        placeholder: "default|refuse",
+        kind: Kind::UnknownName(|config| &mut config.tls.unknown_name),
+        default: &["default"],
+        reach: Reach::Everywhere,
+        summary: "What a client gets that asks for a name which no certificate has: the first certificate, or a refusal \
+                  (alert unrecognized_name, RFC 6066 section 3). A client that names nobody gets the first one in any case.",
+        cost: "none",
+        worst: "default: who connects to an address learns the names of the first certificate",
+    },
+    Definition {
+        name: "tls-min-version",
+        placeholder: "1.2|1.3",
+        kind: Kind::MinVersion(|config| &mut config.tls.min_version),
+        default: &["1.2"],
+        reach: Reach::Everywhere,
+        summary: "The earliest version of TLS that clients may speak.",
+        cost: "none",
+        worst: "1.3: clients from before 2018 are refused",
+    },
+    Definition {
+        name: "tls-client-auth",
+        placeholder: "none|optional|required",
+        kind: Kind::ClientAuth(|config| &mut config.tls.client_auth),
+        default: &["none"],
+        reach: Reach::Everywhere,
+        summary: "Whether clients are asked for a certificate, which one of tls-client-ca has to have signed. optional lets \
+                  clients in that have none; one that is not valid ends the handshake in any case.",
+        cost: "the verification of the client's chain in each full handshake, 0.1 to 0.5 ms",
+        worst: "optional: the application has to look whether there is one",
+    },
+    Definition {
+        name: "tls-client-ca",
+        placeholder: "FILE",
+        kind: Kind::Files(|config| &mut config.tls.client_ca),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Certificates of those who sign the certificates of clients, PEM, one or more in a file.",
+        cost: "none",
+        worst: "a public authority: everybody can get a certificate of it",
+    },
+    Definition {
+        name: "tls-client-crl",
+        placeholder: "FILE",
+        kind: Kind::Files(|config| &mut config.tls.client_crl),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "Lists of certificates of clients that are not valid any more, PEM or DER. With any, each certificate of \
+                  a chain has to be covered by one that has not expired.",
+        cost: "their size in memory, in each worker",
+        worst: "a list that is not renewed: when it has expired, no client is let in",
+    },
+    Definition {
+        name: "tls-tickets",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.tls.tickets),
+        default: &["true"],
+        reach: Reach::Everywhere,
+        summary: "Clients get tickets with which they resume their session, also with another worker: no certificate is \
+                  sent, and nothing is signed. Their keys change every 8 hours. Switched off, every handshake is a full one.",
+        cost: "two tickets of 250 bytes in each full handshake",
+        worst: "off: clients that connect often cost several times the processor time",
+    },
+    Definition {
+        name: "tls-ticket-key",
+        placeholder: "FILE",
+        kind: Kind::Path(|config| &mut config.tls.ticket_key),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "What the keys of tickets are made of, the same on several servers, so that each resumes the sessions of \
+                  all: 32 bytes or more, for example from 'openssl rand -out FILE 48'. Without it they are random, and \
+                  shared by the workers of this server.",
+        cost: "none",
+        worst: "whoever gets the file can read recorded sessions of TLS 1.2 that were resumed: replace it each week",
+    },
+    Definition {
+        name: HANDSHAKE_TIMEOUT,
+        placeholder: "SECONDS",
+        kind: Kind::Seconds(|config| &mut config.tls.handshake_timeout),
+        default: &["10"],
+        reach: Reach::Everywhere,
+        summary: "From the accept to the end of the TLS handshake; then the connection is closed.",
+        cost: "a peer that is too slow holds its connection and up to 64 KiB this long",
+        worst: "short: clients on bad networks do not get in",
+    },
+    Definition {
+        name: HANDSHAKE_RATE,
+        placeholder: "N",
+        kind: Kind::Rate(|config| &mut config.limits.handshake_rate),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "TLS handshakes of one client address in a second, on an average, with client-burst at once; the \
+                  connection of one more is closed before its handshake. 0: any number. Behind a proxy all are the \
+                  proxy's: leave it off there, or name the proxy in client-exempt.",
+        cost: "2 MiB of memory, and a look into a table for each connection",
+        worst: "low: offices behind one address lose connections",
+    },
+    Definition {
+        name: "tls-watch",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.tls.watch),
+        default: &["10"],
+        reach: Reach::Everywhere,
+        summary: "How often the files of certificates, keys, OCSP responses, CAs, CRLs and the ticket key are looked at. \
+                  What has changed is loaded at once: new handshakes use it, connections go on. A file that is not valid \
+                  changes nothing, and the error log says why. 0 (off): only SIGHUP and 'maitred ctl tls reload' load them.",
+        cost: "a stat(2) of each file",
+        worst: "off: a renewed certificate is not used, and the old one expires",
+    },
+    Definition {
+        name: HSTS,
+        placeholder: "SECONDS[,include-subdomains][,preload]",
+        kind: Kind::Hsts(|config| &mut config.site.hsts),
+        default: &["off"],
+        reach: Reach::Everywhere,
+        summary: "Tell browsers with each response by https to use https alone for so long: Strict-Transport-Security (RFC \
+                  6797). include-subdomains is for all names below as well, preload lets makers of browsers list the \
+                  name. 0 has browsers forget it. In the table of a host it is for that host.",
+        cost: "a filter for each request by https",
+        worst: "browsers do not reach a name that has no https any more until the time is over",
+    },
+];

@@ -1,0 +1,317 @@
+//! The terms of TLS, made of the configuration and its files, and what other processes get of it.
+//!
+//! ```text
+//! the first process    files --read--> Material          before rights are given up
+//! a worker             Handed ------> Material           it may not be able to read them
+//! a new program        files, Handed where it may not read them --> Material
+//! ```
+//! Promises: all processes of a server have the same secret of tickets, and so has a new program that takes over.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64ct::{Base64, Encoding};
+use maitred_server::tls::{
+    ClientPolicy, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust, TrustError,
+    UnknownName, Version, system_clock,
+};
+use serde_json::{Value, json};
+
+use super::files::Files;
+use super::{development, is_on, pairs};
+use crate::config::Config;
+use crate::origins::Origins;
+use crate::problem::Problem;
+use crate::tls_values as values;
+
+/// What is spoken inside, in the server's order (RFC 7301).
+const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+
+/// See the module text.
+#[derive(Debug)]
+pub(crate) struct Material {
+    pub(super) files: Files,
+    pub(crate) terms: Arc<Terms>,
+    /// The file of each certificate, in the order of the terms.
+    pub(crate) places: Vec<String>,
+    pub(super) lists: Vec<ListEnd>,
+    tickets: Option<Tickets>,
+}
+
+impl PartialEq for Material {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+impl Eq for Material {}
+
+/// What another process has read.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Handed {
+    files: Files,
+    /// The secret of tickets, if there are any and no file has it.
+    secret: Option<Vec<u8>>,
+}
+
+/// Where the files are taken from.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a> {
+    Disk,
+    /// What this process may not read is taken from what it was handed.
+    DiskOr(Option<&'a Handed>),
+    Handed(&'a Handed),
+}
+
+impl Material {
+    /// That of the configuration; none without a certificate.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has not what it should have.
+    pub(crate) fn read(
+        config: &Config,
+        origins: &Origins,
+        from: From<'_>,
+    ) -> Result<Option<Arc<Self>>, Problem> {
+        if !is_on(config) {
+            return Ok(None);
+        }
+        let handed = match from {
+            From::Disk => None,
+            From::DiskOr(handed) => handed,
+            From::Handed(handed) => Some(handed),
+        };
+        let kept = handed.map(|handed| &handed.files);
+        let files = match from {
+            // All are there unless the two do not have the same configuration.
+            From::Handed(handed) if handed.files.has_all(config) => handed.files.clone(),
+            _ => {
+                let mut files = Files::read(config, origins, kept)?;
+                if config.tls.development {
+                    let earlier = kept.and_then(|kept| kept.development.clone());
+                    files.development = Some(match earlier {
+                        Some(earlier) => earlier,
+                        None => development::find(&origins.describe("tls"))?,
+                    });
+                }
+                files
+            }
+        };
+        let secret = handed.and_then(|handed| handed.secret.as_deref()?.first_chunk());
+        let tickets = match secret.map(TicketSecret::from_bytes) {
+            _ if !config.tls.tickets => None,
+            Some(secret) => Some(Tickets::from_secret(&secret, system_clock)),
+            None => Some(random(origins)?),
+        };
+        Self::make(config, origins, files, tickets).map(Arc::new).map(Some)
+    }
+
+    /// The same with the files as they are now; sessions are resumed as before. The certificate for development stays.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read): this one goes on.
+    pub(crate) fn again(&self, config: &Config, origins: &Origins) -> Result<Arc<Self>, Problem> {
+        let mut files = Files::read(config, origins, None)?;
+        if config.tls.development {
+            files.development = Some(match &self.files.development {
+                Some(known) => known.clone(),
+                None => development::find(&origins.describe("tls"))?,
+            });
+        }
+        let tickets = match &self.tickets {
+            _ if !config.tls.tickets => None,
+            Some(tickets) => Some(tickets.clone()),
+            None => Some(random(origins)?),
+        };
+        Self::make(config, origins, files, tickets).map(Arc::new)
+    }
+
+    /// The same with other settings and the files that are known, if all are.
+    pub(crate) fn as_before(&self, config: &Config, origins: &Origins) -> Option<Arc<Self>> {
+        let has_all =
+            self.files.has_all(config) && (!config.tls.development || self.files.development.is_some());
+        let tickets = self.tickets.clone().filter(|_| config.tls.tickets);
+        has_all.then(|| Self::make(config, origins, self.files.clone(), tickets).ok()).flatten().map(Arc::new)
+    }
+
+    fn make(
+        config: &Config,
+        origins: &Origins,
+        files: Files,
+        tickets: Option<Tickets>,
+    ) -> Result<Self, Problem> {
+        let (identities, places): (Vec<_>, Vec<_>) =
+            pairs::identities(config, origins, &files)?.into_iter().unzip();
+        // Those of a file are not kept: the file may be another one later.
+        let of_file = match &config.tls.ticket_key {
+            Some(path) => {
+                let content = files.get(path).unwrap_or_default();
+                let place = || origins.describe("tls-ticket-key");
+                let of_file = Tickets::from_key_file(content, system_clock)
+                    .map_err(|error| pairs::problem(place(), &path.display().to_string(), &error))?;
+                Some(of_file)
+            }
+            None => None,
+        };
+        let (clients, lists) = clients(config, origins, &files)?;
+        let settings = TermsSettings {
+            identities,
+            unknown_name: match config.tls.unknown_name {
+                values::UnknownName::Default => UnknownName::Default,
+                values::UnknownName::Refuse => UnknownName::Refuse,
+            },
+            clients,
+            tickets: of_file.or_else(|| tickets.clone()),
+            minimum: match config.tls.min_version {
+                values::MinVersion::V1_2 => Version::V1_2,
+                values::MinVersion::V1_3 => Version::V1_3,
+            },
+            alpn: PROTOCOLS.iter().map(|name| name.to_vec()).collect(),
+            clock: system_clock,
+        };
+        let terms = Terms::new(settings).map_err(|error| {
+            let key = if matches!(error, TermsError::Clients(_)) { "tls-client-ca" } else { "tls-cert" };
+            pairs::problem(origins.describe(key), "the terms of TLS", &error)
+        })?;
+        Ok(Self { files, terms, places, lists, tickets })
+    }
+
+    /// What another process makes the same of.
+    pub(crate) fn handed(&self) -> Handed {
+        let secret = self.tickets.as_ref().map(|tickets| tickets.secret().to_bytes().to_vec());
+        Handed { files: self.files.clone(), secret }
+    }
+
+    /// The certificates, each with its file.
+    pub(crate) fn certificates(&self) -> impl Iterator<Item = (&IdentityInfo, &str)> {
+        self.terms.identities().iter().zip(self.places.iter().map(String::as_str))
+    }
+
+    /// The line about the certificate for development, if it is one.
+    pub(crate) fn development_line(&self) -> Option<String> {
+        let (place, _) = self.files.development.as_ref()?;
+        let print = &self.terms.identities().first()?.certificate.fingerprint;
+        Some(format!(
+            "a certificate for development, {place}: browsers ask once whether to trust it (SHA-256 {print})"
+        ))
+    }
+}
+
+fn random(origins: &Origins) -> Result<Tickets, Problem> {
+    Tickets::random(system_clock)
+        .map_err(|error| pairs::problem(origins.describe("tls-tickets"), "the keys of tickets", &error))
+}
+
+/// Until when a list of revoked certificates is believed, in seconds since 1970, with its file.
+pub(super) type ListEnd = (String, u64);
+
+/// By whom clients are believed, and until when the lists of revoked certificates are.
+fn clients(
+    config: &Config,
+    origins: &Origins,
+    files: &Files,
+) -> Result<(ClientPolicy, Vec<ListEnd>), Problem> {
+    let (mut trust, mut lists) = (Trust::default(), Vec::new());
+    let problem = |key: &str, path: &Path, error: TrustError| {
+        pairs::problem(origins.describe(key), &path.display().to_string(), &error)
+    };
+    let content = |path: &Path| files.get(path).unwrap_or_default();
+    for path in &config.tls.client_ca {
+        trust.add_authorities(content(path)).map_err(|error| problem("tls-client-ca", path, error))?;
+    }
+    for path in &config.tls.client_crl {
+        let known = trust.crls().len();
+        trust.add_crls(content(path)).map_err(|error| problem("tls-client-crl", path, error))?;
+        let shown = path.display().to_string();
+        lists.extend(trust.crls().iter().skip(known).map(|list| (shown.clone(), list.next_update)));
+    }
+    let policy = match config.tls.client_auth {
+        values::ClientAuth::None => ClientPolicy::None,
+        values::ClientAuth::Optional => ClientPolicy::Optional(trust),
+        values::ClientAuth::Required => ClientPolicy::Required(trust),
+    };
+    Ok((policy, lists))
+}
+
+impl fmt::Debug for Handed {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handed").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Handed {
+    pub(crate) fn to_json(&self) -> Value {
+        let secret = self.secret.as_deref().map(Base64::encode_string);
+        let mut value = self.files.to_json();
+        value["tickets"] = json!(secret);
+        value
+    }
+
+    /// None of what is no such value.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let secret = value["tickets"].as_str().and_then(|text| Base64::decode_vec(text).ok());
+        Some(Self { files: Files::from_json(value)?, secret })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_server::tls::Identity;
+
+    use super::*;
+
+    /// A configuration with a certificate, whose files are in the folder.
+    fn config(folder: &Path) -> Config {
+        let (_, pem) = Identity::development(&["localhost".to_owned()], system_clock).expect("made");
+        let mut config = Config::default();
+        config.site.certificates = vec![folder.join("cert.pem")];
+        config.site.keys = vec![folder.join("key.pem")];
+        std::fs::write(&config.site.certificates[0], pem.certificate).expect("written");
+        std::fs::write(&config.site.keys[0], pem.key).expect("written");
+        config
+    }
+
+    fn read(config: &Config, from: From<'_>) -> Result<Arc<Material>, Problem> {
+        Material::read(config, &Origins::default(), from)
+            .map(|material| material.expect("there is a certificate"))
+    }
+
+    #[test]
+    fn another_process_makes_the_same_of_what_it_is_handed() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let config = config(folder.path());
+        let first = read(&config, From::Disk).expect("valid");
+        let handed = Handed::from_json(&first.handed().to_json()).expect("the same");
+        assert_eq!(handed, first.handed());
+        assert!(!format!("{handed:?}").contains("secret"));
+        std::fs::remove_file(&config.site.keys[0]).expect("removed");
+        let other = read(&config, From::Handed(&handed)).expect("it has all");
+        assert_eq!(other.terms.identities(), first.terms.identities());
+        assert_eq!(other.handed(), handed, "the secret of tickets too");
+        // What is gone is an error for who reads; what root alone can read is not.
+        assert!(read(&config, From::DiskOr(Some(&handed))).is_err());
+        assert_eq!(Handed::from_json(&Value::Null), None);
+    }
+
+    #[test]
+    fn what_is_made_again_resumes_the_same_sessions() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let mut config = config(folder.path());
+        let first = read(&config, From::Disk).expect("valid");
+        let secret = first.handed().secret.expect("there are tickets");
+        let again = first.again(&config, &Origins::default()).expect("valid");
+        assert_eq!(again.handed().secret, Some(secret));
+        config.tls.tickets = false;
+        let off = again.again(&config, &Origins::default()).expect("valid");
+        assert!(off.handed().secret.is_none() && !off.terms.has_tickets());
+        std::fs::write(&config.site.keys[0], "no key").expect("written");
+        let error = off.again(&config, &Origins::default()).expect_err("it is none").to_string();
+        assert!(error.starts_with("--tls-key: ") && error.contains("key.pem: "), "{error}");
+        // With other settings the files that are known are good enough.
+        assert!(off.as_before(&config, &Origins::default()).is_some());
+        config.site.certificates.push(folder.path().join("another.pem"));
+        assert!(off.as_before(&config, &Origins::default()).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! Certificates with their keys and OCSP responses, as they are written: by position.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use maitred_server::HostPattern;
+use maitred_server::tls::{Identity, IdentityError};
+
+use super::files::{Files, NO_FILE, place};
+use crate::config::{Config, SiteConfig};
+use crate::origins::Origins;
+use crate::problem::Problem;
+
+/// A certificate as it is written, with what is in its files.
+#[derive(Debug)]
+struct Pair<'a> {
+    certificate: &'a Path,
+    /// The same file, where the key is in it.
+    key: &'a Path,
+    ocsp: Option<&'a Path>,
+}
+
+/// What the start of a private key looks like in PEM (RFC 7468 section 10).
+const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
+
+/// All certificates of all hosts, those of the default host first, each with its file.
+///
+/// # Errors
+/// A key is missing or does not fit, or a file has not what it should have.
+pub(super) fn identities(
+    config: &Config,
+    origins: &Origins,
+    files: &Files,
+) -> Result<Vec<(Identity, String)>, Problem> {
+    let mut identities = of_site(&config.site, None, origins, files)?;
+    for host in &config.hosts {
+        for (identity, shown) in of_site(&host.site, Some(&host.name), origins, files)? {
+            let names: Vec<String> = host.names.iter().filter_map(server_name).collect();
+            identities.push((identity.for_names(names), shown));
+        }
+    }
+    if let Some((shown, pem)) = &files.development {
+        let identity = Identity::from_pem(pem, pem).map_err(|error| {
+            let what = format!("the certificate for development ({shown}): {error}");
+            Problem::new(origins.describe("tls"), what, "remove the file, so that another one is made")
+        })?;
+        identities.push((identity, shown.clone()));
+    }
+    Ok(identities)
+}
+
+/// A name of a host as clients ask for it in a handshake. They do not ask for addresses (RFC 6066 section 3).
+fn server_name(name: &HostPattern) -> Option<String> {
+    let text = name.to_string();
+    (!text.starts_with('[') && text.parse::<std::net::Ipv4Addr>().is_err()).then_some(text)
+}
+
+fn of_site(
+    site: &SiteConfig,
+    host: Option<&str>,
+    origins: &Origins,
+    files: &Files,
+) -> Result<Vec<(Identity, String)>, Problem> {
+    let place = |key: &str| place(origins, host, key);
+    let content = |path: &Path| files.get(path).unwrap_or_default();
+    let pairs = pairs(site, |path| content(path).windows(KEY_MARK.len()).any(|part| part == KEY_MARK))
+        .map_err(|(key, what, remedy)| Problem::new(place(key), what, remedy))?;
+    let identity = |pair: Pair<'_>| {
+        let Pair { certificate, key, ocsp } = pair;
+        let shown = certificate.display().to_string();
+        let identity = Identity::from_pem(content(certificate), content(key)).map_err(|error| {
+            let (wrong, file) =
+                if is_about_key(&error) { ("tls-key", key) } else { ("tls-cert", certificate) };
+            let wrong = if site.keys.is_empty() { "tls-cert" } else { wrong };
+            let both = match error {
+                IdentityError::OtherKey(_) if key != certificate => format!(", for {shown}"),
+                _ => String::new(),
+            };
+            problem(place(wrong), &format!("{}{both}", file.display()), &error)
+        })?;
+        let identity = match ocsp {
+            None => identity,
+            Some(path) => identity.with_ocsp(content(path).to_vec()).map_err(|error| {
+                problem(place("tls-ocsp"), &format!("{}, for {shown}", path.display()), &error)
+            })?,
+        };
+        Ok((identity, shown))
+    };
+    pairs.into_iter().map(identity).collect()
+}
+
+fn is_about_key(error: &IdentityError) -> bool {
+    use IdentityError::{EncryptedKey, Key, KeyFile, NoKey, OtherKey};
+    matches!(error, KeyFile(_) | NoKey(_) | EncryptedKey | Key(_) | OtherKey(_))
+}
+
+/// The line about a file that has not what it should have. What is wrong comes with its remedy, behind a semicolon.
+pub(super) fn problem(place: String, file: &str, error: &dyn fmt::Display) -> Problem {
+    let text = error.to_string();
+    let (what, remedy) =
+        text.split_once("; ").unwrap_or((&text, "see what the file is, or name another one"));
+    Problem::new(place, format!("{file}: {what}"), remedy)
+}
+
+/// Which key is wrong, what, and the remedy.
+type Wrong = (&'static str, String, String);
+
+/// What belongs together. Where there are as many keys as certificates, they have positions; fewer are those of the certificates whose
+/// files have none.
+fn pairs(site: &SiteConfig, has_key: impl Fn(&Path) -> bool) -> Result<Vec<Pair<'_>>, Wrong> {
+    let SiteConfig { certificates, keys, ocsp, .. } = site;
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    if keys.len() > certificates.len() {
+        let what = format!(
+            "there are {} and {} (tls-cert)",
+            counted(keys.len(), "key"),
+            counted(certificates.len(), "certificate")
+        );
+        return Err(("tls-key", what, "give each key its certificate, in the same position".to_owned()));
+    }
+    if ocsp.len() > certificates.len() {
+        let what = format!(
+            "there are {} and {} (tls-cert)",
+            counted(ocsp.len(), "OCSP response"),
+            counted(certificates.len(), "certificate")
+        );
+        return Err(("tls-ocsp", what, "give each its certificate, in the same position".to_owned()));
+    }
+    let by_position = keys.len() == certificates.len();
+    let mut own = keys.iter();
+    let mut pairs = Vec::with_capacity(certificates.len());
+    for (position, certificate) in certificates.iter().enumerate() {
+        let key = if !by_position && has_key(certificate) { Some(certificate) } else { own.next() };
+        let Some(key) = key else {
+            let what =
+                format!("{} has no private key in it, and there is none for it", certificate.display());
+            return Err(("tls-cert", what, "name the file of its key with tls-key".to_owned()));
+        };
+        let ocsp = ocsp.get(position).filter(|path| path.as_os_str() != NO_FILE);
+        pairs.push(Pair { certificate, key, ocsp: ocsp.map(PathBuf::as_path) });
+    }
+    match own.next() {
+        None => Ok(pairs),
+        Some(left) => {
+            let what =
+                format!("the key {} has no certificate: theirs are in the files of all", left.display());
+            Err(("tls-key", what, "leave it out, or name a key for each certificate".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(certificates: &[&str], keys: &[&str], ocsp: &[&str]) -> SiteConfig {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+        SiteConfig {
+            certificates: paths(certificates),
+            keys: paths(keys),
+            ocsp: paths(ocsp),
+            ..Config::default().site
+        }
+    }
+
+    /// `certificate key ocsp`, or the error; those with `both` in their names have their keys.
+    fn paired(certificates: &[&str], keys: &[&str], ocsp: &[&str]) -> Result<Vec<String>, String> {
+        let site = site(certificates, keys, ocsp);
+        let pairs = pairs(&site, |path| path.to_string_lossy().contains("both"));
+        let shown = |Pair { certificate, key, ocsp }: Pair<'_>| {
+            let ocsp = ocsp.map_or(String::new(), |ocsp| format!(" {}", ocsp.display()));
+            format!("{} {}{ocsp}", certificate.display(), key.display())
+        };
+        pairs
+            .map(|pairs| pairs.into_iter().map(shown).collect())
+            .map_err(|(key, what, remedy)| format!("{key}: {what}; {remedy}"))
+    }
+
+    #[test]
+    fn keys_have_the_positions_of_their_certificates() {
+        let ok = |lines: &[&str]| Ok(lines.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(paired(&["a", "b"], &["ka", "kb"], &["-", "ob"]), ok(&["a ka", "b kb ob"]));
+        assert_eq!(paired(&["both"], &[], &[]), ok(&["both both"]));
+        assert_eq!(paired(&["both", "b"], &["kb"], &["o"]), ok(&["both both o", "b kb"]));
+        assert_eq!(paired(&["both"], &["k"], &[]), ok(&["both k"]), "what is said counts");
+        assert_eq!(paired(&[], &[], &[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_the_key_and_a_remedy() {
+        for (certificates, keys, ocsp, line) in [
+            (
+                &["a"][..],
+                &[][..],
+                &[][..],
+                "tls-cert: a has no private key in it, and there is none for it; name the file of its key with tls-key",
+            ),
+            (
+                &["a"],
+                &["k", "l"],
+                &[],
+                "tls-key: there are 2 keys and 1 certificate (tls-cert); give each key its certificate, in the same \
+                 position",
+            ),
+            (
+                &[],
+                &[],
+                &["o"],
+                "tls-ocsp: there are 1 OCSP response and 0 certificates (tls-cert); give each its certificate, in the \
+                 same position",
+            ),
+            (
+                &["both", "both2"],
+                &["k"],
+                &[],
+                "tls-key: the key k has no certificate: theirs are in the files of all; leave it out, or name a key for \
+                 each certificate",
+            ),
+            (
+                &["a", "b"],
+                &["k"],
+                &[],
+                "tls-cert: b has no private key in it, and there is none for it; name the file of its key with tls-key",
+            ),
+        ] {
+            assert_eq!(paired(certificates, keys, ocsp), Err(line.to_owned()));
+        }
+    }
+
+    #[test]
+    fn clients_ask_for_names_alone() {
+        let name = |text: &str| server_name(&text.parse::<HostPattern>().expect(text));
+        assert_eq!(name("*.Shop.example").as_deref(), Some("*.shop.example"));
+        assert_eq!((name("192.0.2.7"), name("[2001:db8::7]")), (None, None));
+    }
+}

@@ -1,0 +1,186 @@
+//! The values of the options about TLS.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::value::BadValue;
+
+/// TLS of all hosts. The meaning of the fields is that of the options with the same names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// A certificate for development.
+    pub development: bool,
+    /// What becomes of a handshake for a name that no certificate has.
+    pub unknown_name: UnknownName,
+    /// The earliest version.
+    pub min_version: MinVersion,
+    /// Whether clients show a certificate.
+    pub client_auth: ClientAuth,
+    /// Who signs those.
+    pub client_ca: Vec<PathBuf>,
+    /// Which of those are not valid any more.
+    pub client_crl: Vec<PathBuf>,
+    /// What the keys of tickets are made of.
+    pub ticket_key: Option<PathBuf>,
+    /// Sessions are resumed.
+    pub tickets: bool,
+    /// From the accept to the end of a handshake; more than zero.
+    pub handshake_timeout: Duration,
+    /// How often the files are looked at; zero for never.
+    pub watch: Duration,
+}
+
+/// What becomes of a handshake for a name that no certificate has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownName {
+    /// The first certificate is shown.
+    #[default]
+    Default,
+    /// It is refused.
+    Refuse,
+}
+
+/// The earliest version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2.
+    #[default]
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// Whether clients show a certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not asked.
+    #[default]
+    None,
+    /// They are asked, and let in without one.
+    Optional,
+    /// They are not let in without one.
+    Required,
+}
+
+/// What browsers are told about https (RFC 6797): the value of `Strict-Transport-Security`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hsts {
+    /// How long they remember it; 0 has them forget it.
+    pub seconds: u64,
+    /// It is for all names below this one, too.
+    pub include_subdomains: bool,
+    /// Makers of browsers may list the name.
+    pub preload: bool,
+}
+
+/// The longest time: ten years.
+const MAX_SECONDS: u64 = 315_360_000;
+
+/// The shortest time of a name that is to be listed: a year (hstspreload.org).
+const MIN_LISTED: u64 = 31_536_000;
+
+const OFF: &str = "off";
+const SUBDOMAINS: &str = "include-subdomains";
+const PRELOAD: &str = "preload";
+
+/// What the option takes, in words.
+pub(crate) const HSTS: &str =
+    "off, or seconds from 0 to 315360000, with ,include-subdomains and ,preload behind them";
+
+/// `off`, or `31536000,include-subdomains,preload`.
+pub(crate) fn hsts(text: &str) -> Result<Option<Hsts>, BadValue> {
+    if text == OFF {
+        return Ok(None);
+    }
+    let mut parts = text.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let seconds = first.parse::<u64>().ok().filter(|seconds| *seconds <= MAX_SECONDS).ok_or_else(|| {
+        BadValue::new(
+            format!("'{first}' is not a number of seconds from 0 to {MAX_SECONDS}"),
+            "write off, or for example 31536000 for a year",
+        )
+    })?;
+    let mut value = Hsts { seconds, include_subdomains: false, preload: false };
+    for part in parts {
+        match part {
+            SUBDOMAINS => value.include_subdomains = true,
+            PRELOAD => value.preload = true,
+            _ => {
+                let remedy = match crate::problem::nearest(part, [SUBDOMAINS, PRELOAD]) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("write {SUBDOMAINS}, {PRELOAD} or both"),
+                };
+                return Err(BadValue::new(format!("'{part}' is no part of hsts"), remedy));
+            }
+        }
+    }
+    if value.preload && (!value.include_subdomains || seconds < MIN_LISTED) {
+        let what = "browsers list only names with include-subdomains, for a year at least";
+        return Err(BadValue::new(
+            what,
+            format!("write {MIN_LISTED},{SUBDOMAINS},{PRELOAD}, or leave {PRELOAD} out"),
+        ));
+    }
+    Ok(Some(value))
+}
+
+pub(crate) fn show_hsts(value: Option<Hsts>) -> String {
+    let Some(Hsts { seconds, include_subdomains, preload }) = value else { return OFF.to_owned() };
+    let subdomains = if include_subdomains { format!(",{SUBDOMAINS}") } else { String::new() };
+    let preload = if preload { format!(",{PRELOAD}") } else { String::new() };
+    format!("{seconds}{subdomains}{preload}")
+}
+
+impl fmt::Display for Hsts {
+    /// As the field has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "max-age={}", self.seconds)?;
+        if self.include_subdomains {
+            f.write_str("; includeSubDomains")?;
+        }
+        if self.preload {
+            f.write_str("; preload")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hsts_is_shown_as_it_is_written_and_sent_as_the_rfc_has_it() {
+        for (text, field) in [
+            ("0", "max-age=0"),
+            ("86400", "max-age=86400"),
+            ("300,include-subdomains", "max-age=300; includeSubDomains"),
+            ("31536000,include-subdomains,preload", "max-age=31536000; includeSubDomains; preload"),
+        ] {
+            let value = hsts(text).expect(text);
+            assert_eq!(value.map(|value| value.to_string()).as_deref(), Some(field));
+            assert_eq!(show_hsts(value), text);
+        }
+        assert_eq!(hsts("off"), Ok(None));
+        assert_eq!(show_hsts(None), "off");
+    }
+
+    #[test]
+    fn what_is_no_value_of_hsts_is_told_with_the_remedy() {
+        let error =
+            |text: &str| hsts(text).map_err(|bad| format!("{}; {}", bad.what, bad.remedy)).expect_err(text);
+        assert_eq!(
+            error("a year"),
+            "'a year' is not a number of seconds from 0 to 315360000; write off, or for example 31536000 for a year"
+        );
+        assert_eq!(error("7,preloaded"), "'preloaded' is no part of hsts; did you mean 'preload'?");
+        for text in ["31536000,preload", "7,include-subdomains,preload"] {
+            assert!(
+                error(text).contains("for a year at least; write 31536000,include-subdomains,preload"),
+                "{text}"
+            );
+        }
+        assert!(hsts("").is_err() && hsts("315360001").is_err() && hsts("-1").is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! A thread that looks whether the files of TLS have changed, and has them loaded, and that tells which certificates end.
+//!
+//! Promises: files that are not valid are told once for each change of theirs, and what is used goes on.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use maitred_server::{Log, Server};
+
+use crate::reload::Reload;
+use crate::tls::{self, Stamps};
+
+/// Files that change are looked at again after this time: a renewal writes several, one after the other.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Keys of tickets that are over are forgotten this often, also where nobody resumes a session.
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Certificates that end are told this often.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A thread that looks at the files, and tells what expires. It ends when this is dropped.
+pub(crate) struct Watch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to look; `tells`: this process tells what expires.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub(crate) fn start(
+        reload: &Arc<Mutex<Reload>>,
+        server: &Arc<Server>,
+        log: &Arc<Log>,
+        tells: bool,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let watcher = Watcher {
+            reload: Arc::clone(reload),
+            server: Arc::downgrade(server),
+            log: Arc::clone(log),
+            pending: None,
+            tells,
+        };
+        let thread = std::thread::Builder::new().name("maitred-tls".to_owned());
+        let thread = thread.spawn(move || watcher.run(&stopped))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Watcher {
+    reload: Arc<Mutex<Reload>>,
+    server: Weak<Server>,
+    log: Arc<Log>,
+    pending: Option<Stamps>,
+    tells: bool,
+}
+
+impl Watcher {
+    fn run(mut self, stopped: &Receiver<()>) {
+        let mut told: Option<Instant> = None;
+        loop {
+            if self.tells && told.is_none_or(|at| at.elapsed() >= DAY) {
+                let again = told.replace(Instant::now()).is_some();
+                self.tell(again);
+            }
+            let interval = self.begin();
+            let wait = match (interval.is_zero(), &self.pending) {
+                (true, _) => HOUR,
+                (false, Some(_)) => interval.min(SETTLE),
+                (false, None) => interval.min(HOUR),
+            };
+            if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            if !interval.is_zero() {
+                self.look();
+            }
+        }
+    }
+
+    /// How long to wait for the next look; zero for ever.
+    fn begin(&self) -> Duration {
+        let reload = self.reload();
+        if let Some(tls) = &reload.tls {
+            tls.material().terms.forget_old_keys();
+        }
+        reload.running.tls.watch
+    }
+
+    fn look(&mut self) {
+        let mut reload = self.reload.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reload { tls: Some(tls), running, origins, .. } = &mut *reload else { return };
+        if !tls.has_changed(running, origins, &mut self.pending) {
+            return;
+        }
+        let Some(server) = self.server.upgrade() else { return };
+        match tls.load(running, origins, &server) {
+            Ok(lines) => lines.iter().for_each(|line| self.log.info(format_args!("{line}"))),
+            Err(problem) => self.log.error(format_args!(
+                "TLS: the files have changed and are not valid, the ones before are used on: {problem}"
+            )),
+        }
+    }
+
+    fn tell(&self, again: bool) {
+        let lines = self.reload().tls.as_ref().map(|tls| tls::warnings(tls.material(), again));
+        lines.iter().flatten().for_each(|line| self.log.warn(format_args!("{line}")));
+    }
+
+    fn reload(&self) -> MutexGuard<'_, Reload> {
+        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
