@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, version};
 
 use crate::clients::{self, ClientPolicy, TrustError};
@@ -156,6 +156,20 @@ impl Terms {
         if let Some(ticketer) = &self.ticketer {
             ticketer.forget_old_keys();
         }
+    }
+}
+
+/// What sessions do by themselves, for tests from outside.
+#[doc(hidden)]
+impl Terms {
+    /// The ticket of a session with this state.
+    pub fn seal_ticket(&self, state: &[u8]) -> Option<Vec<u8>> {
+        self.ticketer.as_ref()?.encrypt(state)
+    }
+
+    /// The state in a ticket. `None`: the ticket is none of ours, or too old.
+    pub fn open_ticket(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.ticketer.as_ref()?.decrypt(ticket)
     }
 }
 
