@@ -46,6 +46,15 @@ mod proxy_v2;
 #[path = "../../fuzz/fuzz_targets/range.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod range;
+#[path = "../../fuzz/fuzz_targets/tls_files.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod tls_files;
+#[path = "../../fuzz/fuzz_targets/tls_session.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod tls_session;
+#[path = "../../fuzz/fuzz_targets/tls_ticket.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod tls_ticket;
 
 /// What is done with one input.
 type Target = fn(&[u8]);
@@ -62,6 +71,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("proxy_v1", proxy_v1::run),
     ("proxy_v2", proxy_v2::run),
     ("range", range::run),
+    ("tls_files", tls_files::run),
+    ("tls_session", tls_session::run),
+    ("tls_ticket", tls_ticket::run),
 ];
 
 /// The longest input, in bytes.

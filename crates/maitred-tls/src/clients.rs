@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, Der, TrustAnchor, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::server::{ClientCertVerifierBuilder, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{
+    CertRevocationListError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
@@ -22,6 +23,7 @@ use crate::certificate::{CertificateInfo, seconds};
 use crate::distinguished_name;
 use crate::noted::note;
 use crate::pem::{PemFault, Sections};
+use crate::provider::provider;
 
 /// Whether clients are asked for a certificate (RFC 8446 §4.3.2).
 #[derive(Clone, Debug, Default)]
@@ -144,7 +146,7 @@ impl Trust {
     /// client needs a list.
     ///
     /// # Errors
-    /// When there is none, or one that cannot be read, or one without a next update.
+    /// When there is none, or one that cannot be read, or one without a next update, of version 1, with changes only, or by somebody else than the issuer.
     pub fn add_crls(&mut self, file: &[u8]) -> Result<(), TrustError> {
         let ders: Vec<Vec<u8>> = match Sections::read(file) {
             Ok(sections) => {
@@ -161,6 +163,14 @@ impl Trust {
             let fault = |fault: String| TrustError::Crl(index + 1, fault);
             let (_, list) =
                 CertificateRevocationList::from_der(&der).map_err(|error| fault(error.to_string()))?;
+            if list.version().is_none() {
+                return Err(fault(
+                    "it is of version 1; `openssl ca -gencrl` writes version 2 if there is a `crlnumber` in its configuration"
+                        .to_owned(),
+                ));
+            }
+            let list_der = CertificateRevocationListDer::from(der.clone());
+            check(list_der.clone()).map_err(fault)?;
             let next = list.next_update().ok_or_else(|| fault("it has no next update".to_owned()))?;
             self.revocations.push(CrlInfo {
                 issuer: distinguished_name::text(list.issuer()),
@@ -168,7 +178,7 @@ impl Trust {
                 next_update: seconds(next),
                 revoked: list.iter_revoked_certificates().count(),
             });
-            self.lists.push(CertificateRevocationListDer::from(der));
+            self.lists.push(list_der);
         }
         Ok(())
     }
@@ -221,32 +231,53 @@ pub(crate) fn generation(policy: &ClientPolicy) -> [u8; 32] {
 /// What rustls asks about certificates of clients.
 ///
 /// # Errors
-/// When there is no authority, or a list of revoked certificates has a form that is not supported.
-pub(crate) fn verifier(
-    policy: &ClientPolicy,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TrustError> {
+/// When there is no authority.
+pub(crate) fn verifier(policy: &ClientPolicy) -> Result<Arc<dyn ClientCertVerifier>, TrustError> {
     let Some(trust) = policy.trust() else { return Ok(WebPkiClientVerifier::no_client_auth()) };
     if trust.roots.is_empty() {
         return Err(TrustError::Nobody);
     }
-    let build = |lists: &[CertificateRevocationListDer<'static>]| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(trust.roots.iter().cloned());
-        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-            .with_crls(lists.iter().cloned())
-            .enforce_revocation_expiration();
-        match policy {
-            ClientPolicy::Required(_) => builder.build(),
-            _ => builder.allow_unauthenticated().build(),
-        }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trust.roots.iter().cloned());
+    let builder = builder(roots, trust.lists.clone());
+    let inner = match policy {
+        ClientPolicy::Required(_) => builder.build(),
+        _ => builder.allow_unauthenticated().build(),
     };
-    let inner = build(&trust.lists).map_err(|error| {
-        // It does not say which one.
-        let broken = trust.lists.iter().position(|list| build(std::slice::from_ref(list)).is_err());
-        TrustError::Crl(broken.map_or(1, |index| index + 1), error.to_string())
-    })?;
-    Ok(Arc::new(Verifier(inner)))
+    // Both were checked one by one when they were added.
+    inner.map(|inner| Arc::new(Verifier(inner)) as _).map_err(|error| TrustError::Crl(1, error.to_string()))
+}
+
+fn builder(
+    roots: RootCertStore,
+    lists: Vec<CertificateRevocationListDer<'static>>,
+) -> ClientCertVerifierBuilder {
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider()))
+        .with_crls(lists)
+        .enforce_revocation_expiration()
+}
+
+/// Whether the library takes this list of revoked certificates. It says so only when it makes a verifier, which needs an authority: any will do.
+fn check(list: CertificateRevocationListDer<'static>) -> Result<(), String> {
+    let anybody = TrustAnchor {
+        subject: Der::from_slice(b""),
+        subject_public_key_info: Der::from_slice(b""),
+        name_constraints: None,
+    };
+    match builder(RootCertStore { roots: vec![anybody] }, vec![list]).build() {
+        Ok(_) => Ok(()),
+        Err(VerifierBuilderError::InvalidCrl(error)) => Err(match error {
+            CertRevocationListError::UnsupportedDeltaCrl => {
+                "it has changes only (a delta CRL); give the complete list".to_owned()
+            }
+            CertRevocationListError::UnsupportedIndirectCrl => {
+                "it is not by the issuer of the certificates (an indirect CRL), which is not supported"
+                    .to_owned()
+            }
+            other => format!("{other:?}"),
+        }),
+        Err(other) => Err(other.to_string()),
+    }
 }
 
 /// Notes whose certificate was refused.

@@ -8,7 +8,7 @@
 //!   clients.rs    by whom clients are believed                           plain_http.rs   telling a client without TLS
 //!   tickets.rs    by which sessions are resumed
 //! certificate.rs, distinguished_name.rs   what stands in a certificate   pem.rs        files with certificates and keys
-//! development.rs  a certificate for development
+//! development.rs  a certificate for development                         provider.rs  suites and groups
 //! ```
 //! Promises: no socket, no file, no thread, and no panic, whatever a peer sends. The clock is handed in. What rustls does not show stays inside: no type of
 //! it is public here.
@@ -32,6 +32,7 @@ mod noted;
 mod ocsp;
 mod pem;
 mod plain_http;
+mod provider;
 mod resolver;
 mod session;
 mod terms;

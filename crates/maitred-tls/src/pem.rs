@@ -7,6 +7,10 @@ use pem::{EncodeConfig, LineEnding, Pem};
 /// The largest file that is read, in bytes. A bundle of all public authorities has about 250 kB.
 const MAX_FILE: usize = 4 * 1024 * 1024;
 
+/// How many labels an error names, and how many characters of each.
+const MAX_LABELS: usize = 4;
+const MAX_LABEL: usize = 40;
+
 /// Why a file has no sections that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PemFault {
@@ -108,7 +112,11 @@ impl Sections {
 
     /// The labels, for an error.
     pub(crate) fn labels(&self) -> String {
-        let labels: Vec<&str> = self.0.iter().map(Pem::tag).collect();
+        let mut labels: Vec<String> =
+            self.0.iter().take(MAX_LABELS).map(|section| shown(section.tag())).collect();
+        if self.0.len() > MAX_LABELS {
+            labels.push("others".to_owned());
+        }
         labels.join(", ")
     }
 }
@@ -123,15 +131,21 @@ fn is_encrypted(section: &Pem) -> bool {
 fn section(text: &str) -> Result<(Pem, &str), PemFault> {
     let label = text.lines().next().unwrap_or_default();
     let label = label.split("-----").next().unwrap_or_default();
-    let shown = || label.chars().filter(|char| !char.is_control()).take(40).collect::<String>();
     let end = format!("-----END {label}-----");
-    let Some((inside, behind)) = text.split_once(&end) else { return Err(PemFault::Unfinished(shown())) };
+    let Some((inside, behind)) = text.split_once(&end) else {
+        return Err(PemFault::Unfinished(shown(label)));
+    };
     if inside.contains("-----BEGIN ") {
-        return Err(PemFault::Unfinished(shown()));
+        return Err(PemFault::Unfinished(shown(label)));
     }
     let whole = format!("-----BEGIN {inside}{end}\n");
-    let section = pem::parse(whole).map_err(|_| PemFault::NotBase64(shown()))?;
+    let section = pem::parse(whole).map_err(|_| PemFault::NotBase64(shown(label)))?;
     Ok((section, behind))
+}
+
+/// A label for an error.
+fn shown(label: &str) -> String {
+    label.chars().filter(|char| !char.is_control()).take(MAX_LABEL).collect()
 }
 
 /// One section of PEM, with line feeds.

@@ -207,6 +207,12 @@ impl Session {
         }
     }
 
+    /// How many bytes are to be sent. The alert of a session that has failed does not count.
+    pub fn unsent(&mut self) -> usize {
+        // Nothing is there to be processed; rustls tells it in no other way.
+        self.connection.process_new_packets().map_or(0, |state| state.tls_bytes_to_write())
+    }
+
     /// Has `out` send what is unsent, until nothing is left, or `out` takes nothing or fails, and says how many bytes were taken. `out` gets at most 64 buffers a
     /// call, and says how many of their bytes it has taken.
     ///

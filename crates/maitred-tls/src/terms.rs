@@ -1,16 +1,16 @@
 //! What the sessions of a server go by: certificates, versions, clients, tickets.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, version};
 
 use crate::clients::{self, ClientPolicy, TrustError};
 use crate::clock::{Clock, Time};
 use crate::handshake::Version;
 use crate::identity::{Identity, IdentityInfo};
+use crate::provider::provider;
 use crate::resolver::{Resolver, UnknownName};
 use crate::tickets::{Ticketer, Tickets};
 
@@ -104,7 +104,7 @@ impl Terms {
         };
         let infos = identities.iter().map(|identity| identity.info().clone()).collect();
         let provider = provider();
-        let verifier = clients::verifier(&policy, provider).map_err(TermsError::Clients)?;
+        let verifier = clients::verifier(&policy).map_err(TermsError::Clients)?;
         let mut config = ServerConfig::builder_with_details(Arc::clone(provider), Arc::new(Time(clock)))
             .with_protocol_versions(versions)
             .map_err(|error| TermsError::Library(error.to_string()))?
@@ -159,6 +159,20 @@ impl Terms {
     }
 }
 
+/// What sessions do by themselves, for tests from outside.
+#[doc(hidden)]
+impl Terms {
+    /// The ticket of a session with this state.
+    pub fn seal_ticket(&self, state: &[u8]) -> Option<Vec<u8>> {
+        self.ticketer.as_ref()?.encrypt(state)
+    }
+
+    /// The state in a ticket. `None`: the ticket is none of ours, or too old.
+    pub fn open_ticket(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.ticketer.as_ref()?.decrypt(ticket)
+    }
+}
+
 impl fmt::Debug for Terms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Terms")
@@ -167,15 +181,4 @@ impl fmt::Debug for Terms {
             .field("minimum", &self.minimum)
             .finish_non_exhaustive()
     }
-}
-
-/// Suites and groups. The suites are all that rustls has: TLS 1.3, and TLS 1.2 with ECDHE and AEAD. All are good, so the client's order counts: it knows
-/// whether it has AES in hardware. Its order counts among the groups, too; one that has X25519MLKEM768 puts it first.
-fn provider() -> &'static Arc<CryptoProvider> {
-    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    PROVIDER.get_or_init(|| {
-        use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
-        let kx_groups = vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1];
-        Arc::new(CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() })
-    })
 }

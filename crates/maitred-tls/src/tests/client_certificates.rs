@@ -169,6 +169,16 @@ fn what_is_trusted_is_told() {
     assert_eq!(trust.until(), Some(NOW + 5 * DAY));
 }
 
+/// By OpenSSL 3.0, whose configuration had no `crlnumber`.
+const OF_VERSION_1: &str = "\
+-----BEGIN X509 CRL-----\n\
+MIHIMHEwCgYIKoZIzj0EAwIwHDENMAsGA1UECgwEVGVzdDELMAkGA1UEAwwCQ0EX\n\
+DTI2MTEyNDEyMTkzMVoXDTI2MTEyOTEyMTkzMVowJzAlAhQOYKHpALu3RoTI5/0m\n\
+hQGxE9v9yBcNMjYxMTI0MTIxODM3WjAKBggqhkjOPQQDAgNHADBEAiBkMIKsH/eV\n\
+JSbuvS6za9UFovetz0M7RIRutGnbzWNWfgIgXwiLY/0QWS48I9I3sHEYuwGXze8r\n\
+4L0QgPyvoXEXTVE=\n\
+-----END X509 CRL-----\n";
+
 #[test]
 fn files_that_say_nothing_of_trust_are_refused_with_what_they_are() {
     let authority = Authority::new("Clients");
@@ -189,6 +199,10 @@ fn files_that_say_nothing_of_trust_are_refused_with_what_they_are() {
         "there is no section X509 CRL but CERTIFICATE; it takes lists of revoked certificates in PEM or DER"
     );
     assert!(lists(b"0\0").starts_with("list 1 of revoked certificates cannot be used: "));
+    assert_eq!(
+        lists(OF_VERSION_1.as_bytes()),
+        "list 1 of revoked certificates cannot be used: it is of version 1; `openssl ca -gencrl` writes version 2 if there is a `crlnumber` in its configuration"
+    );
     let mut settings = settings(vec![authority.identity(&Wanted::default())]);
     settings.clients = ClientPolicy::Required(Trust::default());
     let error = Terms::new(settings).expect_err("nobody is trusted");

@@ -115,7 +115,9 @@ fn what_is_unsent_has_a_limit() {
     }
     assert!((60_000..=65_536).contains(&taken), "{taken}");
     assert_eq!(met.server.write(&[IoSlice::new(b"x")], SMALL_RECORD), 0);
+    let count = met.server.unsent();
     let bytes = unsent(&mut met.server);
+    assert_eq!((bytes.len(), met.server.unsent()), (count, 0));
     assert_eq!(received(&mut met, &bytes), body[..taken]);
     assert!(met.server.write(&[IoSlice::new(b"x")], SMALL_RECORD) == 1);
 }
