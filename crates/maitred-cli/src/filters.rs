@@ -25,12 +25,13 @@ pub(crate) enum Takes {
 }
 
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
-pub(crate) const KEYS: [(&str, Takes); 19] = [
+pub(crate) const KEYS: [(&str, Takes); 20] = [
     ("host", Takes::Text),
     ("path", Takes::Text),
     ("method", Takes::Text),
     ("header", Takes::Text),
     ("client", Takes::Text),
+    ("client-certificate", Takes::Text),
     ("access", Takes::Texts),
     ("redirect", Takes::Text),
     ("status", Takes::Text),
@@ -95,8 +96,8 @@ impl Given {
                 set_condition(&mut rule, key, text).map_err(|error| (Some(key), error))?;
             }
         }
-        let PoolRule { host, method, path, header, client, .. } = rule;
-        Ok(Condition { host, path, method, header, client, secure: None })
+        let PoolRule { host, method, path, header, client, certificate, .. } = rule;
+        Ok(Condition { host, path, method, header, client, certificate, secure: None })
     }
 
     fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
@@ -255,6 +256,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
         ("method", when.method.as_ref().map(ToString::to_string)),
         ("header", when.header.as_ref().map(ToString::to_string)),
         ("client", when.client.as_ref().map(ToString::to_string)),
+        ("client-certificate", when.certificate.as_ref().map(ToString::to_string)),
     ];
     for (key, text) in conditions {
         if let Some(text) = text {
@@ -357,6 +359,7 @@ mod tests {
             ("method", &["POST"]),
             ("header", &["X-Kind: a*"]),
             ("client", &["10.0.0.0/8"]),
+            ("client-certificate", &["*.shop.example"]),
             ("access", &["allow 10.1.0.0/16", "deny all"]),
             ("max-body", &["1m"]),
             ("read-ahead", &["off"]),
@@ -374,6 +377,7 @@ mod tests {
                 "method           = \"POST\"",
                 "header           = \"X-Kind: a*\"",
                 "client           = \"10.0.0.0/8\"",
+                "client-certificate = \"*.shop.example\"",
                 "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
                 "max-body         = \"1m\"",
                 "read-ahead       = \"off\"",

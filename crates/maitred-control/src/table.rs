@@ -117,6 +117,7 @@ const COMMANDS: &[Command] = &[
             required("method", "a method, such as GET"),
             required("url", "a path with its query, or a URL"),
             option("from", "the client's address"),
+            option("certificate", "a name in the client's certificate"),
             option("header", "'Name: value', any number of times"),
             POOL,
         ],

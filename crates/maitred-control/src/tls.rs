@@ -19,7 +19,10 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     let now = clock::unix_seconds();
     let certificates = terms.identities().iter().enumerate();
     let certificates = certificates.map(|(at, info)| shown(info, files.get(at), now)).collect::<Vec<_>>();
-    Ok(json!({ "certificates": certificates }))
+    let handshakes = asking.server.handshakes().into_iter();
+    let handshakes: Vec<Value> =
+        handshakes.map(|(series, count)| json!({ "handshakes": series, "count": count })).collect();
+    Ok(json!({ "certificates": certificates, "handshakes": handshakes }))
 }
 
 fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {

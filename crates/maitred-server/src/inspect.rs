@@ -43,6 +43,8 @@ pub struct ListenerState {
     pub options: SocketOptions,
     /// What the kernel has of them; none once it is closed.
     pub active: Option<ActiveOptions>,
+    /// Whether connections speak TLS.
+    pub tls: bool,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
@@ -71,6 +73,7 @@ impl Server {
             address: listening.address().clone(),
             options: listening.options(),
             active: listening.active(),
+            tls: listening.speaks_tls(),
             proxy_protocol: listening.expects_proxy_header(),
             read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),
@@ -173,6 +176,11 @@ impl Server {
     /// What request bodies hold in memory beyond what each may hold in any case.
     pub fn body_memory(&self) -> BodyMemoryFigures {
         self.first().site.body_budget.figures()
+    }
+
+    /// What has become of TLS handshakes, by the series of the figures; those that have happened.
+    pub fn handshakes(&self) -> Vec<(String, u64)> {
+        self.first().site.handshakes.totals()
     }
 
     /// What limits peers, and how often it has.
