@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
 import ssl
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from certificates import Answer, Authority, Pair, authority, connected, fetch, needs_openssl, openssl
-from conftest import PATIENCE, Serve, maitred
+from conftest import MAITRED, PATIENCE, Reply, Serve
 
 __all__ = ["authority"]
 
@@ -40,7 +43,7 @@ POOL = """
 import threading
 
 def app(environ, start_response):
-    start_response("200 OK", [])
+    start_response("200 OK", [("Content-Type", "text/plain")])
     return [threading.current_thread().name.encode()]
 """
 
@@ -88,6 +91,13 @@ def told(answer: Answer) -> dict[str, str]:
     return dict(json.loads(answer.reply.body))
 
 
+def ask(peer: socket.socket, request: bytes) -> Reply:
+    peer.sendall(request)
+    response = http.client.HTTPResponse(peer)
+    response.begin()
+    return Reply(response)
+
+
 def pem_of(pair: Pair) -> str:
     return pair.certificate.read_text()
 
@@ -132,24 +142,19 @@ def test_fields_of_a_request_are_no_session(serve: Serve, authority: Authority, 
     claims = b"SSL_CLIENT_VERIFY: SUCCESS\r\nSSL-CLIENT-VERIFY: SUCCESS\r\nHTTPS: on\r\nSSL-Client-S-DN: CN=till\r\n"
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + claims + b"\r\n"
 
-    def body(peer: socket.socket) -> dict[str, str]:
-        peer.sendall(request)
-        with peer.makefile("rb") as whole:
-            return dict(json.loads(whole.read().partition(b"\r\n\r\n")[2]))
-
     clear = serve(source=WSGI)
     with socket.create_connection(("127.0.0.1", clear.port), PATIENCE) as peer:
-        seen = body(peer)
+        seen = json.loads(ask(peer, request).body)
     assert seen == {"wsgi.url_scheme": "http", "HTTP_SSL_CLIENT_VERIFY": "SUCCESS", "HTTP_HTTPS": "on"}
     server = serve(*authority.issue("localhost").options, *clients.options, source=WSGI)
     with connected(server.port, context_of(authority)) as secured:
-        seen = body(secured)
+        seen = json.loads(ask(secured, request).body)
     assert seen["SSL_CLIENT_VERIFY"] == "NONE" and "SSL_CLIENT_S_DN" not in seen
 
 
-def test_asgi_has_the_tls_extension(serve: Serve, authority: Authority, clients: Clients) -> None:
+def test_asgi_has_the_tls_extension(serve_asgi: Serve, authority: Authority, clients: Clients) -> None:
     pair = authority.issue("localhost")
-    server = serve(*pair.options, *clients.options, source=ASGI)
+    server = serve_asgi(*pair.options, *clients.options, source=ASGI)
     own = clients.issue("/O=Shop/CN=till 3")
     for given, version, number in [(None, ssl.TLSVersion.TLSv1_3, 0x0304), (own, ssl.TLSVersion.TLSv1_2, 0x0303)]:
         context = context_of(authority, given, version)
@@ -169,10 +174,10 @@ def test_asgi_has_the_tls_extension(serve: Serve, authority: Authority, clients:
         assert (0x1301 <= suite <= 0x1303) == (version == ssl.TLSVersion.TLSv1_3), hex(suite)
 
 
-def test_asgi_without_tls_has_no_extension(serve: Serve) -> None:
-    server = serve("--trusted-proxies", "127.0.0.1", source=ASGI)
-    assert json.loads(server.get("/").body) == {"scheme": "http", "tls": None}
-    by_proxy = server.get("/", headers={"X-Forwarded-Proto": "https"})
+def test_asgi_without_tls_has_no_extension(serve_asgi: Serve) -> None:
+    server = serve_asgi("--trusted-proxies", "127.0.0.1", source=ASGI)
+    assert json.loads(server.fetch("/").body) == {"scheme": "http", "tls": None}
+    by_proxy = server.fetch("/", X_Forwarded_Proto="https")
     assert json.loads(by_proxy.body) == {"scheme": "https", "tls": None}, "a proxy says https, and no more is known"
 
 
@@ -186,12 +191,7 @@ def test_lines_of_the_access_log_tell_the_session(serve: Serve, authority: Autho
     context = context_of(authority, clients.issue("/O=Shop/CN=till 3"))
     with connected(server.port, context) as peer:
         for path, end in [("/first", "keep-alive"), ("/second", "close")]:
-            peer.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {end}\r\n\r\n".encode())
-            received = b""
-            while b"\r\n\r\n" not in received or not received.endswith(b"}"):
-                part = peer.recv(65536)
-                assert part, received
-                received += part
+            ask(peer, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {end}\r\n\r\n".encode())
         session = peer.session
     fetch(server.port, context, path="/third", session=session)
     server.stop()
@@ -238,6 +238,44 @@ set-response = "X-Known: yes"
 def test_a_rule_that_nobody_can_meet_is_refused(tmp_path: Path) -> None:
     config = tmp_path / "maitred.toml"
     config.write_text('[[filter]]\nclient-certificate = ""\naccess = "deny all"\n')
-    checked = maitred("check", "--config", str(config))
+    checked = subprocess.run([MAITRED, "check", "--config", str(config)], capture_output=True, text=True)
     assert checked.returncode != 0
     assert "client-certificate" in checked.stderr and "the name of the client is empty; write a name such as" in checked.stderr
+
+
+def test_the_control_shows_sessions(serve: Serve, authority: Authority, clients: Clients, tmp_path: Path) -> None:
+    config = tmp_path / "maitred.toml"
+    config.write_text('[pool.tills]\nmatch = [{ client-certificate = "CN=till *" }]\n[[filter]]\nclient-certificate = "office"\nredirect = "/office"\n')
+    options = ["--listen", "127.0.0.1:0", "--control", "ctl.sock", "--config", str(config)]
+    server = serve(*authority.issue("localhost").options, *clients.options, *options, source=POOL)
+
+    def ctl(*arguments: str) -> dict[str, Any]:
+        command = [MAITRED, "ctl", "--socket", "ctl.sock", "--json", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    with connected(server.port, context_of(authority, clients.issue("/O=Shop/CN=till 3"))) as peer:
+        assert ask(peer, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 200
+        cipher = peer.cipher()
+        assert cipher
+        shown = ctl("connections")
+        session = {"protocol": "TLSv1.3", "cipher": cipher[0], "resumed": False, "sni": "localhost", "connections": 1}
+        assert (shown["by_tls"], shown["tls_sessions"]) == (1, [session])
+    assert [listener["tls"] for listener in ctl("status")["listeners"]] == [True]
+    done = {row["handshakes"]: row["count"] for row in ctl("tls")["handshakes"]}
+    assert done['maitred_tls_handshakes_total{version="1.3",kind="full"}'] == 1
+    (rule,) = ctl("map")["rules"]
+    assert rule["client_certificate"] == "CN=till *"
+    till = ctl("explain", "GET", "/", "--certificate", "CN=till 3")
+    assert (till["pool"], till["rule"]["client_certificate"]) == ("tills", "CN=till *")
+    office = ctl("explain", "GET", "/", "--certificate", "office")
+    assert (office["leads_to"], office["filters"][0]["client_certificate"]) == ("filter", "office")
+    assert ctl("explain", "GET", "/")["pool"] == "default"
+
+
+def test_https_at_a_proxy_is_https(serve: Serve) -> None:
+    server = serve("--trusted-proxies", "127.0.0.1", source=WSGI)
+    by_proxy = json.loads(server.fetch("/", X_Forwarded_Proto="https").body)
+    assert by_proxy == {"wsgi.url_scheme": "https", "HTTPS": "on"}, "of the session with the proxy nothing is known"
+    assert json.loads(server.fetch("/", X_Forwarded_Proto="http").body) == {"wsgi.url_scheme": "http"}

@@ -13,8 +13,9 @@ use maitred_server::PoolRule;
 use crate::config::{BasicAuthConfig, Config, FilterConfig};
 use crate::options::quoted;
 use crate::origins::{Origins, Source};
-use crate::pools::{CONDITIONS, set_condition};
+use crate::pools::{CONDITIONS, NOBODY_IS_ASKED, set_condition};
 use crate::problem::Problem;
+use crate::tls_values::ClientAuth;
 use crate::value::{self, BadValue};
 
 /// What a key of a filter takes.
@@ -309,6 +310,10 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (position, filter) in config.filters.iter().enumerate() {
         let rule = &filter.rule;
+        if rule.when.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
+            let place = origins.of_filter(position).place_in_filter(Some("client-certificate"));
+            warnings.push(format!("{place}: {NOBODY_IS_ASKED}"));
+        }
         for later in &config.filters[position + 1..] {
             let same = later.rule.when == rule.when;
             let replaced = [

@@ -137,12 +137,15 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     }))
 }
 
+/// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
+type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
+
 /// With a pool: of those connections whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
-    let mut sessions: BTreeMap<(&str, &str, bool, Option<Box<str>>), u64> = BTreeMap::new();
+    let mut sessions: BTreeMap<SessionKind, u64> = BTreeMap::new();
     asking.server.each_connection(|_, shown| {
         let mut pools = shown.requests.iter().map(|(_, asked)| asked.pool);
         if shown.requests.is_empty() && wanted.has(None) || pools.any(|pool| wanted.has(pool)) {

@@ -91,6 +91,7 @@ mod tests {
             address: Address::Tcp(([127, 0, 0, 1], 80).into()),
             options,
             active,
+            tls: false,
             proxy_protocol: false,
             read_ahead: true,
             writer: true,

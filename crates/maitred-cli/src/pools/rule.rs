@@ -11,6 +11,10 @@ use crate::value::BadValue;
 /// The conditions of a rule, in the order in which they are shown.
 pub(crate) const CONDITIONS: [&str; 6] = ["host", "method", "path", "header", "client", "client-certificate"];
 
+/// Why no client meets the condition on its certificate.
+pub(crate) const NOBODY_IS_ASKED: &str =
+    "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
+
 /// The rule `/path` or `METHOD /path`.
 pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
     let mut rule = PoolRule { pool: pool.to_owned(), ..PoolRule::default() };
