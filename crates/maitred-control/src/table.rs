@@ -329,7 +329,8 @@ mod tests {
             "explain takes no 'methd'; did you mean 'method'?"
         );
         let all = [("method", "GET"), ("url", "/"), ("colour", "red")];
-        let usage = "explain METHOD URL [--from FROM] [--header HEADER] [--pool POOL]";
+        let usage =
+            "explain METHOD URL [--from FROM] [--certificate CERTIFICATE] [--header HEADER] [--pool POOL]";
         assert_eq!(refused("explain", &all), format!("explain takes no 'colour'; it is written {usage}"));
     }
 

@@ -217,8 +217,8 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     }
     for (position, rule) in config.rules.iter().enumerate() {
         if rule.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
-            let place = origins.of_rule(position).place_in_pool(&rule.pool, Some("client-certificate"));
-            warnings.push(format!("{place}: {NOBODY_IS_ASKED}"));
+            let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+            warnings.push(format!("{place}: {NOBODY_IS_ASKED}: {}", show_rule(rule)));
         }
     }
     warnings.extend(config.rules.iter().enumerate().filter_map(|(position, rule)| {
