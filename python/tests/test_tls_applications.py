@@ -194,6 +194,8 @@ def test_lines_of_the_access_log_tell_the_session(serve: Serve, authority: Autho
             ask(peer, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {end}\r\n\r\n".encode())
         session = peer.session
     fetch(server.port, context, path="/third", session=session)
+    with connected(server.port, context) as peer:
+        assert ask(peer, b"GET\r\n\r\n").status == 400
     server.stop()
     lines = {line["uri"]: line for line in map(json.loads, log.read_text().splitlines())}
     for path, resumed in [("/first", "no"), ("/second", "no"), ("/third", "yes")]:
@@ -202,6 +204,7 @@ def test_lines_of_the_access_log_tell_the_session(serve: Serve, authority: Autho
         assert line["cipher"].startswith("TLS_") and line["group"]
     assert lines["/first"]["handshake"] > 0 and lines["/third"]["handshake"] > 0
     assert lines["/second"]["handshake"] == 0
+    assert lines[""]["client"] == "CN=till 3,O=Shop", "also where a head cannot be read"
     assert lines["/first"]["accept"] >= lines["/first"]["handshake"], "it is a part of that span"
 
 

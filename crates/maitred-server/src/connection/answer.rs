@@ -351,10 +351,12 @@ impl Connection {
     pub(super) fn answer_refused(
         &mut self,
         context: &mut Context<'_>,
-        stream: Box<Stream>,
+        mut stream: Box<Stream>,
         status: Status,
         reason: &'static str,
     ) -> Received {
+        // Of a head that could not be read nothing else is known.
+        stream.request.head.tls = self.session();
         context.group.site.counters.refused.add(1);
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
         let page = context.group.site.hosts.of(stream.request.head.host).pages().or_text(status, text);

@@ -50,7 +50,7 @@ impl Connection {
         let site = &context.group.site;
         let mut client = self.own_client();
         let head = &mut stream.request.head;
-        head.tls = self.ends.as_ref().and_then(|ends| ends.session.clone());
+        head.tls = self.session();
         if site.proxies.trusts(self.peer) {
             let said = site.proxies.read(&head.fields);
             if let Some((address, port)) = said.client {
@@ -80,6 +80,11 @@ impl Connection {
     /// Who has sent a request, as far as that is known.
     pub(super) fn client_of(&self, stream: &Stream) -> Client {
         stream.client.unwrap_or_else(|| self.own_client())
+    }
+
+    /// The TLS session that requests came by.
+    pub(super) fn session(&self) -> Option<Arc<TlsSession>> {
+        self.ends.as_ref().and_then(|ends| ends.session.clone())
     }
 
     /// The other end of the connection.

@@ -123,7 +123,7 @@ impl Connection {
             peer: self.peer,
             listener: self.listener,
             state: self.state(),
-            tls: self.ends.as_ref().and_then(|ends| ends.session.clone()),
+            tls: self.session(),
             requests,
             deliveries,
         }
