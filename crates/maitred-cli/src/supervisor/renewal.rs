@@ -81,6 +81,7 @@ impl Supervisor {
             checked: &self.checked,
             acts: self.setup.acts,
             pid_file: self.service.pid_file(),
+            bell: &self.bell,
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
