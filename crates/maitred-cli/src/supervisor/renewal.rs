@@ -109,6 +109,7 @@ impl Supervisor {
             acts: self.setup.acts,
             pid_file: self.service.pid_file(),
             tls: self.checked.tls.as_ref().map(|tls| tls.handed()),
+            bell: &self.bell,
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
