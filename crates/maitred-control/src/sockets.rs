@@ -91,6 +91,8 @@ mod tests {
             address: Address::Tcp(([127, 0, 0, 1], 80).into()),
             options,
             active,
+            tls: false,
+            redirect: None,
             proxy_protocol: false,
             read_ahead: true,
             writer: true,

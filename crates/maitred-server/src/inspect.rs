@@ -45,6 +45,10 @@ pub struct ListenerState {
     pub active: Option<ActiveOptions>,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// Whether connections speak TLS.
+    pub tls: bool,
+    /// The port of https that its requests are sent to.
+    pub redirect: Option<u16>,
     /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
     pub read_ahead: bool,
     /// Whether the engine sends on what its peers do not take at once.
@@ -72,10 +76,17 @@ impl Server {
             options: listening.options(),
             active: listening.active(),
             proxy_protocol: listening.expects_proxy_header(),
+            tls: listening.speaks_tls(),
+            redirect: listening.redirect(),
             read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),
             accepts: !listening.is_closed(),
         })
+    }
+
+    /// What TLS handshakes have come to: names of figures with counts, those that are not zero.
+    pub fn tls_handshakes(&self) -> Vec<(String, u64)> {
+        self.first().site.handshakes.totals()
     }
 
     /// Whether more requests may come, as the health path says.
