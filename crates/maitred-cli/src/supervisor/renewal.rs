@@ -145,6 +145,8 @@ impl Supervisor {
             }
             Err(why) => {
                 successor.end();
+                // A worker of it may have been called for a connection that it did not take.
+                self.bell.ring();
                 self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }
