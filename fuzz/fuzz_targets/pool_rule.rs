@@ -41,6 +41,7 @@ fuzz_target!(|input: &[u8]| {
         path: path_rule,
         header: header_rule,
         client: client_rule,
+        certificate: None,
     };
     let map = PoolMap::new(&["one"], &[rule]).expect("the pool exists");
     assert_eq!(map.find(&head, path, Some(peer)), usize::from(on_path && on_header && on_client));

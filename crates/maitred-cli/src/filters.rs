@@ -13,8 +13,9 @@ use maitred_server::PoolRule;
 use crate::config::{BasicAuthConfig, Config, FilterConfig};
 use crate::options::quoted;
 use crate::origins::{Origins, Source};
-use crate::pools::{CONDITIONS, set_condition};
+use crate::pools::{CONDITIONS, NOBODY_IS_ASKED, set_condition};
 use crate::problem::Problem;
+use crate::tls_values::ClientAuth;
 use crate::value::{self, BadValue};
 
 /// What a key of a filter takes.
@@ -25,12 +26,13 @@ pub(crate) enum Takes {
 }
 
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
-pub(crate) const KEYS: [(&str, Takes); 19] = [
+pub(crate) const KEYS: [(&str, Takes); 20] = [
     ("host", Takes::Text),
     ("path", Takes::Text),
     ("method", Takes::Text),
     ("header", Takes::Text),
     ("client", Takes::Text),
+    ("client-certificate", Takes::Text),
     ("access", Takes::Texts),
     ("redirect", Takes::Text),
     ("status", Takes::Text),
@@ -95,8 +97,8 @@ impl Given {
                 set_condition(&mut rule, key, text).map_err(|error| (Some(key), error))?;
             }
         }
-        let PoolRule { host, method, path, header, client, .. } = rule;
-        Ok(Condition { host, path, method, header, client, secure: None })
+        let PoolRule { host, method, path, header, client, certificate, .. } = rule;
+        Ok(Condition { host, path, method, header, client, certificate, secure: None })
     }
 
     fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
@@ -255,6 +257,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
         ("method", when.method.as_ref().map(ToString::to_string)),
         ("header", when.header.as_ref().map(ToString::to_string)),
         ("client", when.client.as_ref().map(ToString::to_string)),
+        ("client-certificate", when.certificate.as_ref().map(ToString::to_string)),
     ];
     for (key, text) in conditions {
         if let Some(text) = text {
@@ -307,6 +310,10 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (position, filter) in config.filters.iter().enumerate() {
         let rule = &filter.rule;
+        if rule.when.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
+            let place = origins.of_filter(position).place_in_filter(Some("client-certificate"));
+            warnings.push(format!("{place}: {NOBODY_IS_ASKED}"));
+        }
         for later in &config.filters[position + 1..] {
             let same = later.rule.when == rule.when;
             let replaced = [
@@ -357,6 +364,7 @@ mod tests {
             ("method", &["POST"]),
             ("header", &["X-Kind: a*"]),
             ("client", &["10.0.0.0/8"]),
+            ("client-certificate", &["*.shop.example"]),
             ("access", &["allow 10.1.0.0/16", "deny all"]),
             ("max-body", &["1m"]),
             ("read-ahead", &["off"]),
@@ -374,6 +382,7 @@ mod tests {
                 "method           = \"POST\"",
                 "header           = \"X-Kind: a*\"",
                 "client           = \"10.0.0.0/8\"",
+                "client-certificate = \"*.shop.example\"",
                 "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
                 "max-body         = \"1m\"",
                 "read-ahead       = \"off\"",

@@ -1,9 +1,10 @@
 //! Where a request would be led, and why: the same questions as for a real one, and no answer.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use maitred_h1::{Event, Limits, Receiver};
-use maitred_http::{RequestHead, target};
+use maitred_http::{RequestHead, TlsClient, TlsSession, target};
 use maitred_io::clock;
 use maitred_match::Shape;
 use serde_json::Value;
@@ -23,6 +24,7 @@ const LOCAL: &str = "127.0.0.1";
 pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut head = head(given)?;
+    head.tls = given.value("certificate").map(session);
     let from = given.value("from").unwrap_or(LOCAL);
     let client: IpAddr = from.parse().map_err(|_| {
         Refusal::wrong(format!("'{from}' is no address; write one such as 192.0.2.7 or 2001:db8::7"))
@@ -57,7 +59,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             return Ok(answer.into());
         }
     }
-    let explained = asking.server.filter_chain().explain(&mut head, client, is_secure(given));
+    let is_secure = is_secure(given) || head.tls.is_some();
+    let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
         why.extend(explained.why);
@@ -167,6 +170,18 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
 /// Whether the URL says that the request comes by https.
 fn is_secure(given: &Given) -> bool {
     given.needed("url").get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// The session of a client whose certificate has this name: wherever a condition looks for it.
+fn session(name: &str) -> Arc<TlsSession> {
+    let client = TlsClient {
+        subject: name.into(),
+        common_name: Some(name.into()),
+        hosts: vec![name.to_ascii_lowercase().into()],
+        names: vec![name.into()],
+        ..TlsClient::default()
+    };
+    Arc::new(TlsSession { client: Some(client), ..TlsSession::default() })
 }
 
 /// The authority that a request asks for.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use maitred_http::TlsSession;
 use maitred_server::inspect::{Member, State, Waiting};
 use maitred_server::{Place, Server};
 use serde_json::{Value, json};
@@ -40,12 +41,13 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             }
             let thread = threads.get(&id);
             let entered = thread.and_then(|member| member.inside()).map(|inside| inside.since);
-            found.push((entered.unwrap_or(asked.since), id, shown.peer, asked, thread.cloned()));
+            let tls = shown_session(shown.tls.as_deref());
+            found.push((entered.unwrap_or(asked.since), id, (shown.peer, tls), asked, thread.cloned()));
         }
     });
     found.sort_by_key(|(since, ..)| *since);
     let total = found.len();
-    let requests = found.into_iter().take(MAX_LISTED).map(|(since, id, peer, asked, thread)| {
+    let requests = found.into_iter().take(MAX_LISTED).map(|(since, id, (peer, tls), asked, thread)| {
         let (began, seconds) = moment(since);
         json!({
             "id": id.to_string(),
@@ -55,6 +57,7 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "pool": names.get(asked.pool),
             "thread": thread.as_ref().map(|member| &*member.name),
             "tid": thread.as_ref().map(|member| member.tid),
+            "tls": tls,
             "since": began,
             "for_seconds": seconds,
         })
@@ -134,15 +137,23 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     }))
 }
 
+/// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
+type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
+
 /// With a pool: of those connections whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
+    let mut sessions: BTreeMap<SessionKind, u64> = BTreeMap::new();
     asking.server.each_connection(|_, shown| {
         let mut pools = shown.requests.iter().map(|(_, asked)| asked.pool);
         if shown.requests.is_empty() && wanted.has(None) || pools.any(|pool| wanted.has(pool)) {
             *counts.entry((shown.listener, shown.state)).or_default() += 1;
+            if let Some(session) = &shown.tls {
+                let kind = (session.version, session.suite, session.resumed, session.sni.clone());
+                *sessions.entry(kind).or_default() += 1;
+            }
         }
     });
     let lines = (0..).zip(&listeners).map(|(number, address)| {
@@ -155,5 +166,28 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
         Value::Object(line)
     });
     let total: u64 = counts.values().sum();
-    Ok(json!({ "total": total, "connections": lines.collect::<Vec<_>>() }))
+    let by_tls: u64 = sessions.values().sum();
+    // Anybody may ask for any name, so that there may be as many as connections.
+    let listed = sessions.into_iter().take(MAX_LISTED).map(|((protocol, cipher, resumed, sni), count)| {
+        json!({ "protocol": protocol, "cipher": cipher, "resumed": resumed, "sni": sni, "connections": count })
+    });
+    Ok(json!({
+        "total": total,
+        "by_tls": by_tls,
+        "connections": lines.collect::<Vec<_>>(),
+        "tls_sessions": listed.collect::<Vec<_>>(),
+    }))
+}
+
+/// What is told of the TLS session of a request.
+fn shown_session(session: Option<&TlsSession>) -> Value {
+    session.map_or(Value::Null, |session| {
+        json!({
+            "protocol": session.version,
+            "cipher": session.suite,
+            "resumed": session.resumed,
+            "sni": session.sni,
+            "client": session.client.as_ref().map(|client| &client.subject),
+        })
+    })
 }

@@ -116,7 +116,7 @@ pub(super) fn map(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 /// A rule with its number in the order in which rules are asked, from 1 on.
 pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
-    let PoolRule { pool, host, method, path, header, client } = rule;
+    let PoolRule { pool, host, method, path, header, client, certificate } = rule;
     json!({
         "number": number,
         "pool": pool,
@@ -125,6 +125,7 @@ pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
         "path": path.as_ref().map(ToString::to_string),
         "header": header.as_ref().map(ToString::to_string),
         "client": client.as_ref().map(ToString::to_string),
+        "client_certificate": certificate.as_ref().map(ToString::to_string),
     })
 }
 
@@ -177,9 +178,9 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
             };
             let rules: Vec<&PoolRule> = map.rules().filter(is_here).collect();
             let is_whole = |rule: &&PoolRule| {
-                let PoolRule { pool: _, host: _, path: own, method, header, client } = rule;
-                let others = (method.is_none(), header.is_none(), client.is_none());
-                others == (true, true, true) && own.as_ref().is_none_or(|own| own.to_string() == path)
+                let PoolRule { pool: _, host: _, path: own, method, header, client, certificate } = rule;
+                let others = [method.is_none(), header.is_none(), client.is_none(), certificate.is_none()];
+                others == [true; 4] && own.as_ref().is_none_or(|own| own.to_string() == path)
             };
             all.extend(rules.iter().filter(|rule| wanted.has_name(&rule.pool)).map(|rule| {
                 let whole = || path.clone();

@@ -117,6 +117,7 @@ const COMMANDS: &[Command] = &[
             required("method", "a method, such as GET"),
             required("url", "a path with its query, or a URL"),
             option("from", "the client's address"),
+            option("certificate", "a name in the client's certificate"),
             option("header", "'Name: value', any number of times"),
             POOL,
         ],
@@ -328,7 +329,8 @@ mod tests {
             "explain takes no 'methd'; did you mean 'method'?"
         );
         let all = [("method", "GET"), ("url", "/"), ("colour", "red")];
-        let usage = "explain METHOD URL [--from FROM] [--header HEADER] [--pool POOL]";
+        let usage =
+            "explain METHOD URL [--from FROM] [--certificate CERTIFICATE] [--header HEADER] [--pool POOL]";
         assert_eq!(refused("explain", &all), format!("explain takes no 'colour'; it is written {usage}"));
     }
 

@@ -166,6 +166,7 @@ fn shown(number: usize, kind: Kind, entry: &Entry) -> Value {
         "method": when.method.as_ref().map(ToString::to_string),
         "header": when.header.as_ref().map(ToString::to_string),
         "client": when.client.as_ref().map(ToString::to_string),
+        "client_certificate": when.certificate.as_ref().map(ToString::to_string),
         "secure": when.secure,
         "does": kind.of(&entry.rule),
     })

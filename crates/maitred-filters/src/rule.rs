@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::basic::Authentication;
 use crate::fields::FieldChanges;
 use crate::template::{Redirect, Rewrite};
-use maitred_match::{HeaderPattern, HostCondition, Network, PathPattern};
+use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 
 /// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Condition {
     pub header: Option<HeaderPattern>,
     /// Where the peer's address is, as the connection has it.
     pub client: Option<Network>,
+    /// The client's certificate.
+    pub certificate: Option<CertificatePattern>,
     /// Whether the client came by https, to us or to a proxy that is believed.
     pub secure: Option<bool>,
 }
@@ -76,6 +78,7 @@ impl Condition {
                 .is_none_or(|network| asker.client.is_some_and(|client| network.contains(client)))
             && self.secure.is_none_or(|secure| secure == asker.secure)
             && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
+            && self.certificate.as_ref().is_none_or(|pattern| pattern.matches(head.tls.as_deref()))
     }
 
     /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
@@ -86,6 +89,7 @@ impl Condition {
             self.method.is_some(),
             self.header.as_ref().map(HeaderPattern::is_literal),
             self.client.as_ref().map(Network::prefix),
+            self.certificate.as_ref().map(CertificatePattern::is_literal),
             self.secure.is_some(),
         )
     }

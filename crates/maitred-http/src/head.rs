@@ -1,9 +1,12 @@
 //! Request and response heads, independent of how a protocol version writes them.
 
+use std::sync::Arc;
+
 use crate::body::BodyLength;
 use crate::fields::{FieldSet, Span};
 use crate::method::Method;
 use crate::status::Status;
+use crate::tls::TlsSession;
 
 /// The protocol version of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +56,9 @@ pub struct RequestHead {
     pub user: Span,
     /// Which of the server's virtual hosts it is for, by its number; 0 is the default host. The server finds it.
     pub host: u16,
+    /// The TLS session by which it has come; none where TLS does not end at this server. Nothing that a peer sends in a head becomes
+    /// one.
+    pub tls: Option<Arc<TlsSession>>,
 }
 
 impl Default for RequestHead {
@@ -67,6 +73,7 @@ impl Default for RequestHead {
             path_and_query: Span::default(),
             user: Span::default(),
             host: 0,
+            tls: None,
         }
     }
 }
@@ -82,6 +89,7 @@ impl RequestHead {
         self.path_and_query = Span::default();
         self.user = Span::default();
         self.host = 0;
+        self.tls = None;
     }
 
     /// The request target as sent.
@@ -177,6 +185,7 @@ mod tests {
         head.body = BodyLength::Fixed(9);
         head.user = head.fields.adopt(b"somebody").unwrap_or_default();
         head.host = 3;
+        head.tls = Some(Arc::default());
         let memory = head.fields.memory();
         head.clear();
         assert_eq!(
@@ -187,6 +196,6 @@ mod tests {
         // A span that was kept from before shows nothing of what comes next.
         head.fields.push("Cookie", "private");
         assert!(head.target().is_empty() && head.authority().is_empty() && head.user().is_empty());
-        assert_eq!(head.host, 0);
+        assert_eq!((head.host, head.tls), (0, None));
     }
 }

@@ -18,6 +18,7 @@ pub mod peer;
 pub mod range;
 pub mod status;
 pub mod target;
+pub mod tls;
 
 pub use body::BodyLength;
 pub use fields::FieldSet;
@@ -25,3 +26,4 @@ pub use head::{RequestHead, ResponseHead, Version};
 pub use method::Method;
 pub use peer::Peer;
 pub use status::Status;
+pub use tls::{TlsClient, TlsSession};

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use maitred_http::TlsSession;
 use maitred_stats::Span;
 
 use crate::outcome::Outcome;
@@ -70,6 +71,13 @@ const FIELDS: &[(&str, Known)] = &[
     ("write", Known::Field(Field::Span(Span::Write))),
     ("total", Known::Field(Field::Total)),
     ("outer", Known::Field(Field::Outer)),
+    ("tls_protocol", Known::Source(Source::TlsProtocol)),
+    ("tls_cipher", Known::Source(Source::TlsCipher)),
+    ("tls_group", Known::Source(Source::TlsGroup)),
+    ("tls_resumed", Known::Source(Source::TlsResumed)),
+    ("tls_sni", Known::Source(Source::TlsSni)),
+    ("tls_client", Known::Source(Source::TlsClient)),
+    ("tls_handshake", Known::Field(Field::TlsHandshake)),
 ];
 
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
@@ -104,6 +112,7 @@ pub(crate) enum Field {
     Span(Span),
     Total,
     Outer,
+    TlsHandshake,
 }
 
 /// A text of an exchange.
@@ -116,6 +125,14 @@ pub(crate) enum Source {
     Protocol,
     Host,
     User,
+    TlsProtocol,
+    TlsCipher,
+    TlsGroup,
+    /// `yes` or `no`.
+    TlsResumed,
+    TlsSni,
+    /// The subject of the client's certificate.
+    TlsClient,
     /// A field of the request's head.
     Header(Box<str>),
 }
@@ -134,7 +151,22 @@ impl Source {
             Self::Host => head.authority(),
             Self::User => head.user(),
             Self::Header(name) => head.fields.first(name).unwrap_or_default(),
+            _ => head.tls.as_deref().map_or(b"", |session| self.text_of(session)),
         }
+    }
+
+    fn text_of<'a>(&self, session: &'a TlsSession) -> &'a [u8] {
+        let text = match self {
+            Self::TlsProtocol => session.version,
+            Self::TlsCipher => session.suite,
+            Self::TlsGroup => session.group.unwrap_or_default(),
+            Self::TlsResumed if session.resumed => "yes",
+            Self::TlsResumed => "no",
+            Self::TlsSni => session.sni.as_deref().unwrap_or_default(),
+            Self::TlsClient => session.client.as_ref().map_or("", |client| &client.subject),
+            _ => "",
+        };
+        text.as_bytes()
     }
 }
 

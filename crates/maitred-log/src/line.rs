@@ -164,6 +164,7 @@ impl Line {
                 let outer = upstream_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
                 push_seconds(out, outer / 1_000);
             }
+            Field::TlsHandshake => push_seconds(out, outcome.times.handshake / 1_000),
         }
     }
 }

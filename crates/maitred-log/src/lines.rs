@@ -59,7 +59,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use maitred_http::{RequestHead, Status};
+    use maitred_http::{RequestHead, Status, TlsClient, TlsSession};
     use maitred_stats::Times;
 
     use super::*;
@@ -144,6 +144,49 @@ mod tests {
         ] {
             assert_eq!(written(lines(format, None), &outcome(by)), line);
         }
+    }
+
+    #[test]
+    fn the_session_of_a_request_by_tls_is_told() {
+        let client = TlsClient { subject: "CN=\"till\",O=Shop".into(), ..TlsClient::default() };
+        let session = TlsSession {
+            version: "TLSv1.3",
+            suite: "TLS_AES_128_GCM_SHA256",
+            group: Some("X25519MLKEM768"),
+            sni: Some("shop.example".into()),
+            client: Some(client),
+            ..TlsSession::default()
+        };
+        let mut head = RequestHead { tls: Some(Arc::new(session)), ..RequestHead::default() };
+        let format = "$tls_protocol $tls_cipher $tls_group $tls_resumed $tls_sni $tls_client $tls_handshake";
+        let times = Times { handshake: 1_234_567, ..Times::default() };
+        let told = |head: &RequestHead, format: &str, times| {
+            let outcome = Outcome {
+                head,
+                id: RequestId::Made(1),
+                peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
+                listener: 0,
+                pool: None,
+                engine_route: None,
+                status: Status::OK,
+                body_bytes: 0,
+                times,
+                end: End::Complete,
+            };
+            written(lines(format, None), &outcome)
+        };
+        assert_eq!(
+            told(&head, format, times),
+            "TLSv1.3 TLS_AES_128_GCM_SHA256 X25519MLKEM768 no shop.example CN=\\\"till\\\",O=Shop 0.001234\n"
+        );
+        let json = "{\"client\":\"$tls_client\",\"handshake\":$tls_handshake}";
+        assert_eq!(
+            told(&head, json, times),
+            "{\"client\":\"CN=\\\"till\\\",O=Shop\",\"handshake\":0.001234}\n"
+        );
+        head.tls = None;
+        assert_eq!(told(&head, format, Times::default()), "- - - - - - 0.000000\n", "without TLS");
+        assert_eq!(told(&head, json, Times::default()), "{\"client\":\"\",\"handshake\":0.000000}\n");
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl fmt::Display for HeaderPattern {
 
 /// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits
 /// is as good as any later one for what is between two of them, so that nothing is tried twice.
-fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };

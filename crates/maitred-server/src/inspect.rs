@@ -43,10 +43,10 @@ pub struct ListenerState {
     pub options: SocketOptions,
     /// What the kernel has of them; none once it is closed.
     pub active: Option<ActiveOptions>,
-    /// Whether connections begin with a header of the PROXY protocol.
-    pub proxy_protocol: bool,
     /// Whether connections speak TLS.
     pub tls: bool,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// The port of https that its requests are sent to.
     pub redirect: Option<u16>,
     /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
@@ -75,8 +75,8 @@ impl Server {
             address: listening.address().clone(),
             options: listening.options(),
             active: listening.active(),
-            proxy_protocol: listening.expects_proxy_header(),
             tls: listening.speaks_tls(),
+            proxy_protocol: listening.expects_proxy_header(),
             redirect: listening.redirect(),
             read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),

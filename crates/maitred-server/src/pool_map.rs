@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use maitred_http::RequestHead;
-use maitred_match::{HeaderPattern, Network, PathPattern};
+use maitred_match::{CertificatePattern, HeaderPattern, Network, PathPattern};
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
 
@@ -22,7 +22,8 @@ use crate::settings::{DEFAULT_POOL, PoolRule};
 /// 3. a method, before none;
 /// 4. a header field: a value without `*`, then one with `*`; then none;
 /// 5. a client: the longer prefix, so that an address comes before a network; then none;
-/// 6. the later rule.
+/// 6. a certificate of the client: a name without `*`, then one with `*`; then none;
+/// 7. the later rule.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMap {
     /// The most specific one first.
@@ -100,6 +101,7 @@ impl PoolRule {
             && self.path.is_none()
             && self.header.is_none()
             && self.client.is_none()
+            && self.certificate.is_none()
     }
 
     /// Whether a request meets all conditions. The path is the one of [`PoolMap::find`], the client canonical.
@@ -112,6 +114,7 @@ impl PoolRule {
                 .as_ref()
                 .is_none_or(|network| client.is_some_and(|client| network.contains(client)))
             && self.header.as_ref().is_none_or(|pattern| pattern.matches(&head.fields))
+            && self.certificate.as_ref().is_none_or(|pattern| pattern.matches(head.tls.as_deref()))
     }
 }
 
@@ -123,6 +126,7 @@ fn specificity(rule: &PoolRule) -> impl Ord + use<> {
         rule.method.is_some(),
         rule.header.as_ref().map(HeaderPattern::is_literal),
         rule.client.as_ref().map(Network::prefix),
+        rule.certificate.as_ref().map(CertificatePattern::is_literal),
     )
 }
 

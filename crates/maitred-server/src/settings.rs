@@ -26,7 +26,9 @@ use crate::site::{Insight, Timeouts};
 use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
-pub use maitred_match::{HeaderPattern, HostCondition, HostPattern, Network, PathPattern};
+pub use maitred_match::{
+    CertificatePattern, HeaderPattern, HostCondition, HostPattern, Network, PathPattern,
+};
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {
@@ -153,6 +155,8 @@ pub struct PoolRule {
     pub header: Option<HeaderPattern>,
     /// Where the peer's address is, as the connection has it.
     pub client: Option<Network>,
+    /// The client's certificate, of the TLS session that ends here.
+    pub certificate: Option<CertificatePattern>,
 }
 
 /// A listener.

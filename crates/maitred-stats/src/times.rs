@@ -3,7 +3,8 @@
 /// Stations of an exchange, in monotonic nanoseconds; 0 where it has not been, or nobody looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// The kernel had the request's first byte; where it tells no time of receipt, the server has read it.
+    /// The kernel had the request's first byte; where it tells no time of receipt, the server has read it. Of the first request by TLS
+    /// earlier by what its handshake took.
     pub arrived: u64,
     /// The kernel had its last byte, likewise: of the head, and of the body as far as it is read before the handler runs.
     pub complete: u64,
@@ -19,12 +20,15 @@ pub struct Times {
     pub done: u64,
     /// The kernel had taken its last byte, or nobody was there to take it.
     pub written: u64,
+    /// How long the TLS handshake took, for the first request behind it, else 0: a duration, which is part of the time from `arrived` to
+    /// `complete`.
+    pub handshake: u64,
 }
 
 /// A part of the time of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
-    /// From the first to the last byte of the request: its client's, and the way's.
+    /// From the first to the last byte of the request, and the TLS handshake if it is the first one behind that: its client's, and the way's.
     Accept,
     /// From there, in the socket's buffer and in a queue, until a thread had it.
     Queue,
@@ -124,6 +128,7 @@ mod tests {
             filtered: 140,
             done: 200,
             written: 250,
+            handshake: 4,
         };
         assert_eq!(times.spans(), Spans([10, 20, 1, 9, 60, 50]));
         assert_eq!((times.spans().total(), times.total()), (150, 150));

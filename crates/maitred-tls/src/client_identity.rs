@@ -70,8 +70,13 @@ impl ClientIdentity {
         self.chain.first().map(|der| crate::pem::encode("CERTIFICATE", der)).unwrap_or_default()
     }
 
+    /// Each certificate that the client has sent, in PEM, its own first.
+    pub fn pems(&self) -> impl Iterator<Item = String> {
+        self.chain.iter().map(|der| crate::pem::encode("CERTIFICATE", der))
+    }
+
     /// All certificates that the client has sent, in PEM, its own first.
     pub fn chain_pem(&self) -> String {
-        self.chain.iter().map(|der| crate::pem::encode("CERTIFICATE", der)).collect()
+        self.pems().collect()
     }
 }

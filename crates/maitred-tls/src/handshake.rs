@@ -1,6 +1,7 @@
 //! What a handshake has agreed on.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
 
@@ -83,13 +84,18 @@ pub struct Handshake {
     pub alpn: Option<Box<[u8]>>,
     /// Which certificate was chosen: its place in [`Terms::identities`](crate::Terms::identities).
     pub identity: usize,
+    /// That certificate in PEM, without those of authorities.
+    pub certificate: Arc<str>,
     /// The client's certificates in DER, its own first. Empty: it has given none.
     pub client_chain: Vec<Box<[u8]>>,
 }
 
 impl Handshake {
     /// `None` while it goes on.
-    pub(crate) fn new(connection: &ServerConnection, identity: usize) -> Option<Self> {
+    pub(crate) fn new(
+        connection: &ServerConnection,
+        (identity, certificate): (usize, Arc<str>),
+    ) -> Option<Self> {
         if connection.is_handshaking() {
             return None;
         }
@@ -108,6 +114,7 @@ impl Handshake {
             sni: connection.server_name().map(Into::into),
             alpn: connection.alpn_protocol().map(Into::into),
             identity,
+            certificate,
             client_chain: client.iter().map(|der| der.as_ref().into()).collect(),
         })
     }

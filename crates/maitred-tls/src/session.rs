@@ -255,7 +255,8 @@ impl Session {
 
     /// What the handshake has agreed on, when it is complete. Made anew by each call.
     pub fn handshake(&self) -> Option<Handshake> {
-        Handshake::new(&self.connection, self.noted.identity.unwrap_or(0))
+        let identity = self.noted.identity.unwrap_or(0);
+        Handshake::new(&self.connection, (identity, self.terms.certificate(identity)))
     }
 
     /// What this session goes by.

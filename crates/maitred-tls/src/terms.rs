@@ -10,6 +10,7 @@ use crate::clients::{self, ClientPolicy, TrustError};
 use crate::clock::{Clock, Time};
 use crate::handshake::Version;
 use crate::identity::{Identity, IdentityInfo};
+use crate::pem;
 use crate::provider::provider;
 use crate::resolver::{Resolver, UnknownName};
 use crate::tickets::{Ticketer, Tickets};
@@ -22,6 +23,8 @@ pub struct Terms {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) clock: Clock,
     identities: Vec<IdentityInfo>,
+    /// The certificates in PEM, without those of authorities.
+    certificates: Vec<Arc<str>>,
     ticketer: Option<Arc<Ticketer>>,
     clients: Clients,
     minimum: Version,
@@ -103,6 +106,9 @@ impl Terms {
             Version::V1_3 => &[&version::TLS13],
         };
         let infos = identities.iter().map(|identity| identity.info().clone()).collect();
+        let own =
+            |identity: &Identity| identity.chain().next().map(|der| pem::encode("CERTIFICATE", der).into());
+        let certificates = identities.iter().filter_map(own).collect();
         let provider = provider();
         let verifier = clients::verifier(&policy).map_err(TermsError::Clients)?;
         let mut config = ServerConfig::builder_with_details(Arc::clone(provider), Arc::new(Time(clock)))
@@ -128,12 +134,25 @@ impl Terms {
             ClientPolicy::Optional(_) => Clients::Asked,
             ClientPolicy::Required(_) => Clients::Required,
         };
-        Ok(Arc::new(Self { config: Arc::new(config), clock, identities: infos, ticketer, clients, minimum }))
+        Ok(Arc::new(Self {
+            config: Arc::new(config),
+            clock,
+            identities: infos,
+            certificates,
+            ticketer,
+            clients,
+            minimum,
+        }))
     }
 
     /// The certificates, in the order of the settings.
     pub fn identities(&self) -> &[IdentityInfo] {
         &self.identities
+    }
+
+    /// The certificate at this place, in PEM. Every identity has one.
+    pub(crate) fn certificate(&self, identity: usize) -> Arc<str> {
+        self.certificates.get(identity).cloned().unwrap_or_default()
     }
 
     /// What is asked of clients.

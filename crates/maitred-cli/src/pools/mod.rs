@@ -13,10 +13,11 @@ use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
+use crate::tls_values::ClientAuth;
 use crate::value::BadValue;
 
 pub(crate) use merge::{PoolPart, PoolValue};
-pub(crate) use rule::{CONDITIONS, set_condition, short_rule, show_rule};
+pub(crate) use rule::{CONDITIONS, NOBODY_IS_ASKED, set_condition, short_rule, show_rule};
 pub(crate) use text::parts;
 
 impl PoolConfig {
@@ -212,6 +213,12 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
         if pool.interrupt && pool.request_timeout.is_zero() {
             let place = origins.describe_pool(name, "interrupt");
             warnings.push(format!("{place}: without request-timeout nothing is interrupted; set it"));
+        }
+    }
+    for (position, rule) in config.rules.iter().enumerate() {
+        if rule.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
+            let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+            warnings.push(format!("{place}: {NOBODY_IS_ASKED}: {}", show_rule(rule)));
         }
     }
     warnings.extend(config.rules.iter().enumerate().filter_map(|(position, rule)| {

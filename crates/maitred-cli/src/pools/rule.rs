@@ -9,7 +9,11 @@ use crate::options::quoted;
 use crate::value::BadValue;
 
 /// The conditions of a rule, in the order in which they are shown.
-pub(crate) const CONDITIONS: [&str; 5] = ["host", "method", "path", "header", "client"];
+pub(crate) const CONDITIONS: [&str; 6] = ["host", "method", "path", "header", "client", "client-certificate"];
+
+/// Why no client meets the condition on its certificate.
+pub(crate) const NOBODY_IS_ASKED: &str =
+    "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
 
 /// The rule `/path` or `METHOD /path`.
 pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
@@ -41,6 +45,7 @@ pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) ->
         "path" => rule.path = Some(text.parse().map_err(bad)?),
         "header" => rule.header = Some(text.parse().map_err(bad)?),
         "client" => rule.client = Some(text.parse().map_err(bad)?),
+        "client-certificate" => rule.certificate = Some(text.parse().map_err(bad)?),
         other => return Err(BadValue::new(format!("'{other}' is no condition"), CONDITIONS.join(", "))),
     }
     Ok(())
@@ -60,10 +65,11 @@ fn method(text: &str) -> Result<Method, BadValue> {
 
 /// The rule as an item of a `match` list.
 pub(crate) fn show_rule(rule: &PoolRule) -> String {
-    let PoolRule { pool: _, host, method, path, header, client } = rule;
-    match (method, path, header, client) {
-        (None, Some(path), None, None) if host.is_none() => quoted(&path.to_string()),
-        (Some(method), Some(path), None, None) if host.is_none() => quoted(&format!("{method} {path}")),
+    let PoolRule { pool: _, host, method, path, header, client, certificate } = rule;
+    let is_short = host.is_none() && header.is_none() && client.is_none() && certificate.is_none();
+    match (method, path) {
+        (None, Some(path)) if is_short => quoted(&path.to_string()),
+        (Some(method), Some(path)) if is_short => quoted(&format!("{method} {path}")),
         _ => {
             let texts = [
                 host.as_ref().map(ToString::to_string),
@@ -71,6 +77,7 @@ pub(crate) fn show_rule(rule: &PoolRule) -> String {
                 path.as_ref().map(ToString::to_string),
                 header.as_ref().map(ToString::to_string),
                 client.as_ref().map(ToString::to_string),
+                certificate.as_ref().map(ToString::to_string),
             ];
             let conditions = CONDITIONS.iter().zip(texts);
             let items: Vec<String> =

@@ -4,7 +4,7 @@
 //! runner.rs     the loop's thread, from startup to the end (with maitred/_asgi.py)
 //! event_loop.rs what the loop calls: turns of the server      watch.rs  changes of exchanges → futures
 //! adapter.rs    what all requests share; the beginning of each      waiting.rs  how many have begun and wait
-//! scope.rs      request → dictionary      names.rs  its fields
+//! scope.rs      request → dictionary      names.rs  its fields      tls.rs  its TLS
 //! coroutine.rs  what the Task of a request runs      current.rs  which one is running
 //! http.rs       the state of one exchange
 //! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
@@ -29,6 +29,7 @@ mod scope;
 mod send;
 mod steps;
 mod still;
+mod tls;
 mod waiting;
 mod watch;
 

@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::names::{Meaning, Names};
+use super::tls::{self, TLS};
 use crate::codings;
 use crate::values;
 
@@ -125,6 +126,9 @@ impl ScopeBuilder {
         let extensions = self.extensions.bind(py).copy()?;
         set_user(&extensions, head)?;
         extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
+        if let Some(session) = &head.tls {
+            extensions.set_item(intern!(py, TLS), tls::extension(py, session)?)?;
+        }
         if let Some(process) = values::process(py, &request.endpoint) {
             extensions.set_item(intern!(py, values::PROCESS), process?)?;
         }

@@ -21,6 +21,7 @@ use pyo3::{ffi, intern};
 
 use super::errors::ErrorStream;
 use super::file::FileWrapper;
+use super::tls::set_session;
 use crate::child::refuse_in_child;
 use crate::values::{from_latin1, latin1_of};
 use crate::{codings, values};
@@ -102,6 +103,9 @@ impl EnvironBuilder {
             environ.set_item(intern!(py, values::PROCESS), process?)?;
         }
         set_user(&environ, &request.head)?;
+        if let Some(session) = &request.head.tls {
+            set_session(&environ, session)?;
+        }
         environ.set_item(intern!(py, codings::KEY), codings::accepted(py, &request.head.fields)?)?;
         let body = &request.body;
         if let Some(length) = body.length()
@@ -228,8 +232,12 @@ fn set_origin(environ: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
         environ.set_item(intern!(py, "SERVER_NAME"), name)?;
         environ.set_item(intern!(py, "SERVER_PORT"), local.port().to_string())?;
     }
-    let scheme = if end.secure { intern!(py, "https") } else { intern!(py, "http") };
-    environ.set_item(intern!(py, "wsgi.url_scheme"), scheme)
+    if !end.secure {
+        return environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "http"));
+    }
+    environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "https"))?;
+    // As Apache and CGI have it.
+    environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))
 }
 
 /// A Unix socket has neither name nor port: they are those that the client has asked for (the PEP wants them not empty).

@@ -6,6 +6,7 @@
 //! response.rs  start_response and write, and the state of one response
 //! file.rs      wsgi.file_wrapper
 //! errors.rs    wsgi.errors
+//! tls.rs       what the environ says of TLS
 //! ```
 //!
 //! Sections below: the iterable.
@@ -14,6 +15,7 @@ mod environ;
 mod errors;
 mod file;
 mod response;
+mod tls;
 
 use std::sync::Arc;
 

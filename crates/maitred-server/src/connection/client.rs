@@ -10,10 +10,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_http::{Peer, RequestHead};
+use maitred_http::{Peer, RequestHead, TlsSession};
 use maitred_runtime::{Endpoint, Local, Process};
 
-use super::handshake::Secured;
+use super::secured::Shaking;
 use super::stream::Stream;
 use super::{Connection, Context};
 
@@ -34,8 +34,10 @@ pub(crate) struct Ends {
     pub(crate) awaits_header: bool,
     /// The TLS handshake is not over.
     pub(crate) awaits_handshake: bool,
-    /// What it has agreed.
-    pub(crate) session: Option<Arc<Secured>>,
+    /// What it has agreed, for all requests.
+    pub(crate) session: Option<Arc<TlsSession>>,
+    /// When it was, until the first request begins, to whose time it belongs.
+    pub(crate) shaking: Option<Shaking>,
     /// Where the client has connected to the proxy, by that header.
     pub(crate) local: Option<SocketAddr>,
     /// The client speaks TLS: with us, or, by that header, with the proxy.
@@ -48,6 +50,7 @@ impl Connection {
         let site = &context.group.site;
         let mut client = self.own_client();
         let head = &mut stream.request.head;
+        head.tls = self.ends.as_ref().and_then(|ends| ends.session.clone());
         if site.proxies.trusts(self.peer) {
             let said = site.proxies.read(&head.fields);
             if let Some((address, port)) = said.client {

@@ -15,6 +15,7 @@ use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
+use super::secured::{self, Shaking};
 use super::{Connection, Context, Phase, Turn, nanos};
 
 /// What a client is told that sends HTTP without TLS. It is no response to a request: none has been read.
@@ -24,15 +25,6 @@ const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\
     Connection: close\r\n\
     \r\n\
     This port speaks HTTPS. The address has to begin with https:// where it begins with http://\n";
-
-/// A TLS session of a connection, as its requests know it.
-#[derive(Debug)]
-pub(crate) struct Secured {
-    /// What was agreed.
-    pub(crate) handshake: Handshake,
-    /// From the accept to the end of the handshake, in nanoseconds.
-    pub(crate) took: u64,
-}
 
 impl Connection {
     /// Whether the handshake is not over.
@@ -132,10 +124,10 @@ impl Connection {
         let site = &context.group.site;
         site.handshakes.note(&handshake);
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
-        let took = context.now.saturating_sub(began);
         if let Some(ends) = &mut self.ends {
             (ends.awaits_handshake, ends.secure) = (false, true);
-            ends.session = Some(Arc::new(Secured { handshake, took }));
+            ends.session = Some(Arc::new(secured::session(handshake)));
+            ends.shaking = Some(Shaking { began, ended: context.now.max(began) });
         }
         self.unread = true;
         self.set_deadline(context, context.now + nanos(site.timeouts.head));

@@ -30,6 +30,7 @@ mod receive;
 mod redirect;
 mod request_timeout;
 mod responder;
+mod secured;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;

@@ -421,7 +421,11 @@ impl Connection {
     pub(super) fn begin_stream(&mut self, now: u64) -> Box<Stream> {
         self.streams = self.streams.wrapping_add(1);
         self.end_own_limits();
-        Stream::take(self.streams, now, self.received)
+        let mut stream = Stream::take(self.streams, now, self.received);
+        if let Some(shaking) = self.ends.as_mut().and_then(|ends| ends.shaking.take()) {
+            shaking.count(&mut stream.times);
+        }
+        stream
     }
 
     /// Sends the answers so far if they are many. What ends the turn: the reader is slow, and the next request waits until

@@ -1,6 +1,6 @@
 //! What a connection shows of itself to whoever asks from outside: copies, made under the slot's lock.
 
-use maitred_http::Peer;
+use maitred_http::{Peer, TlsSession};
 
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub struct ConnectionSnapshot {
     pub listener: u32,
     /// What it is doing.
     pub state: State,
+    /// Its TLS session; none by plain TCP, and before the handshake is over.
+    pub tls: Option<Arc<TlsSession>>,
     /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
     pub requests: Vec<(u32, RequestSummary)>,
     /// What leaves, with the numbers of the exchanges.
@@ -121,6 +123,7 @@ impl Connection {
             peer: self.peer,
             listener: self.listener,
             state: self.state(),
+            tls: self.ends.as_ref().and_then(|ends| ends.session.clone()),
             requests,
             deliveries,
         }

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use maitred_http::{Method, RequestHead};
+use maitred_http::{Method, RequestHead, TlsClient, TlsSession};
 use maitred_server::{HostCondition, PoolMap, PoolRule};
 use proptest::prelude::*;
 
@@ -15,6 +16,7 @@ struct Written {
     path: String,
     header: &'static str,
     client: &'static str,
+    certificate: &'static str,
 }
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -33,8 +35,15 @@ impl Written {
             path: Some(&self.path).filter(|path| !path.is_empty()).map(|path| path.parse().unwrap()),
             header: some(self.header).map(|header| header.parse().unwrap()),
             client: some(self.client).map(|client| client.parse().unwrap()),
+            certificate: some(self.certificate).map(|name| name.parse().unwrap()),
         }
     }
+}
+
+/// The session of a client with a certificate.
+fn till() -> Arc<TlsSession> {
+    let client = TlsClient { common_name: Some("till".into()), ..TlsClient::default() };
+    Arc::new(TlsSession { client: Some(client), ..TlsSession::default() })
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +60,8 @@ impl Asked {
     }
 
     fn pool(&self, rules: &[Written]) -> usize {
-        let mut head = RequestHead { method: Method::from_token(self.method), ..RequestHead::default() };
+        let method = Method::from_token(self.method);
+        let mut head = RequestHead { method, tls: Some(till()), ..RequestHead::default() };
         for kind in &self.kinds {
             head.fields.push("X-Kind", kind);
         }
@@ -83,6 +93,7 @@ fn all_conditions_of_a_rule_have_to_be_met() {
         path: "/jobs/*".to_owned(),
         header: "x-kind: batch*",
         client: "10.0.0.0/8",
+        certificate: "till",
     };
     let met =
         Asked { method: "POST", path: "/jobs/1".to_owned(), kinds: vec!["a", "batch 7"], client: "10.1.2.3" };
@@ -132,7 +143,9 @@ fn the_more_specific_rule_decides_wherever_it_stands() {
         ],
         [Written { header: "X-Kind: *", ..none.clone() }, Written { client: "10.1.2.3", ..none.clone() }],
         [Written { client: "10.1.2.3", ..none.clone() }, Written { client: "10.1.2.0/24", ..none.clone() }],
-        [Written { client: "0.0.0.0/0", ..none.clone() }, none.clone()],
+        [Written { client: "0.0.0.0/0", ..none.clone() }, Written { certificate: "till", ..none.clone() }],
+        [Written { certificate: "till", ..none.clone() }, Written { certificate: "til*", ..none.clone() }],
+        [Written { certificate: "*", ..none.clone() }, none.clone()],
     ] {
         let [first, second] = pair;
         let (first, second) = (Written { pool: 1, ..first }, Written { pool: 2, ..second });
@@ -155,6 +168,16 @@ fn a_rule_of_a_host_comes_before_all_that_have_none() {
         map.find(&head, path.as_bytes(), None)
     };
     assert_eq!([pool(1, "/a/b"), pool(1, "/x"), pool(0, "/a/b"), pool(2, "/x")], [2, 1, 3, 0]);
+}
+
+#[test]
+fn who_has_no_certificate_meets_no_rule_about_one() {
+    let rules =
+        [Written { certificate: "*", ..Written::path(1, "") }, Written::path(2, "")].map(|rule| rule.rule());
+    let map = PoolMap::new(&NAMES, &rules).unwrap();
+    let pool = |tls| map.find(&RequestHead { tls, ..RequestHead::default() }, b"/", None);
+    assert_eq!([pool(None), pool(Some(Arc::default())), pool(Some(till()))], [2, 2, 1]);
+    assert!(!rules[0].is_unconditional());
 }
 
 #[test]
@@ -204,6 +227,7 @@ fn meets(rule: &Written, asked: &Asked) -> bool {
     path && (rule.method.is_empty() || rule.method == asked.method)
         && (rule.header.is_empty() || asked.kinds.iter().any(|kind| kinds.contains(kind)))
         && clients.contains(&asked.client)
+        && matches!(rule.certificate, "" | "till" | "t*l")
 }
 
 const CLIENTS: [&str; 5] = ["10.0.0.1", "::ffff:10.0.0.1", "10.0.1.1", "11.0.0.1", "::1"];
@@ -222,6 +246,7 @@ fn compare(one: &Written, other: &Written) -> Ordering {
         _ => 0,
     };
     let exact_header = |rule: &Written| has(rule.header) && !rule.header.contains('*');
+    let exact_name = |rule: &Written| has(rule.certificate) && !rule.certificate.contains('*');
     is_literal(one)
         .cmp(&is_literal(other))
         .then(has(&one.path).cmp(&has(&other.path)))
@@ -231,6 +256,8 @@ fn compare(one: &Written, other: &Written) -> Ordering {
         .then(exact_header(one).cmp(&exact_header(other)))
         .then(has(one.header).cmp(&has(other.header)))
         .then(prefix(one).cmp(&prefix(other)))
+        .then(exact_name(one).cmp(&exact_name(other)))
+        .then(has(one.certificate).cmp(&has(other.certificate)))
 }
 
 fn slow(rules: &[Written], asked: &Asked) -> usize {
@@ -259,8 +286,19 @@ fn written() -> impl Strategy<Value = Written> {
         1 => Just("10.0.0.1"),
         1 => Just("::/0"),
     ];
-    (0..=NAMES.len(), prop_oneof![Just(""), Just("GET"), Just("POST")], path, header, client)
-        .prop_map(|(pool, method, path, header, client)| Written { pool, method, path, header, client })
+    let certificate =
+        prop_oneof![3 => Just(""), 1 => Just("till"), 1 => Just("t*l"), 1 => Just("tills"), 1 => Just("b*")];
+    let method = prop_oneof![Just(""), Just("GET"), Just("POST")];
+    (0..=NAMES.len(), method, path, header, client, certificate).prop_map(
+        |(pool, method, path, header, client, certificate)| Written {
+            pool,
+            method,
+            path,
+            header,
+            client,
+            certificate,
+        },
+    )
 }
 
 fn asked() -> impl Strategy<Value = Asked> {

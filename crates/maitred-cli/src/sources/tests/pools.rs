@@ -78,6 +78,31 @@ fn a_table_is_a_pool_with_the_built_in_defaults() {
 }
 
 #[test]
+fn who_leads_clients_by_certificates_has_to_ask_for_them() {
+    let text = "[pool.tills]\nmatch = [{ path = \"/a\", client-certificate = \"*.shop.example\" }]\n";
+    let filter = "[[filter]]\nclient-certificate = \"*\"\naccess = \"deny all\"\n";
+    let case = Case::new(&[("maitred.toml", &format!("{text}{filter}"))]);
+    let loaded = case.loaded(&[]);
+    assert_eq!(
+        rules(&loaded),
+        ["tills { path = \"/a\", client-certificate = \"*.shop.example\" } maitred.toml:2"]
+    );
+    let nobody = "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
+    assert_eq!(
+        loaded.warnings,
+        [
+            format!(
+                "maitred.toml:2: pool.tills: {nobody}: \
+                 {{ path = \"/a\", client-certificate = \"*.shop.example\" }}"
+            ),
+            format!("maitred.toml:4: filter.client-certificate: {nobody}"),
+        ]
+    );
+    let asking = case.loaded(&["--tls", "--tls-client-auth", "optional", "--tls-client-ca", "ca.pem"]);
+    assert_eq!(asking.warnings, [""; 0]);
+}
+
+#[test]
 fn a_pool_may_be_written_in_every_form_of_a_table() {
     for text in [
         "pool.a.max-threads = 2\npool.a.match = \"/a\"\n",
@@ -243,7 +268,8 @@ fn errors_in_rules_name_the_line_of_the_rule() {
         ),
         (
             "match = [{}]",
-            ":2: pool.a.match: a rule has no condition; it has host, method, path, header, client",
+            ":2: pool.a.match: a rule has no condition; it has host, method, path, header, client, \
+             client-certificate",
         ),
         (
             "match = [\n{ client = \"10.1.0.0/8\" }]",
@@ -294,7 +320,7 @@ fn errors_in_pools_on_the_command_line_name_pool_key_and_remedy() {
     );
     let error = Case::new(&[]).error(&["--pool", "a,colour=1"]);
     assert!(error.starts_with("--pool: a: unknown key 'colour'; a pool has min-threads, "), "{error}");
-    assert!(error.ends_with(", strategy, host, method, path, header, client"), "{error}");
+    assert!(error.ends_with(", strategy, host, method, path, header, client, client-certificate"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,51 @@
+//! The TLS session by which a request has come: what logs, rules and applications are told of it.
+//!
+//! Leaves out: how it came about (maitred-tls), and TLS that a proxy has ended before us, of which nobody here knows more than that it was.
+
+use std::sync::Arc;
+
+/// A TLS session that ends at this server (RFC 8446, RFC 5246). It is made once for each connection, and all of its requests share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSession {
+    /// As OpenSSL, nginx and Apache write it: `TLSv1.3`.
+    pub version: &'static str,
+    /// As on the wire: 0x0303 or 0x0304.
+    pub version_number: u16,
+    /// The cipher suite by its name in IANA's registry: `TLS_AES_128_GCM_SHA256`.
+    pub suite: &'static str,
+    /// Its number there.
+    pub suite_number: u16,
+    /// The group in which keys were exchanged, such as `X25519MLKEM768`; none were where a session of TLS 1.2 was resumed.
+    pub group: Option<&'static str>,
+    /// It goes on with an earlier session's secret.
+    pub resumed: bool,
+    /// The name of the server that the client asked for (SNI, RFC 6066 §3), in lower case.
+    pub sni: Option<Box<str>>,
+    /// The protocol that was agreed on (ALPN, RFC 7301).
+    pub alpn: Option<Box<[u8]>>,
+    /// The certificate that the client was shown, in PEM.
+    pub server_certificate: Option<Arc<str>>,
+    /// Who the client is; none without a certificate. One that is not valid ends the handshake, so there is no such session.
+    pub client: Option<TlsClient>,
+}
+
+/// Who a client is, by its certificate, which has been verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsClient {
+    /// Whom the certificate is for, by RFC 4514: `CN=till,O=Shop`.
+    pub subject: Box<str>,
+    /// The last common name of that, not escaped.
+    pub common_name: Option<Box<str>>,
+    /// Who has issued it, by RFC 4514.
+    pub issuer: Box<str>,
+    /// The serial number in hexadecimal digits.
+    pub serial: Box<str>,
+    /// Until when it is valid, as OpenSSL writes it: `Nov 24 12:00:00 2026 GMT`.
+    pub valid_until: Box<str>,
+    /// The names of hosts among the subject's alternative names (RFC 5280 §4.2.1.6), in lower case.
+    pub hosts: Vec<Box<str>>,
+    /// Mailboxes and URIs among them, as they are written.
+    pub names: Vec<Box<str>>,
+    /// The certificates in PEM as the client has sent them, its own first.
+    pub chain: Vec<Box<str>>,
+}
