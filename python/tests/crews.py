@@ -40,6 +40,8 @@ def act(what):
         os._exit(7)
     if what == "crashes":
         os.kill(os.getpid(), signal.SIGSEGV)
+        # Another thread may be the one that the kernel ends first.
+        time.sleep(60)
     if what == "grows":
         kept.append(b"x" * (96 << 20))
     if what == "stays":
@@ -231,10 +233,12 @@ def crew(tmp_path: Path) -> Iterator[Start]:
     """Starts servers for a source text; none of their processes outlives the test."""
     mark = uuid.uuid4().hex
 
-    def start(*arguments: str, source: str = APP, workers: int = 2, program: str | None = None) -> Crew:
+    def start(*arguments: str, source: str = APP, workers: int | None = 2, program: str | None = None) -> Crew:
         (tmp_path / "app.py").write_text(source)
         target = () if (tmp_path / "maitred.toml").exists() else ("app.py",)
-        return Crew([*target, *arguments, "--workers", str(workers)], tmp_path, mark, program)
+        # None: as many as the configuration file says.
+        number = [] if workers is None else ["--workers", str(workers)]
+        return Crew([*target, *arguments, *number], tmp_path, mark, program)
 
     yield start
     for pid in sorted(marked(mark)):

@@ -128,6 +128,15 @@ def test_clients_need_a_certificate_where_it_is_required(serve: Serve, authority
     assert fetch(server.port, known).reply.status == 200
 
 
+def test_handshakes_of_one_client_can_be_limited(serve: Serve, authority: Authority) -> None:
+    server = serve(*authority.issue("localhost").options, "--tls-handshake-rate", "0.001", source=APP)
+    for _ in range(8):
+        assert fetch(server.port, authority.client()).reply.status == 200
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        fetch(server.port, authority.client())
+    server.wait_for(r"warn 127\.0\.0\.1: .*\(--tls-handshake-rate\)")
+
+
 def test_http_leads_to_https(serve: Serve, authority: Authority) -> None:
     listen = ("--listen", "https://127.0.0.1:0", "--listen", "http://127.0.0.1:0,redirect=https:8443")
     server = serve(*authority.issue("localhost").options, *listen, "--listen", "127.0.0.1:0,redirect=https", source=APP)
@@ -208,10 +217,13 @@ def test_check_and_ctl_show_certificates(serve: Serve, tmp_path: Path, authority
     asked = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), "tls"]
     shown = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
     [certificate] = shown["certificates"]
+    assert 'handshakes{version="1.3",kind="full"}' not in shown
     assert (certificate["file"], certificate["names"]) == (str(pair.certificate), "localhost, shop.example")
     assert certificate["serial"].upper().lstrip("0") == pair.serial.lstrip("0")
     assert certificate["days_left"] in (59, 60)
     metrics = fetch(server.port, authority.client(), path="/metrics").reply.body.decode()
+    shown = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+    assert shown['handshakes{version="1.3",kind="full"}'] == 1
     end = next(line for line in metrics.splitlines() if line.startswith("maitred_tls_certificate_not_after_seconds{"))
     name, _, value = end.partition(" ")
     assert name == 'maitred_tls_certificate_not_after_seconds{certificate="1",name="localhost"}'

@@ -145,6 +145,26 @@ def setting(server: Crew, name: str) -> list[str]:
     return [str(next(row["value"] for row in found if row["name"] == name)) for found in rows]
 
 
+def test_a_configuration_asks_for_other_numbers_of_workers(crew: Start, tmp_path: Path) -> None:
+    """With a socket for each worker there are sockets for some more, and no others until a restart."""
+
+    def become(count: int) -> str:
+        (tmp_path / "maitred.toml").write_text(FILE + f'workers = {count}\naccept = "reuseport"\n')
+        return server.wait_for(r"SIGHUP: (?:there are \d+ workers at most|workers \d+ -> \d+).*", server.tell(signal.SIGHUP))[0]
+
+    (tmp_path / "maitred.toml").write_text(FILE + 'workers = 2\naccept = "reuseport"\n')
+    server = crew(workers=None)
+    before = server.serving(2)
+    assert become(3) == "SIGHUP: workers 2 -> 3"
+    until("three have been started", lambda: len(server.workers()) == 3 and not server.workers() & before)
+    before = server.serving(3)
+    assert become(1000) == "SIGHUP: there are 10 workers at most until a restart (accept = reuseport)"
+    until("they are replaced", lambda: len(server.workers()) == 3 and not server.workers() & before)
+    server.serving(3)
+    assert server.ask("status")["workers_wanted"] == 3
+    server.ends()
+
+
 def test_one_that_hangs_at_its_start_is_given_up(crew: Start, tmp_path: Path) -> None:
     (tmp_path / "maitred.toml").write_text(FILE)
     server = crew()
@@ -173,11 +193,13 @@ def test_a_new_program_takes_over(crew: Start, tmp_path: Path) -> None:
     before = server.serving(2)
     peers = server.stay(2)
     release(tmp_path, second())
+    bells = eventfds(server.process.pid)
     with asked_without_end(server):
         start = server.tell(signal.SIGUSR2)
         server.wait_for(r"info SIGUSR2: a new program starts as process \d+; this one serves until it is ready", start)
         server.wait_for(r"info process \d+ is ready and serves: this one drains and ends", start)
         assert server.leader != server.process.pid
+        assert bells & eventfds(server.leader), "a worker that has been woken and ends calls those of the new program"
         assert server.serving(2, "second") == server.workers()
         assert before <= server.processes(), "their requests are not ended"
         (tmp_path / "go").touch()
@@ -198,6 +220,14 @@ def test_a_new_program_takes_over(crew: Start, tmp_path: Path) -> None:
     assert " error " not in server.said and " warn " not in server.said
     server.ends()
     assert not (tmp_path / "app.sock").exists() and not (tmp_path / "ctl.sock").exists()
+
+
+def eventfds(pid: int) -> set[str]:
+    """Their numbers, which are the same in all processes that share one (proc(5))."""
+    found = set()
+    for place in Path(f"/proc/{pid}/fdinfo").iterdir():
+        found |= {line for line in place.read_text().splitlines() if line.startswith("eventfd-id:")}
+    return found
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ mod tests {
             options,
             active,
             tls: false,
+            redirect: None,
             proxy_protocol: false,
             read_ahead: true,
             writer: true,

@@ -22,6 +22,7 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
             "address": listener.address.to_string(),
             "read_ahead": listener.read_ahead,
             "tls": listener.tls,
+            "redirect": listener.redirect,
             "proxy_protocol": listener.proxy_protocol,
             "writer": listener.writer,
             "accepts": listener.accepts,

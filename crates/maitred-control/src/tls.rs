@@ -1,7 +1,7 @@
 //! TLS: the certificates that are used, and what has become of handshakes.
 
 use maitred_io::clock;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::QueryContext;
 use super::owner::Refusal;
@@ -19,10 +19,14 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     let now = clock::unix_seconds();
     let certificates = terms.identities().iter().enumerate();
     let certificates = certificates.map(|(at, info)| shown(info, files.get(at), now)).collect::<Vec<_>>();
-    let handshakes = asking.server.handshakes().into_iter();
-    let handshakes: Vec<Value> =
-        handshakes.map(|(series, count)| json!({ "handshakes": series, "count": count })).collect();
-    Ok(json!({ "certificates": certificates, "handshakes": handshakes }))
+    let mut answer = Map::new();
+    answer.insert("certificates".to_owned(), certificates.into());
+    let plain = |series: &str| series.replacen("maitred_tls_", "", 1).replacen("_total", "", 1);
+    // Those of several workers are added up by these names.
+    answer.extend(
+        asking.server.tls_handshakes().iter().map(|(series, count)| (plain(series), (*count).into())),
+    );
+    Ok(answer.into())
 }
 
 fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {

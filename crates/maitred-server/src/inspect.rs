@@ -47,6 +47,8 @@ pub struct ListenerState {
     pub tls: bool,
     /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// The port of https that its requests are sent to.
+    pub redirect: Option<u16>,
     /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
     pub read_ahead: bool,
     /// Whether the engine sends on what its peers do not take at once.
@@ -75,10 +77,16 @@ impl Server {
             active: listening.active(),
             tls: listening.speaks_tls(),
             proxy_protocol: listening.expects_proxy_header(),
+            redirect: listening.redirect(),
             read_ahead: listening.read_ahead() != Some(false),
             writer: listening.has_writer(),
             accepts: !listening.is_closed(),
         })
+    }
+
+    /// What TLS handshakes have come to: names of figures with counts, those that are not zero.
+    pub fn tls_handshakes(&self) -> Vec<(String, u64)> {
+        self.first().site.handshakes.totals()
     }
 
     /// Whether more requests may come, as the health path says.
@@ -176,11 +184,6 @@ impl Server {
     /// What request bodies hold in memory beyond what each may hold in any case.
     pub fn body_memory(&self) -> BodyMemoryFigures {
         self.first().site.body_budget.figures()
-    }
-
-    /// What has become of TLS handshakes, by the series of the figures; those that have happened.
-    pub fn handshakes(&self) -> Vec<(String, u64)> {
-        self.first().site.handshakes.totals()
     }
 
     /// What limits peers, and how often it has.

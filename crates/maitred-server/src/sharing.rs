@@ -4,9 +4,11 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use maitred_io::listener::Address;
 use maitred_io::poller::Waker;
+use maitred_io::shared_memory::SharedMemory;
 
 /// How this process takes connections; see decision 0051.
 #[derive(Clone, Debug, Default)]
@@ -41,41 +43,56 @@ impl Accept {
     }
 }
 
-/// What the processes that accept from the same sockets call each other by: each of them has it. Who hears it looks whether
-/// somebody waits.
+/// What the processes that accept from the same sockets call each other by, and where the one that has taken a connection last says so: each of
+/// them has it. Who hears it looks whether somebody waits.
 #[derive(Clone)]
-pub struct Bell(Arc<Waker>);
+pub struct Bell(Arc<Parts>);
+
+struct Parts {
+    waker: Waker,
+    /// One word: the process that has taken a connection last.
+    last: SharedMemory,
+}
 
 impl Bell {
     /// A new one, of this process and those that it is handed to.
     ///
     /// # Errors
-    /// Out of descriptors.
+    /// Out of descriptors or memory.
     pub fn new() -> io::Result<Self> {
-        Waker::new().map(|waker| Self(Arc::new(waker)))
+        let (waker, last) = (Waker::new()?, SharedMemory::new(size_of::<u64>())?);
+        Ok(Self(Arc::new(Parts { waker, last })))
     }
 
-    /// That of another process, by its descriptor.
-    pub fn open(descriptor: OwnedFd) -> Self {
-        Self(Arc::new(Waker::from(descriptor)))
+    /// That of another process, by its [descriptors](Self::descriptors).
+    ///
+    /// # Errors
+    /// They are not those of a bell.
+    pub fn open([waker, last]: [OwnedFd; 2]) -> io::Result<Self> {
+        let last = SharedMemory::open(last)?;
+        Ok(Self(Arc::new(Parts { waker: Waker::from(waker), last })))
+    }
+
+    /// To be handed to another process.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.0.waker.as_fd(), self.0.last.as_fd()]
     }
 
     /// Calls a process that has a thread for a connection, if one has. To be rung also when a process that accepted has died: it may
     /// have been woken for a connection that it did not take.
     pub fn ring(&self) {
-        self.0.wake();
+        self.0.waker.wake();
+    }
+
+    /// This process has taken a connection: whether it has taken the one before, too.
+    pub(crate) fn note_taken(&self) -> bool {
+        let own = u64::from(std::process::id());
+        self.0.last.words().first().is_some_and(|last| last.swap(own, Ordering::Relaxed) == own)
     }
 
     /// What it is to a poller.
     pub(crate) fn waker(&self) -> &Waker {
-        &self.0
-    }
-}
-
-impl AsFd for Bell {
-    /// To be handed to another process.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        &self.0.waker
     }
 }
 

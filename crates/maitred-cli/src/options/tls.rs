@@ -151,7 +151,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.handshake_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "TLS handshakes of one client address in a second, on an average, with client-burst at once; the \
+        summary: "TLS handshakes of one client address in a second, on an average, and as many at once, 8 at least; the \
                   connection of one more is closed before its handshake. 0: any number. Behind a proxy all are the \
                   proxy's: leave it off there, or name the proxy in client-exempt.",
         cost: "2 MiB of memory, and a look into a table for each connection",

@@ -35,7 +35,11 @@ impl Case {
     }
 
     fn load(&self, arguments: &[&str]) -> Result<Loaded, Problem> {
-        load(&Inputs {
+        load(&self.inputs(arguments))
+    }
+
+    fn inputs(&self, arguments: &[&str]) -> Inputs {
+        Inputs {
             arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: self.environment.clone(),
             folder: self.folder.path().to_owned(),
@@ -43,7 +47,7 @@ impl Case {
             files: None,
             workers: None,
             started_in: "/".into(),
-        })
+        }
     }
 
     fn loaded(&self, arguments: &[&str]) -> Loaded {
@@ -343,5 +347,18 @@ fn what_the_checks_let_through() {
         let loaded = case.loaded(&[name]);
         let checked = check(&loaded.config, &loaded.origins).expect(name);
         assert_eq!(checked.sites[0].target, Some(crate::validation::Target::Program(name.to_owned())));
+    }
+}
+
+/// Each time that it reads them.
+#[test]
+fn a_worker_has_its_part_of_what_is_for_all() {
+    let case = Case::new(&[("maitred.toml", "body-budget = \"64M\"\nresponse-budget = \"32M\"\n")]);
+    let alone = case.loaded(&["app:app"]).config;
+    assert_eq!((alone.body_budget, alone.response_budget), (64 << 20, 32 << 20));
+    let inputs = Inputs { workers: Some(4), ..case.inputs(&["app:app"]) };
+    for _ in 0..2 {
+        let one = load(&inputs).expect("a valid configuration").config;
+        assert_eq!((one.body_budget, one.response_budget), (16 << 20, 8 << 20));
     }
 }

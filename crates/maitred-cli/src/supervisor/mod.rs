@@ -25,7 +25,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -185,7 +185,10 @@ pub(crate) fn run(
     };
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
-    let bell = Bell::new().map_err(|error| system("workers cannot be told of each other", error))?;
+    let bell = match predecessor.as_mut().and_then(Predecessor::take_bell) {
+        Some(bell) => bell,
+        None => Bell::new().map_err(|error| system("workers cannot be told of each other", error))?,
+    };
     let workers = Arc::new(Workers::new(
         host.languages(),
         if listeners.is_own() { "reuseport" } else { "shared" },
@@ -422,7 +425,7 @@ impl Supervisor {
             let sockets = sockets.ok_or_else(|| std::io::Error::other("there is no socket for it"));
             sockets.and_then(|sockets| {
                 let descriptors: Vec<BorrowedFd<'_>> =
-                    sockets.into_iter().chain([self.bell.as_fd()]).collect();
+                    sockets.into_iter().chain(self.bell.descriptors()).collect();
                 let lines = self.log.memory_for_worker()?;
                 let template = self.preload.template.as_ref().filter(|_| self.preloads());
                 let launch = |input: OwnedFd| match template {

@@ -109,6 +109,7 @@ impl Supervisor {
             acts: self.setup.acts,
             pid_file: self.service.pid_file(),
             tls: self.checked.tls.as_ref().map(|tls| tls.handed()),
+            bell: &self.bell,
         };
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
@@ -144,6 +145,8 @@ impl Supervisor {
             }
             Err(why) => {
                 successor.end();
+                // A worker of it may have been called for a connection that it did not take.
+                self.bell.ring();
                 self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }

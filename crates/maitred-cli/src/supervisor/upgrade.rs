@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor                                   successor (fork and exec, the same command)
-//!     ---- addresses, with the sockets, the PID file, TLS ->
+//!     ---- addresses, with the sockets, the PID file, the bell of the workers, TLS ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
 //! closes its doors, and the channel
@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
+use maitred_server::Bell;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
@@ -48,6 +49,8 @@ pub(crate) struct HandOver<'a> {
     pub(crate) pid_file: Option<BorrowedFd<'a>>,
     /// Files that it may not be able to read, and what tickets are made of.
     pub(crate) tls: Option<Handed>,
+    /// Workers of both programs accept from the same sockets for a while.
+    pub(crate) bell: &'a Bell,
 }
 
 /// A program that is to take over, as the one before has it.
@@ -69,19 +72,21 @@ impl Successor {
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let HandOver { listeners, checked, acts, pid_file, tls } = hand_over;
+        let HandOver { listeners, checked, acts, pid_file, bell, tls } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
         let all = listeners.all();
         let counts: Vec<usize> = all.iter().map(Vec::len).collect();
-        let sockets: Vec<BorrowedFd<'_>> = all.into_iter().flatten().chain(*pid_file).collect();
+        let sockets: Vec<BorrowedFd<'_>> =
+            all.into_iter().flatten().chain(*pid_file).chain(bell.descriptors()).collect();
         let text = json!({
             "version": VERSION,
             "listeners": names,
             "counts": counts,
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
+            "bell": true,
             "acts": acts,
             "tls": tls.as_ref().map(Handed::to_json),
         })
@@ -138,6 +143,8 @@ pub(crate) struct Predecessor {
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
     pub(crate) tls: Option<Handed>,
+    /// None of an earlier version.
+    bell: Option<Bell>,
 }
 
 impl Predecessor {
@@ -168,15 +175,24 @@ impl Predecessor {
                 None => sockets.push((name.to_owned(), own.collect())),
             }
         }
-        let pid_file = descriptors.next().filter(|_| value["pid_file"] == true);
+        let pid_file = if value["pid_file"] == true { descriptors.next() } else { None };
+        let bell = match (value["bell"] == true, descriptors.next(), descriptors.next()) {
+            (true, Some(waker), Some(last)) => Bell::open([waker, last]).ok(),
+            _ => None,
+        };
         let acts = value["acts"].as_bool().unwrap_or_default();
         let tls = Handed::from_json(&value["tls"]);
-        Ok(Self { channel, sockets, acts, passed, pid_file, tls })
+        Ok(Self { channel, sockets, acts, passed, pid_file, bell, tls })
     }
 
     /// Whether it had become another user, as which this process runs.
     pub(crate) fn acts(&self) -> bool {
         self.acts
+    }
+
+    /// What its workers call each other by, once. One that has been woken for a connection and ends instead calls those of this program.
+    pub(crate) fn take_bell(&mut self) -> Option<Bell> {
+        self.bell.take()
     }
 
     /// The sockets that a service manager has passed to it, once.

@@ -117,9 +117,10 @@ impl Worker {
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
         let mut others = listeners.split_off(setup.listeners).into_iter();
-        let Some(bell) = others.next().map(Bell::open) else {
+        let (Some(waker), Some(last)) = (others.next(), others.next()) else {
             return Err(wrong("the supervisor is of another version".to_owned()));
         };
+        let bell = Bell::open([waker, last]).map_err(|error| wrong(format!("its bell: {error}")))?;
         let mut memory = || {
             let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
             SharedMemory::open(descriptor).map(Arc::new)

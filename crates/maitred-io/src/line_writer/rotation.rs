@@ -86,8 +86,10 @@ pub(super) struct Rotated {
     file: OwnedFd,
     /// How much longer it may become, as far as was known before the last line.
     room: usize,
-    /// The period of its lines.
+    /// The period of its first lines.
     period: String,
+    /// There are lines of this period: nobody else can have begun the file in a later one.
+    is_begun: bool,
     /// The second in which time was looked at last.
     looked: u64,
     /// Not before this second.
@@ -108,8 +110,10 @@ impl Rotated {
         let file = if several { tail::open(&path)? } else { append_to(&path)? };
         let tail = if several { Tail::of(&file, kept) } else { None };
         let period = String::new();
-        let mut this = Self { rotation, given, path, file, room: 0, period, looked: 0, retry: 0, tail };
-        this.period = this.period_of_file(now);
+        let is_begun = false;
+        let mut this =
+            Self { rotation, given, path, file, room: 0, period, is_begun, looked: 0, retry: 0, tail };
+        this.learn_period(now);
         this.prune(now);
         Ok(this)
     }
@@ -138,6 +142,7 @@ impl Rotated {
             None => rustix::io::write(&self.file, bytes)?,
         };
         self.room = self.room.saturating_sub(written);
+        self.is_begun = true;
         Ok(written)
     }
 
@@ -145,11 +150,12 @@ impl Rotated {
     /// minute nothing is tried. Of several processes it is the turn of this one afterwards.
     pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<Ready, Errno> {
         loop {
-            let now = now();
-            let followed = match self.begin_turn(now) {
+            let followed = match self.begin_turn() {
                 Ok(Ready::Torn) => return Ok(Ready::Torn),
                 other => other,
             };
+            // Not before the turn: the wait for it may have gone into another period.
+            let now = now();
             let is_due = self.is_other_time(now) | self.is_full(length)?;
             if now < self.retry {
                 // It goes on, and becomes longer than it should.
@@ -158,7 +164,7 @@ impl Rotated {
             }
             match followed.and_then(|_| if is_due { self.rotate(now) } else { Ok(false) }) {
                 Ok(true) => {
-                    self.period = self.period_at(now);
+                    self.learn_period(now);
                     self.prune(now);
                     if self.tail.is_none() {
                         self.is_full(length)?;
@@ -183,16 +189,16 @@ impl Rotated {
     }
 
     /// Waits until nobody else writes to the present file, which another process may have replaced.
-    fn begin_turn(&mut self, now: u64) -> io::Result<Ready> {
+    fn begin_turn(&mut self) -> io::Result<Ready> {
         for _ in 0..MOST_FOLLOWED {
             let Some(tail) = &mut self.tail else { break };
             tail.begin(&self.file);
             if is_at(&self.file, &self.path)? {
                 return Ok(if tail.is_whole(&self.file) { Ready::Now } else { Ready::Torn });
-            } else if now < self.retry {
+            } else if now() < self.retry {
                 break;
             } else {
-                self.follow(now)?;
+                self.follow(now())?;
             }
         }
         Ok(Ready::Now)
@@ -206,7 +212,7 @@ impl Rotated {
         if let Some(tail) = &mut self.tail {
             tail.forget();
         }
-        self.period = self.period_of_file(now);
+        self.learn_period(now);
         self.looked = 0;
         Ok(())
     }
@@ -218,9 +224,9 @@ impl Rotated {
         }
         self.looked = now;
         let present = self.period_at(now);
-        if self.tail.is_some() && present != self.period {
+        if self.tail.is_some() && present != self.period && !self.is_begun {
             // Others may have begun it in the meantime.
-            self.period = self.period_of_file(now);
+            self.learn_period(now);
         }
         present != self.period || rendered(&self.given, self.rotation, now) != self.path
     }
@@ -312,12 +318,16 @@ impl Rotated {
     }
 
     /// Lines of an earlier process are of their own time. What was written in this second, or in one to come, is of now.
-    fn period_of_file(&self, now: u64) -> String {
-        let since = match rustix::fs::fstat(&self.file) {
-            Ok(found) if found.st_size > 0 => u64::try_from(found.st_mtime).unwrap_or(0).min(now),
-            _ => now,
+    ///
+    /// Only a file that was not begun here is judged by the time of its last line: between the look at the clock and the write of
+    /// another process the period may end, and then that line would hide all those before it.
+    fn learn_period(&mut self, now: u64) {
+        let last_line = match rustix::fs::fstat(&self.file) {
+            Ok(found) if found.st_size > 0 => Some(u64::try_from(found.st_mtime).unwrap_or(0).min(now)),
+            _ => None,
         };
-        self.period_at(since)
+        self.is_begun = last_line.is_some();
+        self.period = self.period_at(last_line.unwrap_or(now));
     }
 
     fn period_at(&self, second: u64) -> String {

@@ -297,6 +297,39 @@ fn a_file_that_others_have_begun_in_this_period_goes_on() {
     assert_eq!(fs::read_to_string(&path).expect("file"), "late\nlast\n");
 }
 
+/// The last line before midnight may get the time of a file of after it: the period is the one of the first lines.
+#[test]
+fn a_line_at_midnight_does_not_keep_the_file_of_yesterday() {
+    static DAY: AtomicU64 = AtomicU64::new(0);
+    // By this clock every time is of the same day, also that of the last line.
+    let today = |pattern: &str, second: u64| {
+        if pattern.contains("%H") { format!("{second:08}-000000") } else { format!("{}", DAY.load(Relaxed)) }
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let rotation = Rotation { period: Some(Period::Day), strftime: today, ..rotation(0) };
+    let open = || {
+        let options = Options { several: true, ..Options::default() };
+        LineWriter::open_with(Target::Rotated(path.clone(), rotation), ROOM, options).expect("writer")
+    };
+    let write = |writer: &LineWriter, line: &[u8]| {
+        assert!(writer.write(line));
+        assert!(writer.flush(PLENTY));
+    };
+    let (one, other) = (open(), open());
+    write(&one, b"yesterday");
+    DAY.store(1, Relaxed);
+    // The time is looked at once a second.
+    let second = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec;
+    while rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec == second {
+        std::thread::yield_now();
+    }
+    write(&one, b"today");
+    write(&other, b"today");
+    assert_eq!(fs::read_to_string(&path).expect("file"), "today\ntoday\n");
+    assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 2);
+}
+
 #[test]
 fn a_lock_that_is_never_given_back_keeps_no_line() {
     let folder = tempfile::tempdir().expect("folder");

@@ -3,7 +3,7 @@
 //! ```text
 //! open    watched, among the others: an event, or the bell
 //!           free:     takes one, and goes to the end of the line (watches anew)
-//!           some in a row, of which none has got an answer yet: leaves the line for a moment --> paused --> open
+//!           three in a row: leaves the line for a moment --> paused --> open
 //!           not free: watches no more, rings for the others --> closed
 //! closed  nothing comes
 //!           a thread has nothing else to do: takes one; or none waits --> open
@@ -21,7 +21,7 @@ use maitred_io::clock;
 use super::Group;
 use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
 use crate::group::slots::Token;
-use crate::group::turnstile::{Line, ROW_APART, Side};
+use crate::group::turnstile::{Line, PAUSE, Side};
 
 /// How long a connection waits in the kernel's queue while every process is busy, before a driver takes it although it cannot have
 /// it run; in nanoseconds. A process that is free takes it within microseconds.
@@ -99,7 +99,7 @@ fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> boo
     false
 }
 
-/// Goes to the end of the line, if it is in it, or pauses.
+/// Goes to the end of the line, if it is in it, or leaves it for a moment.
 fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Line, now: u64) {
     if let Side::Closed { due } = &mut line.side {
         *due = now + patience(group);
@@ -107,14 +107,27 @@ fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Lin
         if let Some(token) = token {
             group.scheduler.ready_next(token.to_u64(), Signals::READ);
         }
-    } else if line.note_taken(group.site.counters.requests.total(), now) {
+    } else if line.note_taken(group.groups.note_taken()) {
+        // Another one has been woken for what comes next, or is now. With fewer processors than processes it has none until this one
+        // sleeps.
         leave(group);
-        line.side = Side::Paused { until: now + ROW_APART };
-        group.groups.ring();
+        line.side = Side::Paused { until: now + PAUSE };
+        if somebody_waits(group) {
+            group.groups.ring();
+        }
     } else {
         // What waits besides is an event.
-        watch_anew(group, slot);
+        group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
+        watch(group, slot);
     }
+}
+
+/// Whether a connection waits at a shared listener; also where the kernel does not tell.
+fn somebody_waits(group: &Group) -> bool {
+    group.shared_listeners().any(|slot| {
+        let backlog = group.listeners()[slot as usize].backlog();
+        backlog.is_none_or(|backlog| backlog.waiting > 0)
+    })
 }
 
 /// Watches no more.
@@ -145,13 +158,6 @@ fn open(group: &Group, line: &mut Line) {
     for slot in group.shared_listeners() {
         watch(group, slot);
     }
-}
-
-fn watch_anew(group: &Group, slot: u32) {
-    group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
-    // Another process has been woken for it, and gets this processor if it has none.
-    std::thread::yield_now();
-    watch(group, slot);
 }
 
 fn watch(group: &Group, slot: u32) {

@@ -12,7 +12,7 @@ use super::slowness::Slowness;
 use super::turnstile::Turnstile;
 use super::{Group, Resident, ThreadRegistry};
 use crate::listener::Listening;
-use crate::sharing::Accept;
+use crate::sharing::{Accept, Bell};
 
 /// The group that accepts: its events are those of the listeners, too.
 const ACCEPTING: usize = 0;
@@ -208,6 +208,11 @@ impl<R: Resident> Groups<R> {
         if let Some(bell) = self.accept.bell() {
             bell.ring();
         }
+    }
+
+    /// This process has taken a connection: whether it has taken the one before, too, of those that several processes accept.
+    pub(crate) fn note_taken(&self) -> bool {
+        self.accept.bell().is_some_and(Bell::note_taken)
     }
 
     /// Begins the end; whether it had not begun.

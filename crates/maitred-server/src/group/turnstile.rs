@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Connections taken in a row, before the engine or the application has answered any request, after which others are let in.
-const MOST_IN_A_ROW: u32 = 8;
+/// Connections that a worker takes while no other one takes any, before it leaves the line for a [`PAUSE`].
+const MOST_IN_A_ROW: u32 = 3;
 
-/// What is further apart, in nanoseconds, is no row.
-pub(crate) const ROW_APART: u64 = 1_000_000;
+/// How long it stays out, in nanoseconds: three times what another one needs to wake. Its thread gives the processor away meanwhile.
+pub(crate) const PAUSE: u64 = 150_000;
 
 /// The place in the line.
 #[derive(Default)]
@@ -23,13 +23,19 @@ impl Turnstile {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) side: Side,
-    row: Row,
+    /// Connections taken in a row.
+    row: u32,
 }
 
 impl Line {
-    /// One was taken at `now`, when so many requests had been answered: whether others are to be let in.
-    pub(crate) fn note_taken(&mut self, answered: u64, now: u64) -> bool {
-        self.row.note_taken(answered, now)
+    /// One was taken, and so was the one before, if `again`, by this process: whether others are to be let in.
+    pub(crate) fn note_taken(&mut self, again: bool) -> bool {
+        self.row = if again { self.row + 1 } else { 1 };
+        let ends = self.row >= MOST_IN_A_ROW;
+        if ends {
+            self.row = 0;
+        }
+        ends
     }
 }
 
@@ -51,40 +57,18 @@ pub(crate) enum Side {
     },
 }
 
-/// Connections that this process has taken in a row.
-#[derive(Debug, Default)]
-struct Row {
-    length: u32,
-    answered: u64,
-    last: u64,
-}
-
-impl Row {
-    fn note_taken(&mut self, answered: u64, now: u64) -> bool {
-        if answered != self.answered || now.saturating_sub(self.last) > ROW_APART {
-            self.length = 0;
-        }
-        (self.answered, self.last) = (answered, now);
-        self.length += 1;
-        let ends = self.length == MOST_IN_A_ROW;
-        if ends {
-            self.length = 0;
-        }
-        ends
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_row_ends_with_the_eighth_unless_something_was_answered_or_time_has_passed() {
-        let mut row = Row::default();
-        let mut take = |answered, now| row.note_taken(answered, now);
-        let ends: Vec<_> = (0..20).filter(|number| take(5, *number)).collect();
-        assert_eq!(ends, [7, 15]);
-        assert!((0..100).all(|number| !take(number, 20)), "requests are answered");
-        assert!((0..100).all(|number| !take(100, 20 + number * (ROW_APART + 1))), "they are far apart");
+    fn a_row_ends_with_the_third_unless_another_process_has_taken_one() {
+        let mut line = Line::default();
+        let mut take = |again| line.note_taken(again);
+        assert_eq!(
+            [false, true, true, true, true, true].map(&mut take),
+            [false, false, true, false, false, true]
+        );
+        assert_eq!([true, true, false, true, true].map(&mut take), [false, false, false, false, true]);
     }
 }
