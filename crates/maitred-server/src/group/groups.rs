@@ -210,6 +210,11 @@ impl<R: Resident> Groups<R> {
         }
     }
 
+    /// Whether other processes accept at the same addresses.
+    pub(crate) fn has_others(&self) -> bool {
+        self.accept.bell().is_some()
+    }
+
     /// This process has taken a connection: whether it has taken the one before, too, of those that several processes accept.
     pub(crate) fn note_taken(&self) -> bool {
         self.accept.bell().is_some_and(Bell::note_taken)
