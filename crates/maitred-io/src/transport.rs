@@ -33,8 +33,12 @@ pub enum Transport {
     Tls(Box<Tls>),
     /// A connection without a network, for tests.
     #[cfg(feature = "memory")]
-    Memory(Box<dyn Pipe>),
+    Memory(Box<InMemory>),
 }
+
+/// A [`Pipe`] behind one pointer, so that a transport is as large as without it.
+#[cfg(feature = "memory")]
+pub struct InMemory(Box<dyn Pipe>);
 
 /// Both directions of a connection in memory; never waits, as a socket that does not block.
 #[cfg(feature = "memory")]
@@ -54,6 +58,12 @@ fn moved(result: io::Result<usize>) -> Moved {
 }
 
 impl Transport {
+    /// A connection in memory.
+    #[cfg(feature = "memory")]
+    pub fn memory(pipe: impl Pipe + 'static) -> Self {
+        Self::Memory(Box::new(InMemory(Box::new(pipe))))
+    }
+
     /// A socket that is to have a TLS session.
     pub fn tls(socket: Socket) -> Self {
         Self::Tls(Box::new(Tls::new(socket)))
@@ -123,7 +133,7 @@ impl Transport {
             Self::Plain(socket) => socket.receive(buffer),
             Self::Tls(tls) => tls.receive(buffer),
             #[cfg(feature = "memory")]
-            Self::Memory(pipe) => moved(pipe.read(buffer)),
+            Self::Memory(pipe) => moved(pipe.0.read(buffer)),
         }
     }
 
@@ -135,7 +145,7 @@ impl Transport {
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let mut piece = vec![0; most];
-                let moved = moved(pipe.read(&mut piece));
+                let moved = moved(pipe.0.read(&mut piece));
                 if let Moved::Bytes(count) = moved {
                     buffer.extend_from_slice(&piece[..count]);
                 }
@@ -172,7 +182,7 @@ impl Transport {
             Self::Plain(socket) => socket.send(bytes, more),
             Self::Tls(tls) => tls.send_all(&[IoSlice::new(bytes)], more),
             #[cfg(feature = "memory")]
-            Self::Memory(pipe) => moved(pipe.write(bytes)),
+            Self::Memory(pipe) => moved(pipe.0.write(bytes)),
         }
     }
 
@@ -184,7 +194,7 @@ impl Transport {
             #[cfg(feature = "memory")]
             Self::Memory(pipe) => {
                 let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-                moved(pipe.write(&whole))
+                moved(pipe.0.write(&whole))
             }
         }
     }
@@ -199,7 +209,7 @@ impl Transport {
                 let mut piece = vec![0; most.min(64 * 1024)];
                 match std::os::unix::fs::FileExt::read_at(file, &mut piece, offset) {
                     Ok(0) => Moved::End,
-                    Ok(count) => moved(pipe.write(&piece[..count])),
+                    Ok(count) => moved(pipe.0.write(&piece[..count])),
                     Err(error) => Moved::Failed(error),
                 }
             }
@@ -243,7 +253,7 @@ impl Transport {
             Self::Plain(socket) => socket.shutdown_write(),
             Self::Tls(tls) => tls.shutdown_write(),
             #[cfg(feature = "memory")]
-            Self::Memory(pipe) => pipe.end(),
+            Self::Memory(pipe) => pipe.0.end(),
         }
     }
 

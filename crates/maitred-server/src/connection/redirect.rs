@@ -33,11 +33,11 @@ impl Connection {
 /// The same with https at `port`.
 fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
     let host = without_port(head.authority());
-    if host.is_empty() || head.method == Method::Connect || !head.target().starts_with(b"/") {
+    if host.is_empty() || head.method == Method::Connect || !head.path().starts_with(b"/") {
         return None;
     }
     let port = if port == 443 { String::new() } else { format!(":{port}") };
-    Some([b"https://", host, port.as_bytes(), head.target()].concat())
+    Some([b"https://", host, port.as_bytes(), head.path_and_query()].concat())
 }
 
 /// The host of an authority (RFC 3986 §3.2.2): an IPv6 address has its colons in brackets.

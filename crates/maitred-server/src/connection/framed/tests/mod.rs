@@ -212,15 +212,8 @@ fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
     let (client, ours) = pair(capacity);
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
     let protocol = Protocol::Framed(Framed::new(Box::new(Toy)));
-    Connection::open(
-        &group,
-        Transport::Memory(Box::new(Wire(ours))),
-        protocol,
-        (peer.into(), None),
-        0,
-        false,
-    )
-    .expect("a slot is free");
+    Connection::open(&group, Transport::memory(Wire(ours)), protocol, (peer.into(), None), 0, false)
+        .expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
     let (scratch, received) = (Scratch::default(), Vec::new());
     Driven { server, group, puppets, token, client, scratch, ahead: 0, received }
