@@ -18,6 +18,7 @@ mod admission;
 mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
+mod claim;
 mod counters;
 mod driver;
 mod epc;
@@ -74,6 +75,7 @@ use pool::{Call, Pool};
 use ready::Ready;
 use slow::Slow;
 
+pub use claim::Claim;
 pub use counters::{
     IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL, REFUSED_TOTAL, WAITED_TOTAL,
 };

@@ -41,6 +41,7 @@ pub mod channel;
 pub mod child;
 pub mod clock;
 pub mod line_writer;
+#[cfg(not(shuttle))]
 pub mod listener;
 pub mod local;
 pub mod machine;
@@ -51,12 +52,14 @@ pub mod poller;
 pub mod private_memory;
 pub mod process;
 pub mod rights;
+#[cfg(not(shuttle))]
 pub mod service_manager;
 pub mod shared_memory;
 pub mod sync;
 pub mod tasks;
 pub mod terminal;
 pub mod timers;
+#[cfg(not(shuttle))]
 pub mod transport;
 pub mod usage;
 pub mod work_queue;

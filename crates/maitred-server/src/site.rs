@@ -5,7 +5,7 @@
 mod handshakes;
 mod metrics;
 mod snapshot;
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;

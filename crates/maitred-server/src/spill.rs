@@ -329,5 +329,5 @@ impl Lot {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests;

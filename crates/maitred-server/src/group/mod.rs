@@ -833,7 +833,7 @@ impl Drop for Own {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod thread_registry_tests {
     use super::*;
 

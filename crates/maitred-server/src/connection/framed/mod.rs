@@ -17,7 +17,7 @@
 pub(super) mod codec;
 mod queue;
 mod receive;
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
