@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import secured
 from conftest import MAITRED, PATIENCE
 
 
@@ -67,7 +68,7 @@ def connect(port: int, receive_buffer: int | None = None) -> socket.socket:
         # Before connecting: the window is agreed on then.
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     peer.connect(("127.0.0.1", port))
-    return peer
+    return secured.wrapped(peer, port)
 
 
 def request(path: str, *fields: str, method: str = "GET") -> bytes:

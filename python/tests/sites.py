@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+import secured
 from conftest import PATIENCE, SERVER, Server
 
 #: More than any buffer on the way: of the engine, of the framework (Django spools to disk from 2.5 MB on).
@@ -226,6 +227,12 @@ class Site:
         assert reply.status_code == 200, (reply.status_code, reply.text)
         return reply.json()
 
+    def asynchronous(self) -> httpx.AsyncClient:
+        """Another client, for requests side by side."""
+        own: dict[str, Any] = {"verify": secured.context()} if secured.WANTED else {}
+        url = f"{secured.SCHEME}://127.0.0.1:{self.server.port}"
+        return httpx.AsyncClient(base_url=url, timeout=30, trust_env=False, **own)
+
     def connection(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.server.port), PATIENCE)
 
@@ -243,6 +250,7 @@ class Site:
 def site(server: Server) -> Iterator[Site]:
     """The site of a server, which must end well when the tests are done."""
     try:
+        # By socket.create_connection, which speaks TLS where that is wanted.
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE, trust_env=False) as client:
             yield Site(server, client)
         assert server.stop() == 0, server.said
