@@ -223,7 +223,7 @@ def idle() -> socket.socket:
         (["--listen", "systemd:htp"], [listening], variables(1, "http"), "is called 'htp'; did you mean systemd:http?"),
         ([], [datagram], variables(1, "dns"), "socket 3 (dns) of the service manager is a datagram socket; use ListenStream="),
         ([], [listening, idle], variables(2, "a", "b"), "socket 4 (b) of the service manager is a socket that does not listen"),
-        (["--listen", "systemd,mode=660"], [], {}, "'mode' belongs to whoever made the socket; set SocketMode= in its"),
+        (["--listen", "systemd,mode=660"], [], {}, "'mode' cannot be set for a socket that is passed; set SocketMode= in its"),
     ],
     ids=["none", "another-process", "unknown-name", "datagram", "not-listening", "mode"],
 )

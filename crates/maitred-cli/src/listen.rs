@@ -189,7 +189,7 @@ impl ListenAddress {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
         if let (Place::Passed(_), Some(remedy)) = (&self.place, passed_name::of_unit(name)) {
-            return Err(BadValue::new(format!("'{name}' belongs to whoever made the socket"), remedy));
+            return Err(BadValue::new(format!("'{name}' cannot be set for a socket that is passed"), remedy));
         }
         if name == "redirect" && self.says_https() {
             let what = "'redirect' leads from http to https, and this listener is https already";
@@ -617,7 +617,7 @@ mod tests {
         let (what, remedy) = wrong("systemd:http,mode=660");
         assert_eq!(
             (what.as_str(), remedy.as_str()),
-            ("'mode' belongs to whoever made the socket", "set SocketMode= in its .socket unit")
+            ("'mode' cannot be set for a socket that is passed", "set SocketMode= in its .socket unit")
         );
     }
 

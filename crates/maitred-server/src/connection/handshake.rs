@@ -144,8 +144,9 @@ impl Connection {
     /// The peer is late.
     pub(super) fn time_out_handshake(&mut self, context: &mut Context<'_>) -> Turn {
         let site = &context.group.site;
-        // Who has sent nothing is no client, but a connection that was opened ahead.
-        if self.transport.has_session() || !self.input.is_empty() {
+        // Who has sent nothing is no client, but a connection that was opened ahead. At the end of the server nobody is late.
+        let began = self.transport.has_session() || !self.input.is_empty();
+        if began && !context.group.is_draining() {
             site.guard.applied.note(Rule::HandshakeTimeout, self.peer, &site.log);
         }
         Turn::Close
