@@ -20,7 +20,9 @@ WANTED = os.environ.get("MAITRED_TEST_TLS") == "1"
 SCHEME = "https" if WANTED else "http"
 
 #: Reason, and the files or tests for which it holds.
-EXEMPT: dict[str, tuple[str, ...]] = {}
+EXEMPT: dict[str, tuple[str, ...]] = {
+    "speaks TLS by itself": ("test_tls_options.py", "test_tls_reload.py", "test_tls_sessions.py", "test_tls_abuse.py"),
+}
 
 MARK = "not by TLS: "
 

@@ -408,3 +408,6 @@ fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
         use_it(buffer)
     })
 }
+
+#[cfg(test)]
+mod tests;
