@@ -44,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix=f"maitred-{worker}-")
         os.environ["XDG_RUNTIME_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    secured.configure()
+    others = not hasattr(config, "workerinput") and bool(getattr(config.option, "numprocesses", None))
+    secured.configure(starts_others=others)
     config.addinivalue_line("markers", "differs(reason, servers): what these other servers are known to do otherwise")
 
 

@@ -7,6 +7,7 @@ import re
 import resource
 import selectors
 import socket
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -159,6 +160,11 @@ class Crowd:
         """Whether the conversation goes on."""
         try:
             part = talk.peer.recv(262144)
+            # By TLS, what comes is opened record by record, and no event tells of what is open.
+            while part and isinstance(talk.peer, ssl.SSLSocket) and talk.peer.pending():
+                part += talk.peer.recv(262144)
+        except BlockingIOError:
+            return True
         except OSError as error:
             self.faults.append(f"request {talk.asked}, {len(talk.received)} bytes of its answer: {error}")
             return False

@@ -22,6 +22,18 @@ SCHEME = "https" if WANTED else "http"
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
     "speaks TLS by itself": ("test_tls_options.py", "test_tls_reload.py", "test_tls_sessions.py", "test_tls_abuse.py"),
+    "looks at TCP itself: segments, first packets, states of the kernel": ("test_tcp_options.py",),
+    "a proxy in front speaks clear text to the server": ("test_front.py",),
+    "the client is in another process and speaks clear text": ("test_asgi_concurrency.py::test_connections_and_servers_of_its_own",),
+    "connections are to be open that nobody accepts yet, so that no handshake can be done": (
+        "test_operation.py::test_without_descriptors_the_others_wait_and_nothing_spins",
+        "test_workers.py::test_clients_that_come_while_no_worker_serves_are_served_by_the_next_one",
+        "test_service_manager.py::test_sockets_are_chosen_by_name_and_have_options",
+    ),
+    "thousands of handshakes of the client take longer than the test lasts": (
+        "test_operation.py::test_ten_thousand_idle_connections",
+        "test_operation.py::test_four_thousand_active_connections",
+    ),
 }
 
 MARK = "not by TLS: "
@@ -36,12 +48,15 @@ def _files() -> tuple[Path, Path, Path]:
     """Authority, certificate and key; made once in each process of the tests."""
     from certificates import Authority
 
-    folder = tempfile.TemporaryDirectory(prefix="maitred-tls-")
+    # Not in /tmp, which servers of some tests have for themselves.
+    folder = tempfile.TemporaryDirectory(prefix="maitred-tls-", dir="/var/tmp")
     # Kept as long as the process, and readable for servers with the rights of another user.
     _files.folder = folder  # type: ignore[attr-defined]
     os.chmod(folder.name, 0o755)
     authority = Authority(Path(folder.name))
     pair = authority.issue("localhost", "127.0.0.1")
+    # The chain is whole, so that there is nothing to warn of.
+    pair.certificate.write_text(pair.certificate.read_text() + authority.file.read_text())
     pair.key.chmod(0o644)
     return authority.file, pair.certificate, pair.key
 
@@ -95,6 +110,8 @@ class Secured(ssl.SSLSocket):
                 part = super().recv(buflen - len(ahead))
             except ssl.SSLWantReadError as error:
                 raise BlockingIOError(str(error)) from error
+            except ssl.SSLZeroReturnError:
+                break  # Both sides have said their end.
             if not part:
                 break
             ahead += part
@@ -111,6 +128,8 @@ class Secured(ssl.SSLSocket):
             return super().recv_into(buffer, nbytes)
         except ssl.SSLWantReadError as error:
             raise BlockingIOError(str(error)) from error
+        except ssl.SSLZeroReturnError:
+            return 0
 
     def send(self, data: Any, flags: int = 0) -> int:
         try:
@@ -133,12 +152,15 @@ class Secured(ssl.SSLSocket):
         socket.socket.shutdown(self, how)
 
 
-def configure() -> None:
-    """For the whole process."""
+def configure(starts_others: bool) -> None:
+    """For the whole process, which may start others that run the tests."""
     if WANTED:
         socket.create_connection = _create_connection  # type: ignore[assignment]
         # curl trusts the certificate, too.
         os.environ["CURL_CA_BUNDLE"] = str(_files()[0])
+        if not starts_others:
+            # Of the tests, and not of the programs that they start.
+            del os.environ["MAITRED_TEST_TLS"]
 
 
 def exempt(items: list[pytest.Item]) -> None:

@@ -221,6 +221,11 @@ class Site:
         self.server = server
         self.client = client
 
+    @property
+    def url(self) -> str:
+        """Where it is, as the server sees it."""
+        return f"{secured.SCHEME}://127.0.0.1:{self.server.port}"
+
     def json(self, path: str, method: str = "GET", **arguments: object) -> Any:
         """The JSON of a response that must be a 200."""
         reply = self.client.request(method, path, **arguments)  # type: ignore[arg-type]
@@ -230,8 +235,7 @@ class Site:
     def asynchronous(self) -> httpx.AsyncClient:
         """Another client, for requests side by side."""
         own: dict[str, Any] = {"verify": secured.context()} if secured.WANTED else {}
-        url = f"{secured.SCHEME}://127.0.0.1:{self.server.port}"
-        return httpx.AsyncClient(base_url=url, timeout=30, trust_env=False, **own)
+        return httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False, **own)
 
     def connection(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.server.port), PATIENCE)
@@ -252,6 +256,9 @@ def site(server: Server) -> Iterator[Site]:
     try:
         # By socket.create_connection, which speaks TLS where that is wanted.
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE, trust_env=False) as client:
+            if secured.WANTED:
+                # As a browser does it, for forms that are protected.
+                client.headers["referer"] = f"https://127.0.0.1:{server.port}/"
             yield Site(server, client)
         assert server.stop() == 0, server.said
     finally:

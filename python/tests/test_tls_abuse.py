@@ -63,7 +63,7 @@ def open_plainly(server: Server) -> socket.socket:
 
 def status(server: Server) -> dict[str, dict[str, int]]:
     """Its figures of TLS."""
-    command = [MAITRED, "ctl", "--server", str(server.process.pid), "tls", "--json"]
+    command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), "tls"]
     shown: dict[str, dict[str, int]] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return shown
 

@@ -7,7 +7,7 @@
 //! Promises: a thread may read while another one sends; `peek` takes nothing out of the socket. Leaves out: certificates that are wrong
 //! (maitred-tls has clients for that).
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::ops::Deref;
@@ -75,9 +75,16 @@ pub struct Client {
 struct Tls {
     session: Mutex<ClientConnection>,
     /// Held by who receives.
-    receiving: Mutex<()>,
+    receiving: Mutex<Opened>,
     /// Held by who sends; its bytes are sealed, and the socket has not taken them.
     sending: Mutex<Vec<u8>>,
+}
+
+/// What has come and was not read.
+#[derive(Debug, Default)]
+struct Opened {
+    bytes: VecDeque<u8>,
+    ended: bool,
 }
 
 impl Client {
@@ -116,10 +123,9 @@ impl Client {
     /// As [`TcpStream::peek`].
     pub fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(tls) = &self.tls {
-            let mut session = lock(&tls.session);
-            let state = session.process_new_packets().map_err(invalid)?;
-            if state.plaintext_bytes_to_read() > 0 {
-                return Ok(1);
+            let opened = lock(&tls.receiving);
+            if !opened.bytes.is_empty() || opened.ended {
+                return Ok(usize::from(!opened.bytes.is_empty()));
             }
         }
         self.stream.peek(buffer)
@@ -153,27 +159,34 @@ impl Deref for Client {
 impl Read for Client {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &self.tls else { return self.stream.read(buffer) };
-        let _own = lock(&tls.receiving);
+        let mut opened = lock(&tls.receiving);
         let mut received = [0; 16 * 1024];
-        loop {
-            match lock(&tls.session).reader().read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The server has closed without close_notify.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                other => return other,
-            }
+        while opened.bytes.is_empty() && !opened.ended {
             let count = self.stream.read(&mut received)?;
-            let mut session = lock(&tls.session);
-            let mut rest = &received[..count];
-            loop {
-                session.read_tls(&mut rest)?;
-                session.process_new_packets().map_err(invalid)?;
-                if rest.is_empty() {
-                    break;
-                }
-            }
+            open(&mut lock(&tls.session), &received[..count], &mut opened)?;
+        }
+        opened.bytes.read(buffer)
+    }
+}
+
+/// Opens what was received; nothing is the end of the connection.
+fn open(session: &mut ClientConnection, mut received: &[u8], opened: &mut Opened) -> io::Result<()> {
+    // Without close_notify an end is one, too.
+    opened.ended |= received.is_empty();
+    while !received.is_empty() {
+        session.read_tls(&mut received)?;
+        let state = session.process_new_packets().map_err(invalid)?;
+        if state.plaintext_bytes_to_read() > 0 {
+            let mut bytes = vec![0; state.plaintext_bytes_to_read()];
+            session.reader().read_exact(&mut bytes)?;
+            opened.bytes.extend(bytes);
+        }
+        if state.peer_has_closed() {
+            opened.ended = true;
+            break;
         }
     }
+    Ok(())
 }
 
 impl Write for Client {
