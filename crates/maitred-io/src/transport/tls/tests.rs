@@ -259,6 +259,21 @@ fn more_is_received_than_a_session_holds() {
 }
 
 #[test]
+fn a_short_read_of_what_was_opened_before_does_not_say_that_the_socket_is_empty() {
+    let (mut server, mut client) = met(Version::V1_3);
+    client.session.writer().write_all(&[b'a'; 100]).expect("memory");
+    client.send();
+    assert_eq!(moved(server.receive(&mut [0; 10])), 10);
+    assert!(!server.is_emptied(), "the rest is to be read");
+    client.session.writer().write_all(&[b'b'; 50]).expect("memory");
+    client.send();
+    assert_eq!(moved(server.receive(&mut [0; 200])), 90);
+    assert!(!server.is_emptied(), "more has come");
+    assert_eq!(moved(server.receive(&mut [0; 200])), 50);
+    assert!(server.is_emptied());
+}
+
+#[test]
 fn an_end_that_is_said_and_one_that_is_not_are_both_an_end() {
     for version in VERSIONS {
         for said in [true, false] {
