@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import secured
 
 HERE = Path(__file__).resolve().parent
 MAITRED = Path(sys.executable).with_name("maitred")
@@ -43,7 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix=f"maitred-{worker}-")
         os.environ["XDG_RUNTIME_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    others = not hasattr(config, "workerinput") and bool(getattr(config.option, "numprocesses", None))
+    secured.configure(starts_others=others)
     config.addinivalue_line("markers", "differs(reason, servers): what these other servers are known to do otherwise")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    secured.exempt(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    secured.summary(terminalreporter)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,8 +73,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def environment_for(environment: dict[str, str]) -> dict[str, str]:
     """Ours and these. Without PYTHONUNBUFFERED, which has each argument of a ``print`` written by itself: what an application
     prints and the log's lines come through one pipe, and a whole line is one write. Where root runs the tests, root is meant: no
-    server warns of it. MAITRED_LONG is of the tests, and no server knows it."""
-    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "MAITRED_LONG")}
+    server warns of it. MAITRED_LONG and MAITRED_TEST_* are of the tests, and no server knows them."""
+    others = ("PYTHONUNBUFFERED", "MAITRED_LONG")
+    ours = {name: value for name, value in os.environ.items() if name not in others and not name.startswith("MAITRED_TEST_")}
     meant = {"MAITRED_USER": "root"} if os.geteuid() == 0 else {}
     return ours | meant | environment
 
@@ -77,10 +89,11 @@ class Server:
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
         if "--listen" not in arguments:
             arguments = [*arguments, "--listen", "127.0.0.1:0"]
+        tls = secured.environment(arguments, environment)
         self.process = subprocess.Popen(
             self.command(arguments),
             cwd=folder,
-            env=environment_for(environment),
+            env=environment_for(environment) | tls,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -97,6 +110,7 @@ class Server:
         lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
+        secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if tls else [], self.ports)
 
     def command(self, arguments: list[str]) -> list[str | Path]:
         return [MAITRED, *arguments]

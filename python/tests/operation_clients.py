@@ -7,6 +7,7 @@ import re
 import resource
 import selectors
 import socket
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import secured
 from conftest import MAITRED, PATIENCE
 
 
@@ -67,7 +69,7 @@ def connect(port: int, receive_buffer: int | None = None) -> socket.socket:
         # Before connecting: the window is agreed on then.
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     peer.connect(("127.0.0.1", port))
-    return peer
+    return secured.wrapped(peer, port)
 
 
 def request(path: str, *fields: str, method: str = "GET") -> bytes:
@@ -158,6 +160,11 @@ class Crowd:
         """Whether the conversation goes on."""
         try:
             part = talk.peer.recv(262144)
+            # By TLS, what comes is opened record by record, and no event tells of what is open.
+            while part and isinstance(talk.peer, ssl.SSLSocket) and talk.peer.pending():
+                part += talk.peer.recv(262144)
+        except BlockingIOError:
+            return True
         except OSError as error:
             self.faults.append(f"request {talk.asked}, {len(talk.received)} bytes of its answer: {error}")
             return False

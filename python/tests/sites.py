@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+import secured
 from conftest import PATIENCE, SERVER, Server
 
 #: More than any buffer on the way: of the engine, of the framework (Django spools to disk from 2.5 MB on).
@@ -220,11 +221,21 @@ class Site:
         self.server = server
         self.client = client
 
+    @property
+    def url(self) -> str:
+        """Where it is, as the server sees it."""
+        return f"{secured.SCHEME}://127.0.0.1:{self.server.port}"
+
     def json(self, path: str, method: str = "GET", **arguments: object) -> Any:
         """The JSON of a response that must be a 200."""
         reply = self.client.request(method, path, **arguments)  # type: ignore[arg-type]
         assert reply.status_code == 200, (reply.status_code, reply.text)
         return reply.json()
+
+    def asynchronous(self) -> httpx.AsyncClient:
+        """Another client, for requests side by side."""
+        own: dict[str, Any] = {"verify": secured.context()} if secured.WANTED else {}
+        return httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False, **own)
 
     def connection(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.server.port), PATIENCE)
@@ -243,7 +254,11 @@ class Site:
 def site(server: Server) -> Iterator[Site]:
     """The site of a server, which must end well when the tests are done."""
     try:
+        # By socket.create_connection, which speaks TLS where that is wanted.
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE, trust_env=False) as client:
+            if secured.WANTED:
+                # As a browser does it, for forms that are protected.
+                client.headers["referer"] = f"https://127.0.0.1:{server.port}/"
             yield Site(server, client)
         assert server.stop() == 0, server.said
     finally:

@@ -376,7 +376,7 @@ def test_context_variables_are_kept_within_a_request_and_not_beyond(tasks: Site)
 
 def test_context_variables_of_requests_at_the_same_time(tasks: Site) -> None:
     async def ask() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=tasks.client.base_url, timeout=30, trust_env=False) as client:
+        async with tasks.asynchronous() as client:
             return await asyncio.gather(*(client.get("/context_meets", params={"value": value}) for value in "ab"))
 
     assert [reply.json() for reply in asyncio.run(ask())] == ["a", "b"]
@@ -417,7 +417,7 @@ def test_signals_belong_to_the_main_thread(tasks: Site) -> None:
 
 def test_requests_wait_for_each_other(tasks: Site) -> None:
     async def ask() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=tasks.client.base_url, timeout=30, trust_env=False) as client:
+        async with tasks.asynchronous() as client:
             return await asyncio.gather(client.get("/take"), client.get("/put"))
 
     taken, put = asyncio.run(ask())

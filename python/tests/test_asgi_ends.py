@@ -224,7 +224,7 @@ def test_clients_that_leave_at_the_same_time(ends: Site) -> None:
                 break
 
     async def ask() -> None:
-        async with httpx.AsyncClient(base_url=ends.client.base_url, timeout=30, trust_env=False) as client:
+        async with ends.asynchronous() as client:
             await asyncio.gather(*(leave(client) for _ in range(20)))
 
     asyncio.run(ask())

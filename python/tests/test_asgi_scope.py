@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+import secured
 from conftest import Serve, Server
 
 
@@ -26,7 +27,7 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
         "asgi": {"version": "3.0", "spec_version": "2.4"},
         "http_version": "1.1",
         "server": ("127.0.0.1", asgi.port),
-        "scheme": "http",
+        "scheme": secured.SCHEME,
         "root_path": "",
         "method": "GET",
         "path": "/scope/é",

@@ -9,6 +9,7 @@ import subprocess
 import zlib
 
 import pytest
+import secured
 from conftest import PATIENCE, Serve, Server
 
 WSGI = """
@@ -136,7 +137,7 @@ def test_curl_decodes_it(server: Server, coding: str) -> None:
     said = subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
     if names[coding] not in said.split():
         pytest.skip(f"curl has no {coding}")
-    url = f"http://127.0.0.1:{server.port}"
+    url = f"{secured.SCHEME}://127.0.0.1:{server.port}"
     for path in ("/", "/list"):
         command = ["curl", "-sS", "--compressed", "-H", f"Accept-Encoding: {coding}", "-D", "-", f"{url}{path}"]
         head, body = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout.split(

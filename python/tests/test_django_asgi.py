@@ -133,7 +133,7 @@ def django(project: Path, loop: str) -> Iterator[Site]:
 
 
 def test_views_see_the_request(django: Site) -> None:
-    base = str(django.client.base_url).rstrip("/")
+    base = django.url
     assert django.json("/where?q=%C3%BC&q=b") == {
         "path": "/where",
         "outside": f"{base}/x",

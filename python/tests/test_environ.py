@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import secured
 from conftest import HERE, Serve, Server
 
 
@@ -40,7 +41,7 @@ def test_the_table(apps: Server) -> None:
         "HTTP_COOKIE": "a=1; b=2",
         "HTTP_X_OWN": "caf\xe9",
         "wsgi.version": [1, 0],
-        "wsgi.url_scheme": "http",
+        "wsgi.url_scheme": secured.SCHEME,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,

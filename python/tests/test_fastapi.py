@@ -312,7 +312,7 @@ def test_the_documentation_of_the_interface(fastapi: Site) -> None:
 
 def test_many_requests_at_once_keep_their_answers(fastapi: Site) -> None:
     async def ask() -> None:
-        async with httpx.AsyncClient(base_url=fastapi.client.base_url, timeout=30, trust_env=False) as client:
+        async with fastapi.asynchronous() as client:
             asked = (client.put(f"/items/{number}", json={"name": "tea", "price": 1}) for number in range(200))
             replies = await asyncio.gather(*asked)
         assert [reply.json()["number"] for reply in replies] == list(range(200))

@@ -336,7 +336,7 @@ def test_flask_files_answer_ranges_and_conditions(flask: Site) -> None:
 
 def test_flask_redirects_and_errors(flask: Site) -> None:
     reply = flask.client.get("/old", follow_redirects=True)
-    base = str(flask.client.base_url).rstrip("/")
+    base = flask.url
     assert reply.json() == {"id": 7, "inside": "/where/7", "outside": f"{base}/where/7"}
     assert [earlier.status_code for earlier in reply.history] == [302]
     missing = flask.client.get("/n%C3%B6")

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import secured
 from conftest import PATIENCE, Serve, Server
 from operation_clients import (
     Crowd,
@@ -79,32 +80,32 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.parametrize("path", ["/", "/static/demo.css"])
 class TestCurl:
     def test_two_urls_share_a_connection(self, demo: Server, path: str) -> None:
-        url = f"http://127.0.0.1:{demo.port}{path}"
+        url = f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}"
         done = run_client("curl", "-sS", "-o", "/dev/null", "-o", "/dev/null", "-w", "%{http_code} %{num_connects}\n", url, url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "200 1\n200 0\n", "")
 
     def test_http_1_0_ends_the_connection(self, demo: Server, path: str) -> None:
-        done = run_client("curl", "-sSi", "--http1.0", f"http://127.0.0.1:{demo.port}{path}")
+        done = run_client("curl", "-sSi", "--http1.0", f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}")
         assert done.returncode == 0, done.stderr
         assert re.match(r"HTTP/1\.1 200 OK\r?\n", done.stdout)
         assert re.search(r"(?i)^connection: close\r?$", done.stdout, re.MULTILINE)
         assert done.stdout.endswith(demo.fetch(path).body.decode())
 
     def test_head_says_what_get_would_send(self, demo: Server, path: str) -> None:
-        done = run_client("curl", "-sSI", f"http://127.0.0.1:{demo.port}{path}")
+        done = run_client("curl", "-sSI", f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}")
         assert done.returncode == 0, done.stderr
         assert f"Content-Length: {len(demo.fetch(path).body)}\n" in done.stdout.replace("\r", "")
 
 
 def test_curl_range(demo: Server) -> None:
-    done = run_client("curl", "-sS", "-r", "3-12", "-w", "|%{http_code}", f"http://127.0.0.1:{demo.port}/static/demo.css")
+    done = run_client("curl", "-sS", "-r", "3-12", "-w", "|%{http_code}", f"{secured.SCHEME}://127.0.0.1:{demo.port}/static/demo.css")
     assert (done.returncode, done.stdout) == (0, (DEMO / "static/demo.css").read_text()[3:13] + "|206")
 
 
 def test_curl_upload_waits_for_100_continue(demo: Server, tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(KIB * 2048)
     fields = ["-H", "Expect: 100-continue", "--expect100-timeout", str(PATIENCE)]
-    url = f"http://127.0.0.1:{demo.port}/upload"
+    url = f"{secured.SCHEME}://127.0.0.1:{demo.port}/upload"
     done = run_client("curl", "-sSv", *fields, "--data-binary", f"@{tmp_path / 'upload'}", url)
     assert done.returncode == 0, done.stderr
     assert "2,097,152 bytes" in done.stdout
@@ -114,7 +115,7 @@ def test_curl_upload_waits_for_100_continue(demo: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize("path", ["/", "/static/demo.css"])
 def test_h2load_over_http_1(demo: Server, path: str) -> None:
     for pipelined in ("1", "8"):
-        url = f"http://127.0.0.1:{demo.port}{path}"
+        url = f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}"
         done = run_client("h2load", "--h1", "-n", "2000", "-c", "20", "-m", pipelined, url)
         assert done.returncode == 0, done.stderr
         assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in done.stdout
@@ -136,7 +137,7 @@ request = function() return batch end
 def test_wrk(demo: Server, tmp_path: Path, path: str, pipelined: bool) -> None:
     (tmp_path / "pipelined.lua").write_text(PIPELINED % path)
     script = ["-s", tmp_path / "pipelined.lua"] if pipelined else []
-    check_wrk(run_client("wrk", "-t1", "-c32", "-d1s", *script, f"http://127.0.0.1:{demo.port}{path}"))
+    check_wrk(run_client("wrk", "-t1", "-c32", "-d1s", *script, f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}"))
 
 
 def check_wrk(done: subprocess.CompletedProcess[str]) -> None:
@@ -194,7 +195,7 @@ def test_four_thousand_active_connections(serve: Serve, root: Path, path: str) -
     print(f"\n{crowd.answers} answers on 4,096 connections in {milliseconds(started):.0f} ms")
     assert crowd.faults == []
     assert crowd.statuses == {b"200": 4 * 4_096}
-    check_wrk(run_client("wrk", "-t1", "-c4096", "-d2s", "--timeout", "20s", f"http://127.0.0.1:{server.port}{path}"))
+    check_wrk(run_client("wrk", "-t1", "-c4096", "-d2s", "--timeout", "20s", f"{secured.SCHEME}://127.0.0.1:{server.port}{path}"))
 
 
 # Signals.

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import secured
 from conftest import PATIENCE, Serve, Server
 
 MIB = 1024 * 1024
@@ -61,7 +62,7 @@ def connect(server: Server, receive_buffer: int = 0) -> socket.socket:
     if receive_buffer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     peer.connect(("127.0.0.1", server.port))
-    return peer
+    return secured.wrapped(peer, server.port)
 
 
 def body_of(peer: socket.socket) -> bytes:

@@ -204,7 +204,7 @@ def test_files(quart: Site) -> None:
 
 def test_redirects_and_errors(quart: Site) -> None:
     reply = quart.client.get("/old", follow_redirects=True)
-    base = str(quart.client.base_url).rstrip("/")
+    base = quart.url
     assert reply.json() == {"id": 7, "outside": f"{base}/where/7"}
     missing = quart.client.get("/n%C3%B6")
     assert (missing.status_code, missing.text) == (404, "nothing at /nö")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import secured
 from conftest import PATIENCE, Reply
 from service_manager import VARIABLES, Manager, Service, listening, run, variables
 
@@ -70,7 +71,7 @@ def fetch(peer: socket.socket, path: str = "/") -> Reply:
 def connect(listener: socket.socket) -> socket.socket:
     peer = socket.socket(listener.family)
     peer.connect(listener.getsockname())
-    return peer
+    return secured.wrapped(peer, listener.getsockname()[1]) if listener.family == socket.AF_INET else peer
 
 
 def test_the_service_manager_hears_of_every_step(manager: Manager, start: Start) -> None:

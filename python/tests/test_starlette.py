@@ -222,7 +222,7 @@ def starlette(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[S
 
 
 def test_routes(starlette: Site) -> None:
-    base = str(starlette.client.base_url).rstrip("/")
+    base = starlette.url
     reply = starlette.json("/where/3?q=%C3%BC&q=b", headers={"cookie": "a=1; b=é".encode()})
     assert reply == {
         "id": 3,

@@ -4,7 +4,6 @@
 mod harness;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -16,6 +15,7 @@ use harness::{
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, Flow, Stream};
 use maitred_server::{Routes, WriterSettings};
+use maitred_testkit::client::Client;
 
 const MIB: usize = 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
@@ -72,7 +72,7 @@ fn streaming(length: usize, done: Sender<()>) -> impl Fn(Exchange) + Send + Sync
 }
 
 /// A chunked body to its end.
-fn read_chunked(stream: &mut TcpStream) -> Vec<u8> {
+fn read_chunked(stream: &mut Client) -> Vec<u8> {
     read_response(stream);
     let mut body = Vec::new();
     loop {

@@ -1,8 +1,11 @@
-//! Test tools: wire scripts, an in-memory connection pair, a toy protocol with many streams, a virtual clock, a scripted handler.
+//! Test tools: wire scripts, an in-memory connection pair, a toy protocol with many streams, a virtual clock, a scripted handler, and behind a
+//! feature a client over TCP.
 //!
-//! Promises: nothing here opens a socket or reads a clock, and nothing but a [`disk`] waits; a test that uses it gives
+//! Promises: nothing but that client opens a socket, nothing reads a clock, and nothing but that client and a [`disk`] waits; a test that uses it gives
 //! the same result every time. Never published; a tool panics where a test would.
 
+#[cfg(feature = "client")]
+pub mod client;
 mod clock;
 pub mod disk;
 mod frames;

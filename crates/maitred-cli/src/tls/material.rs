@@ -26,7 +26,7 @@ use crate::problem::Problem;
 use crate::tls_values as values;
 
 /// What is spoken inside, in the server's order (RFC 7301).
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
 
 /// See the module text.
 #[derive(Debug)]

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 
+use maitred_testkit::client::Client;
 use tempfile::TempDir;
 
 use crate::harness::{Serving, maitred, site};
 
 /// A request whose answer does not fit in the socket buffers, so that it runs until it is read.
-fn unread_download(folder: &TempDir, serving: &Serving) -> TcpStream {
+fn unread_download(folder: &TempDir, serving: &Serving) -> Client {
     let large = fs::File::create(folder.path().join("site/large")).expect("a file");
     large.set_len(1 << 30).expect("a sparse file");
     let mut stream = serving.connect();
@@ -82,7 +83,7 @@ fn the_limit_of_open_files_counts_the_connections_of_all_poll_groups() {
 }
 
 /// What the server says of itself on this connection, which stays.
-fn figures(stream: &mut TcpStream) -> String {
+fn figures(stream: &mut Client) -> String {
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
     let mut answer = String::new();
     let mut bytes = BufReader::new(stream);

@@ -52,7 +52,7 @@ struct Open {
     left: Vec<u8>,
     /// Bytes that are sealed and, as the caller has been told, not sent.
     owed: usize,
-    /// The last read from the socket has emptied it.
+    /// The last call to receive has emptied the socket.
     emptied: bool,
     /// The peer has ended its sending side.
     ended: bool,
@@ -271,6 +271,8 @@ impl Open {
         mut read: impl FnMut(&mut Session) -> Read,
     ) -> (Moved, Option<u64>) {
         let mut stamp = None;
+        // Of what was opened before nobody knows whether more has come since: its edge may be over.
+        self.emptied = false;
         loop {
             match read(&mut self.session) {
                 Read::Bytes(count) => return (Moved::Bytes(count), stamp),
@@ -408,3 +410,6 @@ fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
         use_it(buffer)
     })
 }
+
+#[cfg(test)]
+mod tests;

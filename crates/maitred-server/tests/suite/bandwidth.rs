@@ -1,7 +1,6 @@
 //! Responses that may leave only so fast.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Limits, PoolLimits, Routes, Settings};
+use maitred_testkit::client::Client;
 use tempfile::TempDir;
 
 /// Bytes of a body, and how many a second may leave.
@@ -44,7 +44,7 @@ fn limited(change: impl FnOnce(&mut Settings)) -> crate::harness::Running {
 }
 
 /// How long it takes until the response is there.
-fn fetch(stream: &mut TcpStream, path: &str) -> Duration {
+fn fetch(stream: &mut Client, path: &str) -> Duration {
     let begun = Instant::now();
     stream.write_all(&get(path)).unwrap();
     assert!(read_response(stream).1.len() >= 5);

@@ -1,7 +1,6 @@
 //! Compression of responses, over real sockets: who gets it, what the head says, and when a block can be decoded.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +8,7 @@ use crate::harness::{PATIENCE, Running, connect, read_all, read_response, settin
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, FileRange, Handler};
 use maitred_server::{CompressionSettings, Routes};
+use maitred_testkit::client::Client;
 
 const ALL: [&str; 3] = ["gzip", "br", "zstd"];
 
@@ -34,7 +34,7 @@ fn whole(exchange: Exchange) {
     let _ = exchange.respond(head(), body());
 }
 
-fn ask(address: std::net::SocketAddr, method: &str, accept: &str) -> TcpStream {
+fn ask(address: std::net::SocketAddr, method: &str, accept: &str) -> Client {
     let mut stream = connect(address);
     write!(stream, "{method} / HTTP/1.1\r\nHost: t\r\nAccept-Encoding: {accept}\r\n\r\n").expect("asked");
     stream
@@ -95,7 +95,7 @@ fn decoded(coding: &str, bytes: &[u8]) -> String {
     String::from_utf8(Decoder::new(coding).feed(bytes)).expect("text")
 }
 
-fn read_head(stream: &mut TcpStream) -> String {
+fn read_head(stream: &mut Client) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -106,7 +106,7 @@ fn read_head(stream: &mut TcpStream) -> String {
 }
 
 /// A chunk; empty at the end of the body, `None` where the connection ended before.
-fn read_chunk(stream: &mut TcpStream) -> Option<Vec<u8>> {
+fn read_chunk(stream: &mut Client) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     while !line.ends_with(b"\r\n") {
         let mut byte = [0];

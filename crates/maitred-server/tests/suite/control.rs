@@ -9,6 +9,7 @@ use std::sync::Arc;
 use maitred_control::{DoorSettings, Doors, NotOpened, commands, read_token};
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{Level, Log, LogTarget, PoolLimits, Routes, Settings};
+use maitred_testkit::client::Client;
 
 use crate::harness::asked::{Controlled, answer, texts};
 use crate::harness::door::{Door, Opened, guarded};
@@ -28,7 +29,7 @@ fn loaded(change: impl FnOnce(&mut DoorSettings)) -> (Controlled, Opened) {
 }
 
 /// Fills all threads and lets two more requests wait.
-fn fill(controlled: &Controlled, door: &Door) -> Vec<TcpStream> {
+fn fill(controlled: &Controlled, door: &Door) -> Vec<Client> {
     let mut clients = Vec::new();
     for (count, path) in (1..).zip(["/wait?q=1", "/wait/2", "/report/1"]) {
         clients.push(ask(controlled.address(), path));

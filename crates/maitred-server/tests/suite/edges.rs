@@ -1,7 +1,7 @@
 //! Edges, deadlines and ends: what happens between the steps of a request.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, SendError};
 use maitred_server::{Routes, Settings};
+use maitred_testkit::client::Client;
 
 /// More than the socket buffers of both ends take.
 const LARGE: usize = 20_000_000;
@@ -32,7 +33,7 @@ fn files() -> Settings {
 
 /// An answer on another connection: what was sent before it has been seen by the server, because
 /// events come in order and one thread polls.
-fn let_the_server_see(other: &mut TcpStream) {
+fn let_the_server_see(other: &mut Client) {
     other.write_all(&get("/none")).unwrap();
     read_response(other);
 }
@@ -58,7 +59,7 @@ fn answers_that_fit(running: &Running) -> u64 {
 }
 
 /// Sends one request after another and reads nothing.
-fn ask_without_reading(running: &Running, other: &mut TcpStream, count: u64) -> TcpStream {
+fn ask_without_reading(running: &Running, other: &mut Client, count: u64) -> Client {
     let mut stream = connect(running.address);
     stream.set_nodelay(true).unwrap();
     let_the_server_see(&mut stream);
@@ -70,7 +71,7 @@ fn ask_without_reading(running: &Running, other: &mut TcpStream, count: u64) -> 
 }
 
 /// Reads to the end and counts the answers; all of them must be whole.
-fn whole_answers(stream: &mut TcpStream) -> u64 {
+fn whole_answers(stream: &mut Client) -> u64 {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let mut rest = bytes.as_slice();
@@ -416,7 +417,7 @@ fn any_way(exchange: Exchange) {
 }
 
 /// Several requests in segments of any length, on one connection; every answer is checked.
-fn ask_in_segments(stream: &mut TcpStream, dice: &mut Dice) {
+fn ask_in_segments(stream: &mut Client, dice: &mut Dice) {
     let numbers: Vec<usize> = (0..=dice.below(6)).map(|_| dice.below(10_000)).collect();
     let mut bytes = Vec::new();
     for number in &numbers {

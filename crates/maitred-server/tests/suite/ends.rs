@@ -1,7 +1,7 @@
 //! How exchanges end, as the access log and the counters have it: whoever has everything was there.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use crate::harness::{
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler};
 use maitred_server::{Level, Log, LogTarget, PoolRule, Routes, Settings};
+use maitred_testkit::client::Client;
 
 /// A server with an access log, and one answer without a thread: `/alive`.
 struct Logged {
@@ -203,7 +204,7 @@ fn a_client_that_ended_its_side_with_its_request_is_answered() {
 }
 
 /// Closes with a reset: bytes that were received are not read.
-fn reset(mut stream: TcpStream) {
+fn reset(mut stream: Client) {
     let mut byte = [0];
     stream.read_exact(&mut byte).unwrap();
     drop(stream);

@@ -1,7 +1,6 @@
 //! The chain of filters over real sockets: what each does, which one decides, and filters of a program's own.
 
 use std::io::Write;
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -18,6 +17,7 @@ use maitred_runtime::{Exchange, Handler};
 use maitred_server::{
     AccessLogSettings, Level, ListenerSettings, Log, LogTarget, PoolRule, PoolSettings, Routes, Settings,
 };
+use maitred_testkit::client::Client;
 
 use crate::harness::asked::Controlled;
 use crate::harness::{
@@ -96,7 +96,7 @@ fn sorted_lines(path: &Path, count: usize) -> Vec<String> {
 }
 
 /// Head and body of the answer on this connection.
-fn ask(stream: &mut TcpStream, request: &[u8]) -> (String, String) {
+fn ask(stream: &mut Client, request: &[u8]) -> (String, String) {
     stream.write_all(request).expect("taken");
     let (head, body) = read_response(stream);
     (head, String::from_utf8(body).expect("text"))

@@ -1,12 +1,12 @@
 //! Requests that wait for a password to be checked, over real sockets: the test decides how long a hash takes.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::harness::Live;
+use crate::harness::{Live, start_server};
 use base64ct::{Base64, Encoding};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings};
+use maitred_testkit::client::Client;
 
 /// Longer than anything here takes; reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -80,7 +81,7 @@ fn serve_with(handler: impl Handler, change: impl FnOnce(&mut Settings)) -> Runn
         ..FilterRule::default()
     });
     change(&mut settings);
-    let server = Server::start(settings).expect("the server starts");
+    let server = start_server(settings).expect("the server starts");
     let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, users, gate, _folder: folder }
 }
@@ -97,8 +98,8 @@ fn serve() -> Running {
     serve_with(tell, |_| {})
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("connects");
+fn connect(address: SocketAddr) -> Client {
+    let stream = Client::connect(address).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream
 }
@@ -115,12 +116,12 @@ fn post(path: &str, fields: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n{fields}\r\n")
 }
 
-fn send(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
+fn send(stream: &mut Client, bytes: impl AsRef<[u8]>) {
     stream.write_all(bytes.as_ref()).expect("the server takes it");
 }
 
 /// A head, and the body with the length it says.
-fn answer(stream: &mut TcpStream) -> (String, String) {
+fn answer(stream: &mut Client) -> (String, String) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -134,17 +135,17 @@ fn answer(stream: &mut TcpStream) -> (String, String) {
     (head, String::from_utf8(body).expect("ASCII"))
 }
 
-fn body(stream: &mut TcpStream) -> String {
+fn body(stream: &mut Client) -> String {
     answer(stream).1
 }
 
-fn rest(stream: &mut TcpStream) -> String {
+fn rest(stream: &mut Client) -> String {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("the server closes");
     String::from_utf8(all).expect("ASCII")
 }
 
-fn is_silent(stream: &TcpStream) -> bool {
+fn is_silent(stream: &Client) -> bool {
     stream.set_nonblocking(true).expect("settable");
     let silent = matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
     stream.set_nonblocking(false).expect("settable");
@@ -379,7 +380,7 @@ fn what_finds_the_queue_full_gets_503_and_cached_users_are_let_in() {
         send(&mut stream, get("/in", &basic("ann", &number.to_string())));
         stream
     };
-    let mut waiting: Vec<TcpStream> = (0..threads).map(ask).collect();
+    let mut waiting: Vec<Client> = (0..threads).map(ask).collect();
     (0..threads).for_each(|_| running.gate.wait_for_one());
     waiting.extend((threads..threads + 128).map(ask));
     until("all wait", || checks()["waiting"] == 128);

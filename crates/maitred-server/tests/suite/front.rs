@@ -1,7 +1,6 @@
 //! Proxies in front of the server, and listeners on Unix sockets: who the client is, for everything that asks.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use maitred_server::listening::UnixAddress;
 use maitred_server::{
     Believed, Level, ListenerSettings, Log, LogTarget, PoolRule, Routes, Settings, Trusted,
 };
+use maitred_testkit::client::Client;
 use tempfile::TempDir;
 
 /// Tells who the client is, by which scheme and at which address, the host, and which fields have come.
@@ -51,7 +51,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-fn said(stream: &mut TcpStream, fields: &str) -> String {
+fn said(stream: &mut Client, fields: &str) -> String {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: inner\r\n{fields}\r\n").as_bytes()).expect("taken");
     String::from_utf8(read_response(stream).1).expect("text")
 }
@@ -89,7 +89,7 @@ fn a_trusted_proxy_says_who_the_client_is_request_by_request() {
     let mut stream = connect(running.address);
     let (port, own) = (running.address.port(), stream.local_addr().unwrap());
     let names = "[host x-forwarded-for x-forwarded-proto]";
-    let ask = |stream: &mut TcpStream, client: &str, scheme: &str| {
+    let ask = |stream: &mut Client, client: &str, scheme: &str| {
         said(stream, &format!("X-Forwarded-For: {client}\r\nX-Forwarded-Proto: {scheme}\r\n"))
     };
     assert_eq!(ask(&mut stream, "192.0.2.7", "https"), format!("192.0.2.7 https 443 inner {names}"));
@@ -170,7 +170,7 @@ fn rules_of_pools_and_limits_count_for_the_client_and_not_for_the_proxy() {
 }
 
 /// A connection to a listener that takes PROXY headers, with what it sends first.
-fn proxied(running: &Running, first: &[u8]) -> TcpStream {
+fn proxied(running: &Running, first: &[u8]) -> Client {
     let mut stream = connect(running.address);
     stream.write_all(first).expect("taken");
     stream

@@ -1,7 +1,6 @@
 //! Several poll groups: who gets a connection, when a request leaves its group, and what they do together.
 
 use std::io::Write;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use crate::harness::{
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, Routes, Settings, Strategy};
+use maitred_testkit::client::Client;
 
 /// A server of `count` groups with a thread each, and a pool `reports`; `/wait...` waits at the door.
 fn groups(count: usize, change: impl FnOnce(&mut Settings)) -> (Running, Opened) {
@@ -31,7 +31,7 @@ fn groups_beside(routes: Routes, count: usize, change: impl FnOnce(&mut Settings
 }
 
 /// So many connections, the first one in the first group, the next one in the next.
-fn spread(running: &Running, count: usize) -> Vec<TcpStream> {
+fn spread(running: &Running, count: usize) -> Vec<Client> {
     let open = running.server.snapshot().open as usize;
     let one = |n| {
         let stream = connect(running.address);
@@ -41,18 +41,18 @@ fn spread(running: &Running, count: usize) -> Vec<TcpStream> {
     (1..=count).map(one).collect()
 }
 
-fn ask(stream: &mut TcpStream, path: &str) {
+fn ask(stream: &mut Client, path: &str) {
     stream.write_all(&get(path)).unwrap();
 }
 
 /// The number of the group whose thread has answered.
-fn group_of(stream: &mut TcpStream) -> usize {
+fn group_of(stream: &mut Client) -> usize {
     let answer = body(stream);
     let (_, thread) = answer.split_once(" on maitred-").expect("a thread of the default pool");
     thread.split('-').next().unwrap().parse().unwrap_or_else(|_| panic!("{answer}"))
 }
 
-fn ask_group(stream: &mut TcpStream) -> usize {
+fn ask_group(stream: &mut Client) -> usize {
     ask(stream, "/fast");
     group_of(stream)
 }

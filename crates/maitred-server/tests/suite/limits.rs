@@ -1,7 +1,6 @@
 //! Peers that are too slow, too many, or ask too often: which rule ends them, and who is left alone.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::limits::MinimumRates;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings};
+use maitred_testkit::client::Client;
 use tempfile::TempDir;
 
 /// More than the socket buffers of both ends take.
@@ -56,7 +56,7 @@ fn post(length: usize) -> Vec<u8> {
 }
 
 /// Sends bytes of a body, one each few milliseconds, until something comes back; that, to the end.
-fn drip(stream: &mut TcpStream) -> String {
+fn drip(stream: &mut Client) -> String {
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
     let (begun, mut first) = (Instant::now(), [0; 64]);
@@ -327,7 +327,7 @@ fn uploads_that_are_under_way_hold_no_more_than_the_budget() {
     const BUDGET: u64 = 1_000_000;
     let folder = TempDir::new().unwrap();
     let running = serve(folder.path(), |settings| settings.limits.buffers = Some(BUDGET));
-    let mut uploads: Vec<TcpStream> = (0..UPLOADS).map(|_| connect(running.address)).collect();
+    let mut uploads: Vec<Client> = (0..UPLOADS).map(|_| connect(running.address)).collect();
     for upload in &mut uploads {
         upload.write_all(&[post(20 * PART + 1), vec![b'x']].concat()).unwrap();
     }
@@ -382,7 +382,7 @@ fn with_few_connections_left_idle_ones_make_room() {
         // Longer than the test waits.
         settings.timeouts.keep_alive = 10 * PATIENCE;
     });
-    let mut idle: Vec<TcpStream> = Vec::new();
+    let mut idle: Vec<Client> = Vec::new();
     for _ in 0..8 {
         let mut stream = connect(running.address);
         stream.write_all(&get("/")).unwrap();

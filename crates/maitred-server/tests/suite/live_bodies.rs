@@ -1,7 +1,7 @@
 //! Bodies that their handler reads while they come, over real sockets: listeners that do not read ahead.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Body, Exchange, Observe};
 use maitred_server::inspect::State;
 use maitred_server::{Routes, Settings};
+use maitred_testkit::client::Client;
 
 fn serve_with(
     handler: impl Fn(Exchange) + Send + Sync + 'static,
@@ -68,7 +69,7 @@ fn chunked(path: &str, body: &[u8], size: usize, trailers: &str) -> Vec<u8> {
     request
 }
 
-fn body_of(stream: &mut TcpStream) -> String {
+fn body_of(stream: &mut Client) -> String {
     let (head, body) = read_response(stream);
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     String::from_utf8(body).expect("text")

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use maitred_log::{Format, Mask};
 use maitred_runtime::Exchange;
 use maitred_server::{AccessLogSettings, Level, Log, LogTarget, Routes, Settings};
+use maitred_testkit::client::Client;
 
 use crate::harness::door::{Door, Opened, guarded};
 use crate::harness::{PATIENCE, Running, ask, connect, get, read_response, start, text, wait_until};
@@ -28,7 +28,7 @@ fn with_access(settings: AccessLogSettings) -> Log {
     log.with_access(settings).expect("the access log opens")
 }
 
-fn numbered(stream: &mut TcpStream, number: usize) {
+fn numbered(stream: &mut Client, number: usize) {
     stream.write_all(&get(&format!("/{number}/{}", "x".repeat(400)))).expect("the server takes the request");
     assert_eq!(read_response(stream).1, b"hello");
 }
@@ -127,7 +127,7 @@ impl Disk {
 }
 
 /// Sends requests, the first one with the number `sent`, until ten lines have been dropped; the number of the next one.
-fn fill(server: &Running, stream: &mut TcpStream, mut sent: usize) -> usize {
+fn fill(server: &Running, stream: &mut Client, mut sent: usize) -> usize {
     while dropped(server) < 10 {
         numbered(stream, sent);
         sent += 1;
@@ -312,7 +312,7 @@ fn the_queue_time_of_the_last_three_is_the_run_time_of_the_first_three() {
     settings.pool.limits.max_threads = 3;
     let running = start(settings);
     let _opened = Opened(Arc::clone(&door));
-    let mut streams: Vec<TcpStream> = (0..6)
+    let mut streams: Vec<Client> = (0..6)
         .map(|number: usize| {
             let stream = ask(running.address, &format!("/wait/{number}"));
             door.wait_for((number + 1).min(3));

@@ -1,7 +1,6 @@
 //! What a response asks for itself: how fast it may leave, and how long its reader may take nothing.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::limits::MinimumRates;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Submissions};
+use maitred_testkit::client::Client;
 use tempfile::TempDir;
 
 /// Bytes of a body, and how many a second may leave.
@@ -56,7 +56,7 @@ fn logged(folder: &Path) -> String {
 }
 
 /// The head of the response, its length, and how long it takes until it is there.
-fn fetch(stream: &mut TcpStream, target: &str) -> (String, usize, Duration) {
+fn fetch(stream: &mut Client, target: &str) -> (String, usize, Duration) {
     let begun = Instant::now();
     stream.write_all(&get(target)).expect("the server takes it");
     let (head, body) = read_response(stream);

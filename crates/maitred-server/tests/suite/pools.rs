@@ -1,7 +1,6 @@
 //! Several pools: a slow one fenced, queues that are full, every thread blocked, rules changed at run time.
 
 use std::io::Write;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use crate::harness::{
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Routes, Strategy};
+use maitred_testkit::client::Client;
 
 #[test]
 fn fifty_clients_of_a_pool_of_two_threads_hold_up_nobody_else_and_are_answered_in_order() {
@@ -191,7 +191,7 @@ fn with_every_thread_of_every_pool_blocked_the_engine_goes_on() {
 }
 
 /// The name of the thread that answers, without its number.
-fn pool_of(stream: &mut TcpStream, path: &str) -> String {
+fn pool_of(stream: &mut Client, path: &str) -> String {
     stream.write_all(&get(path)).unwrap();
     let answer = body(stream);
     let (_, thread) = answer.split_once(" on ").unwrap();

@@ -2,7 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::sync::Arc;
 
+use crate::harness::door::{Door, Opened, guarded};
 use crate::harness::{
     connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text, wait_until,
 };
@@ -154,11 +156,17 @@ fn http_1_0_closes_unless_asked_to_keep_alive() {
 
 #[test]
 fn a_peer_that_ends_its_side_still_gets_its_answer() {
-    let running = serve(echo);
+    // It runs before the end is there: of a request that waits for a thread, the end is a peer that has left.
+    let door = Arc::new(Door::default());
+    let guard = Opened(Arc::clone(&door));
+    let running = serve(guarded(&door));
     let mut stream = connect(running.address);
-    stream.write_all(&get("/half")).unwrap();
+    stream.write_all(&get("/wait")).unwrap();
+    guard.0.wait_for(1);
     stream.shutdown(Shutdown::Write).unwrap();
-    assert!(read_all(&mut stream).ends_with("/half:"));
+    guard.0.open();
+    let answer = read_all(&mut stream);
+    assert!(answer.contains("/wait on "), "{answer:?}");
 }
 
 #[test]

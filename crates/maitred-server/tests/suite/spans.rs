@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,6 +17,7 @@ use maitred_runtime::Exchange;
 use maitred_server::inspect::State;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Trusted};
 use maitred_stats::Span;
+use maitred_testkit::client::Client;
 
 /// What the work of these tests takes at least.
 const WORK: Duration = Duration::from_millis(20);
@@ -52,7 +52,7 @@ fn millis(duration: Duration) -> f64 {
 const CLOCKS: f64 = 1.0;
 
 /// Reads a response; its times.
-fn told(stream: &mut TcpStream) -> HashMap<String, f64> {
+fn told(stream: &mut Client) -> HashMap<String, f64> {
     spans(&read_response(stream).0)
 }
 

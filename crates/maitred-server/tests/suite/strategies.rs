@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -17,6 +17,7 @@ use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler};
 use maitred_server::{DEFAULT_POOL, Routes, Settings, Strategy};
+use maitred_testkit::client::Client;
 
 /// Clients that stay connected, rounds of each of them, and requests of the mixture that are sent together.
 const CLIENTS: usize = 6;
@@ -94,7 +95,7 @@ fn serve(strategy: Strategy, book: &Arc<Book>, change: impl FnOnce(&mut Settings
 }
 
 /// The body of a chunked response.
-fn read_chunked(stream: &mut TcpStream) -> Vec<u8> {
+fn read_chunked(stream: &mut Client) -> Vec<u8> {
     let (head, _) = read_response(stream);
     assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
     let mut body = Vec::new();
@@ -209,7 +210,7 @@ fn produce_consume_runs_one_request_at_a_time_in_the_order_in_which_they_came() 
 
 /// Asks until the server says that an answer is the last one, or closes without having run the request; how many were
 /// answered.
-fn ask_until_closed(mut stream: TcpStream, first: usize, book: &Book) -> usize {
+fn ask_until_closed(mut stream: Client, first: usize, book: &Book) -> usize {
     for number in first.. {
         let sent = stream.write_all(&get(&format!("/echo/{number}")));
         let mut start = [0];

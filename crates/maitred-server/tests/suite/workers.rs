@@ -19,6 +19,7 @@ use maitred_server::{
     Accept, Bell, BoundListeners, ListenerSettings, PoolLimits, PoolSettings, Routes, Settings,
     WorkerListeners,
 };
+use maitred_testkit::client::Client;
 
 /// Longer than one waits for a worker that is free, as long as the machine is not overloaded.
 const PITY: Duration = Duration::from_millis(500);
@@ -114,7 +115,7 @@ fn address_of(address: Option<&Address>) -> SocketAddr {
 }
 
 /// By whom a connection was served.
-fn served(stream: &mut TcpStream) -> String {
+fn served(stream: &mut Client) -> String {
     let (head, body) = read_response(stream);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     String::from_utf8(body).expect("a name")
@@ -147,7 +148,7 @@ impl Pair {
     }
 
     /// The thread of each is in the application.
-    fn occupy(&self) -> Vec<TcpStream> {
+    fn occupy(&self) -> Vec<Client> {
         let mut held = Vec::new();
         while !self.gate.has(2) {
             held.push(ask(self.address, "/wait"));
@@ -167,7 +168,7 @@ fn connections_in_turn_go_to_all_workers() {
     assert_eq!(counts.len(), 2, "{counts:?}");
 }
 
-fn ask_last(address: SocketAddr) -> TcpStream {
+fn ask_last(address: SocketAddr) -> Client {
     let mut stream = connect(address);
     stream.write_all(&get_last("/")).expect("the server takes the request");
     stream

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use maitred_testkit::client::{Client, by_tls, certificate, learn};
 use tempfile::TempDir;
 
 /// The binary in `folder`, without the variables of whoever runs the tests.
@@ -25,6 +26,20 @@ pub(crate) struct Serving {
     stderr: BufReader<ChildStderr>,
     pub(crate) address: SocketAddr,
     pub(crate) start_up: Vec<String>,
+    _certificate: Option<TempDir>,
+}
+
+/// Has it speak TLS; in the folder are the files.
+fn with_certificate(command: &mut Command) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (own, key) = certificate();
+    for (variable, name, text) in [("MAITRED_TLS_CERT", "own.pem", own), ("MAITRED_TLS_KEY", "own.key", key)]
+    {
+        let file = folder.path().join(name);
+        fs::write(&file, text).expect("a file");
+        command.env(variable, file);
+    }
+    folder
 }
 
 impl Serving {
@@ -49,23 +64,28 @@ impl Serving {
 
     pub(crate) fn start_as(mut command: Command) -> Self {
         command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+        // Files of a certificate are read at the start.
+        let certificate = by_tls().then(|| with_certificate(&mut command));
         let mut process = command.spawn().expect("the binary runs");
         let mut stderr = BufReader::new(process.stderr.take().expect("a pipe"));
         let mut start_up = Vec::new();
         let address = loop {
             let line = next_line(&mut stderr);
             assert!(!line.is_empty(), "ended before it served: {start_up:?}");
-            let address = line.strip_prefix("http://").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            let address = ["http://", "https://"].iter().find_map(|scheme| line.strip_prefix(scheme));
+            let address = address.and_then(|rest| rest.split(' ').next()?.parse().ok());
+            let tls = line.starts_with("https://");
             start_up.push(line);
             if let Some(address) = address {
+                learn(address, tls);
                 break address;
             }
         };
-        Self { process, stderr, address, start_up }
+        Self { process, stderr, address, start_up, _certificate: certificate }
     }
 
-    pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("it listens");
+    pub(crate) fn connect(&self) -> Client {
+        let stream = Client::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         stream
     }

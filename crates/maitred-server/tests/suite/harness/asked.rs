@@ -33,7 +33,7 @@ impl Controlled {
         let mut doors = DoorSettings { socket: Some(socket.clone()), ..DoorSettings::default() };
         change(&mut doors);
         let doors = Doors::open(&doors).expect("the doors open");
-        let server = Arc::new(Server::start(settings).expect("the server starts"));
+        let server = Arc::new(super::start_server(settings).expect("the server starts"));
         let control = Control::start(&server, doors, Arc::new(NoOwner)).expect("the control starts");
         Self { control, server, socket, _folder: folder }
     }

@@ -6,14 +6,17 @@ pub(crate) mod door;
 pub(crate) mod pools;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
 use maitred_server::inspect::State;
-use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings};
+use maitred_server::listening::Address;
+use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError};
+use maitred_testkit::client::{Client, by_tls, certificate, learn};
+use maitred_tls::{ClientPolicy, Identity, Terms, TermsSettings, UnknownName, Version, system_clock};
 
 /// Longer than anything here takes; reached only when something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -65,8 +68,44 @@ pub(crate) fn settings(routes: Routes) -> Settings {
     settings
 }
 
+/// Has all listeners on ports speak TLS, where the tests are to be by TLS and no test has decided otherwise.
+fn secure(settings: &mut Settings) {
+    if !by_tls() || settings.tls.is_some() {
+        return;
+    }
+    let (certificate, key) = certificate();
+    let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).expect("a certificate");
+    let terms = TermsSettings {
+        identities: vec![identity],
+        unknown_name: UnknownName::Default,
+        clients: ClientPolicy::None,
+        // A client's peek would see them.
+        tickets: None,
+        minimum: Version::V1_2,
+        alpn: vec![b"http/1.1".to_vec()],
+        clock: system_clock,
+    };
+    settings.tls = Some(Terms::new(terms).expect("terms"));
+    for listener in &mut settings.listeners {
+        listener.tls = matches!(listener.address, Address::Tcp(_)) && listener.redirect.is_none();
+    }
+}
+
+/// Starts it; the clients of the tests know from then on which of its ports speak TLS.
+pub(crate) fn start_server(mut settings: Settings) -> Result<Server, StartError> {
+    secure(&mut settings);
+    let tls: Vec<bool> = settings.listeners.iter().map(|listener| listener.tls).collect();
+    let server = Server::start(settings)?;
+    for (address, tls) in server.addresses().iter().zip(tls) {
+        if let Some(address) = address.tcp() {
+            learn(address, tls);
+        }
+    }
+    Ok(server)
+}
+
 pub(crate) fn start(settings: Settings) -> Running {
-    let server = Server::start(settings).expect("the server starts");
+    let server = start_server(settings).expect("the server starts");
     let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address }
 }
@@ -80,14 +119,14 @@ pub(crate) fn text(exchange: Exchange, text: impl Into<String>) {
     let _ = exchange.respond(head, text.into());
 }
 
-pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("connects");
+pub(crate) fn connect(address: SocketAddr) -> Client {
+    let stream = Client::connect(address).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     stream
 }
 
 /// Sends a request, and does not wait for its answer.
-pub(crate) fn ask(address: SocketAddr, path: &str) -> TcpStream {
+pub(crate) fn ask(address: SocketAddr, path: &str) -> Client {
     let mut stream = connect(address);
     stream.write_all(&get(path)).expect("the server takes the request");
     stream
@@ -100,14 +139,14 @@ pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     read_all(&mut stream)
 }
 
-pub(crate) fn read_all(stream: &mut TcpStream) -> String {
+pub(crate) fn read_all(stream: &mut Client) -> String {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("the server closes in time");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// One response with a Content-Length: head and body.
-pub(crate) fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
+pub(crate) fn read_response(stream: &mut Client) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

@@ -1,9 +1,9 @@
 //! Servers with several pools, and requests that block their threads.
 
-use std::net::TcpStream;
 use std::sync::Arc;
 
 use maitred_server::{DEFAULT_POOL, PoolRule, PoolSettings, Routes, Settings, Strategy};
+use maitred_testkit::client::Client;
 
 use super::door::{Door, Opened, guarded};
 use super::{Running, ask, read_response, settings, start};
@@ -45,21 +45,21 @@ pub(crate) fn path(pool: &str) -> &'static str {
     if pool == DEFAULT_POOL { "/wait" } else { "/report" }
 }
 
-pub(crate) fn body(stream: &mut TcpStream) -> String {
+pub(crate) fn body(stream: &mut Client) -> String {
     let (head, body) = read_response(stream);
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     String::from_utf8(body).unwrap()
 }
 
 /// Each of these requests is answered, with its own path.
-pub(crate) fn all_answered(clients: &mut [TcpStream], path: &str) {
+pub(crate) fn all_answered(clients: &mut [Client], path: &str) {
     for stream in clients {
         assert!(body(stream).starts_with(path));
     }
 }
 
 /// Requests that wait for a thread, one after the other, so that their order is certain.
-pub(crate) fn queue(running: &Running, name: &str, count: u64) -> Vec<TcpStream> {
+pub(crate) fn queue(running: &Running, name: &str, count: u64) -> Vec<Client> {
     let waiting = running.figure(name, "queued");
     let ask_one = |n| {
         let stream = ask(running.address, path(name));
@@ -70,7 +70,7 @@ pub(crate) fn queue(running: &Running, name: &str, count: u64) -> Vec<TcpStream>
 }
 
 /// Blocks so many threads of a pool.
-pub(crate) fn block(running: &Running, door: &Door, name: &str, count: usize) -> Vec<TcpStream> {
+pub(crate) fn block(running: &Running, door: &Door, name: &str, count: usize) -> Vec<Client> {
     let before = door.came().len();
     let block_one = |n| {
         let stream = ask(running.address, path(name));
