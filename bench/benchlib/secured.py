@@ -12,11 +12,15 @@ from pathlib import Path
 from . import fronts, load, machine, peers, python_servers, rounds, servers, workbench
 from .servers import Contender, Place, Server
 
+#: The folder of the files, which granian does not serve at the root.
+FOLDER = "/files"
 #: The file that haproxy has as well, as an answer of its own: it serves no files.
-SMALL = "/1k"
+SMALL = f"{FOLDER}/1k"
+#: As rustls names them.
+GROUPS = {"x25519": "x25519", "hybrid": "x25519mlkem768"}
 KEPT, FULL, RESUMED = "kept", "full", "resumed"
-#: Of all handshakes; less, and a server does not resume.
-MOST_FULL = 0.05
+#: Of the handshakes of a probe, whose first ones are full; more, and a server does not resume.
+MOST_FULL = 0.5
 
 
 class CannotDo(Exception):
@@ -90,7 +94,7 @@ frontend own
 
 def _granian(files: Pair, contender: Contender, place: Place) -> list[str]:
     return [str(contender.program), "plain_wsgi:application", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(place.port),
-            "--http", "1", "--workers", "1", "--no-ws", "--static-path-route", "/", "--static-path-mount", str(place.root),
+            "--http", "1", "--workers", "1", "--no-ws", "--static-path-route", FOLDER, "--static-path-mount", f"{place.root}{FOLDER}",
             "--ssl-certificate", str(files.certificate), "--ssl-keyfile", str(files.key), "--ssl-protocol-min", "tls1.2"]
 
 
@@ -151,6 +155,8 @@ def probe(server: Server, what: Load, seconds: float) -> Outcome:
     share = outcome.resumed / max(outcome.closed.requests, 1)
     if what.kind == RESUMED and share < 1 - MOST_FULL:
         raise CannotDo(f"{share:.0%} of the sessions are resumed")
+    if outcome.group and outcome.group.lower() != GROUPS[what.group]:
+        raise CannotDo(f"it takes {outcome.group}")
     if what.kind == FULL and share:
         raise load.WrongAnswer(f"{server.name} resumes sessions that nobody has asked for")
     return outcome

@@ -17,10 +17,11 @@ TITLE = "TLS: CPU of requests, bytes and handshakes"
 OURS, BASE = "maitred", servers.NGINX.name
 #: Keep-alive connections; of the largest file; clients that connect for each request.
 CONNECTIONS, FEW, CONNECTING = 64, 16, 16
-SECONDS, SMOKE_SECONDS, PROBE_SECONDS, PAIRS = 2.0, 0.1, 0.1, 9
+SECONDS, PROBE_SECONDS, SMOKE_SECONDS, PAIRS = 2.0, 0.1, 0.05, 9
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+LARGE, LARGEST = f"{secured.FOLDER}/64k", f"{secured.FOLDER}/10m"
 #: Path and length of the files.
-FILES = {secured.SMALL: KIB, "/64k": 64 * KIB, "/10m": 10 * MIB}
+FILES = {secured.SMALL: KIB, LARGE: 64 * KIB, LARGEST: 10 * MIB}
 REQUESTS = costs.Columns("CPU-s per 100,000 requests", 1e4, 3, "requests/s")
 BYTES = costs.Columns("CPU-s per GiB", 1e9 / GIB, 3, "MiB/s", 1 / MIB)
 HANDSHAKES = costs.Columns("CPU-s per 10,000 handshakes", 1e5, 3, "handshakes/s")
@@ -47,8 +48,8 @@ def _handshakes(version: str, kind: str, group: str = "x25519", target: float | 
 
 ROWS = (
     Row("1 KiB, kept connections", Load(secured.SMALL, KIB, CONNECTIONS), REQUESTS, 1.0),
-    Row("64 KiB, kept connections", Load("/64k", 64 * KIB, CONNECTIONS), REQUESTS, 1.2),
-    Row("10 MiB, kept connections", Load("/10m", 10 * MIB, FEW), BYTES, 1.2),
+    Row("64 KiB, kept connections", Load(LARGE, 64 * KIB, CONNECTIONS), REQUESTS, 1.2),
+    Row("10 MiB, kept connections", Load(LARGEST, 10 * MIB, FEW), BYTES, 1.2),
     _handshakes("1.3", FULL),
     _handshakes("1.3", RESUMED),
     _handshakes("1.2", FULL),
@@ -63,7 +64,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     workbench.build()
     files = secured.pair(folder)
     root = folder / "root"
-    root.mkdir()
+    (root / secured.FOLDER[1:]).mkdir(parents=True)
     for path, length in FILES.items():
         (root / path[1:]).write_bytes(os.urandom(length))
     candidates = [secured.maitred(files, options.threads), secured.nginx(files), secured.haproxy(files)]
@@ -82,8 +83,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
                 *lines, *skipped)
     gates, groups = [], []
     with running(contenders, OURS, folder, report, root) as up:
-        for row in ROWS:
-            able = [server for server in up if _can(server, row, root, files, report)]
+        for row in ROWS[::2] if options.smoke else ROWS:
+            able = [server for server in up if _can(server, row, root, files, report, SMOKE_SECONDS if options.smoke else PROBE_SECONDS)]
             cpu = _measure(options, able, row, report)
             groups.append((f"{row.name}, {row.unit}", cpu))
             ratio = costs.ratios(cpu, OURS).get(BASE)
@@ -98,14 +99,14 @@ def openssl() -> str:
     return ssl.OPENSSL_VERSION
 
 
-def _can(server: servers.Server, row: Row, root: Path, files: secured.Pair, report: Report) -> bool:
+def _can(server: servers.Server, row: Row, root: Path, files: secured.Pair, report: Report, seconds: float) -> bool:
     """Whether the server has what the row needs, and answers right.  It is warm afterwards."""
     if server.name == "haproxy" and row.load.path != secured.SMALL:
         return False
     try:
         context = ssl.create_default_context(cafile=files.certificate)
         load.verify(server.name, server.port, row.load.path, (root / row.load.path[1:]).read_bytes(), row.load.length, context)
-        outcome = secured.probe(server, row.load, PROBE_SECONDS)
+        outcome = secured.probe(server, row.load, seconds)
         say(f"{row.name}: {server.name}: {outcome.suite}, {outcome.group}")
         return True
     except secured.CannotDo as error:
@@ -117,12 +118,17 @@ def _can(server: servers.Server, row: Row, root: Path, files: secured.Pair, repo
 
 def _measure(options: rounds.Options, able: Sequence[servers.Server], row: Row, report: Report) -> dict[str, list[float]]:
     seconds = options.duration(SECONDS, SMOKE_SECONDS)
+    resumed: dict[str, list[float]] = {}
 
     def work(server: servers.Server) -> rounds.Timed[load.Closed]:
         done = secured.run(server, row.load, seconds)
         closed = done.outcome.closed
+        resumed.setdefault(server.name, []).append(done.outcome.resumed / max(closed.requests, 1))
         # Of the largest file only a few are complete; the bytes count those on their way.
         counted = closed.bytes if row.columns is BYTES else closed.requests
         return rounds.Timed(load.Closed(counted, closed.seconds, closed.failed), done.cpu_ns, done.others)
 
-    return costs.measure_timed(row.name, able, OURS, options.rounds(PAIRS, smoke=1), work, row.columns, report)
+    cpu = costs.measure_timed(row.name, able, OURS, options.rounds(PAIRS, smoke=1), work, row.columns, report)
+    if row.load.kind == RESUMED:
+        report.text(f"Resumed at least: {', '.join(f'{server} {min(shares):.1%}' for server, shares in resumed.items())}.")
+    return cpu

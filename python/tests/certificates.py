@@ -56,11 +56,11 @@ class Pair:
 class Authority:
     """Signs certificates, and is trusted by the clients of these tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "Authority of tests") -> None:
         self.folder = folder
         self.file, self._key = folder / "ca.pem", folder / "ca.key"
         self._count = 0
-        making: list[str | Path] = ["req", "-x509", "-newkey", *EC, "-nodes", "-days", "30", "-subj", "/CN=Authority of tests"]
+        making: list[str | Path] = ["req", "-x509", "-newkey", *EC, "-nodes", "-days", "30", "-subj", f"/CN={name}"]
         openssl(*making, "-keyout", self._key, "-out", self.file)
 
     def issue(self, *names: str, days: int = 60, kind: tuple[str, ...] = EC) -> Pair:

@@ -31,6 +31,7 @@ REQUIRED = {
     "revoked": "the client certificate, or one of its chain, has been revoked",
     "absent": "the client has no certificate, and one is required",
     "strange": "no trusted authority has issued the client certificate",
+    "forged": "a signature in the chain of the client certificate, or the one of the handshake, is wrong",
     "self-signed": "client certificate",
 }
 
@@ -38,18 +39,20 @@ REQUIRED = {
 @pytest.fixture(scope="module")
 def staff(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Signs those of clients, and no server's."""
-    return Authority(tmp_path_factory.mktemp("staff"))
+    return Authority(tmp_path_factory.mktemp("staff"), "Staff")
 
 
 @pytest.fixture(scope="module")
 def people(staff: Authority, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair | None]:
-    other = Authority(tmp_path_factory.mktemp("strangers"))
+    other = Authority(tmp_path_factory.mktemp("strangers"), "Strangers")
+    forger = Authority(tmp_path_factory.mktemp("forger"), "Staff")
     return {
         "valid": staff.issue("valid.example"),
         "expired": staff.issue("expired.example", days=-1),
         "revoked": staff.issue("revoked.example"),
         "absent": None,
         "strange": other.issue("strange.example"),
+        "forged": forger.issue("forged.example"),
         "self-signed": Pair(other.file, other.folder / "ca.key"),
     }
 

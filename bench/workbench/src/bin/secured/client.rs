@@ -51,6 +51,44 @@ pub(crate) struct Agreed {
     pub(crate) agreed: String,
 }
 
+/// What is to come of a body.
+#[derive(Clone, Copy)]
+enum Left {
+    Bytes(usize),
+    /// In chunks (RFC 9112 §7.1): what has come, and its last bytes. Nothing follows an answer, so they show its end.
+    Chunks(usize, [u8; LAST.len()]),
+}
+
+/// The end of the last chunk but one, and the last one.
+const LAST: &[u8; 7] = b"\r\n0\r\n\r\n";
+
+impl Left {
+    /// Takes these bytes, and says whether it is complete.
+    fn take(&mut self, bytes: &[u8], length: usize) -> Result<bool, Fault> {
+        match self {
+            Self::Bytes(left) => match left.checked_sub(bytes.len()) {
+                Some(rest) => {
+                    *left = rest;
+                    Ok(rest == 0)
+                }
+                None => Err(Fault::Wrong("more than was asked for".into())),
+            },
+            Self::Chunks(total, last) => {
+                *total += bytes.len();
+                let news = &bytes[bytes.len().saturating_sub(LAST.len())..];
+                last.rotate_left(news.len() % LAST.len());
+                let at = LAST.len() - news.len();
+                last[at..].copy_from_slice(news);
+                let ends = last == LAST;
+                if ends && *total < length {
+                    return Err(Fault::Wrong("less than was asked for".into()));
+                }
+                Ok(ends)
+            }
+        }
+    }
+}
+
 /// What all clients receive into, and open to.
 pub(crate) struct Buffers {
     sealed: Vec<u8>,
@@ -70,7 +108,7 @@ pub(crate) struct Client {
     /// The answer's head so far; empty while the body comes.
     head: Vec<u8>,
     /// What is left of the body; none while the head comes.
-    left: Option<usize>,
+    left: Option<Left>,
     /// The answer is complete, and the connection is to be closed by the server.
     closes: bool,
 }
@@ -146,7 +184,7 @@ impl Client {
                 Err(error) => return Err(error.into()),
             };
             let mut body = &plain[..count];
-            let left = match self.left {
+            let mut left = match self.left {
                 Some(left) => left,
                 None => {
                     let before = self.head.len();
@@ -157,18 +195,16 @@ impl Client {
                         }
                         continue;
                     };
-                    check(&self.head[..end], work.length)?;
+                    let left = body_of(&self.head[..end], work.length)?;
                     body = &body[end + 4 - before..];
                     self.head.clear();
-                    work.length
+                    left
                 }
             };
-            let Some(left) = left.checked_sub(body.len()) else {
-                return Err(Fault::Wrong("more than was asked for".into()));
-            };
+            let ends = left.take(body, work.length)?;
             moved.bytes += body.len() as u64;
             self.left = Some(left);
-            if left == 0 {
+            if ends {
                 self.left = None;
                 moved.answered += 1;
                 if work.kept {
@@ -193,15 +229,16 @@ impl Client {
         Agreed {
             resumed: self.session.handshake_kind() == Some(HandshakeKind::Resumed),
             agreed: format!(
-                "suite {:?}\ngroup {:?}\n",
-                suite.map(|suite| suite.suite()),
-                group.map(|group| group.name())
+                "suite {}\ngroup {}\n",
+                suite.and_then(|suite| suite.suite().as_str()).unwrap_or("none"),
+                group.map_or_else(|| "none".to_owned(), |group| format!("{:?}", group.name()))
             ),
         }
     }
 }
 
-fn check(head: &[u8], length: usize) -> Result<(), Fault> {
+/// What comes behind this head, which has to be that of an answer of this length.
+fn body_of(head: &[u8], length: usize) -> Result<Left, Fault> {
     let wrong = |what: &str| {
         let head = String::from_utf8_lossy(head);
         Err(Fault::Wrong(format!("{what}: {}", head.lines().next().unwrap_or_default())))
@@ -209,10 +246,14 @@ fn check(head: &[u8], length: usize) -> Result<(), Fault> {
     if !head.starts_with(b"HTTP/1.1 200") {
         return wrong("not answered right");
     }
-    let name = b"\r\ncontent-length: ";
-    let Some(at) = head.windows(name.len()).position(|field| field.eq_ignore_ascii_case(name)) else {
-        return wrong("no length");
+    let field = |name: &[u8]| {
+        let at = head.windows(name.len()).position(|field| field.eq_ignore_ascii_case(name))?;
+        head[at + name.len()..].split(|byte| *byte == b'\r').next()
     };
-    let value = head[at + name.len()..].split(|byte| *byte == b'\r').next().unwrap_or_default();
-    if value == length.to_string().as_bytes() { Ok(()) } else { wrong("another length") }
+    match field(b"\r\ncontent-length: ") {
+        Some(value) if value == length.to_string().as_bytes() => Ok(Left::Bytes(length)),
+        Some(_) => wrong("another length"),
+        None if field(b"\r\ntransfer-encoding: ") == Some(b"chunked") => Ok(Left::Chunks(0, [0; LAST.len()])),
+        None => wrong("no length"),
+    }
 }

@@ -86,6 +86,8 @@ fn config(version: &str, group: &str, resumes: bool) -> Result<Arc<ClientConfig>
         _ => return Err("1.2 or 1.3".into()),
     };
     provider.kx_groups = match group {
+        // In TLS 1.2 the list stands for the curves of certificates as well (RFC 8422 §5.1.1).
+        "x25519" if version == "1.2" => vec![kx_group::X25519, kx_group::SECP256R1],
         "x25519" => vec![kx_group::X25519],
         "hybrid" => vec![kx_group::X25519MLKEM768],
         _ => return Err("x25519 or hybrid".into()),
@@ -119,13 +121,23 @@ struct Load {
     buffers: Buffers,
     counts: Counts,
     agreed: String,
+    /// When something came last.
+    heard: Instant,
 }
 
 impl Load {
     fn new(work: Work, connections: usize) -> Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (counts, buffers) = (Counts::default(), Buffers::new());
-        let mut load = Self { work, poll, clients: Vec::new(), buffers, counts, agreed: String::new() };
+        let mut load = Self {
+            work,
+            poll,
+            clients: Vec::new(),
+            buffers,
+            counts,
+            agreed: String::new(),
+            heard: Instant::now(),
+        };
         for place in 0..connections {
             let client = Client::open(&load.work)?;
             load.watch(&client, place)?;
@@ -141,6 +153,9 @@ impl Load {
 
     fn run(mut self, length: Duration) -> Result<()> {
         self.until(Instant::now() + length.mul_f64(WARM_UP))?;
+        while self.counts.answered == 0 {
+            self.until(Instant::now() + length)?;
+        }
         say("measuring\n")?;
         let (begin, before) = (Instant::now(), self.counts);
         self.until(begin + length)?;
@@ -160,11 +175,10 @@ impl Load {
 
     fn until(&mut self, end: Instant) -> Result<()> {
         let mut events = Vec::with_capacity(256);
-        let mut heard = Instant::now();
         loop {
             let now = Instant::now();
             let Some(left) = end.checked_duration_since(now) else { return Ok(()) };
-            if now.duration_since(heard) > LIMIT {
+            if now.duration_since(self.heard) > LIMIT {
                 return Err("the server does not answer".into());
             }
             events.clear();
@@ -173,7 +187,7 @@ impl Load {
                 Timespec { tv_sec: left.as_secs().try_into()?, tv_nsec: left.subsec_nanos().into() };
             epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&timeout))?;
             for event in &events {
-                heard = now;
+                self.heard = now;
                 self.go_on(usize::try_from(event.data.u64())?)?;
             }
         }
