@@ -13,7 +13,8 @@ const HEAD: usize = 4096;
 /// What all clients do.
 pub(crate) struct Work {
     pub(crate) address: SocketAddr,
-    pub(crate) config: Arc<ClientConfig>,
+    /// One for each client, with the tickets that it has.
+    pub(crate) configs: Vec<Arc<ClientConfig>>,
     pub(crate) request: Vec<u8>,
     /// Of an answer's body.
     pub(crate) length: usize,
@@ -114,12 +115,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn open(work: &Work) -> io::Result<Self> {
+    pub(crate) fn open(work: &Work, place: usize) -> io::Result<Self> {
         let stream = TcpStream::connect(work.address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
-        let session = ClientConnection::new(Arc::clone(&work.config), name).map_err(io::Error::other)?;
+        let session =
+            ClientConnection::new(Arc::clone(&work.configs[place]), name).map_err(io::Error::other)?;
         let mut client =
             Self { stream, session, is_open: false, head: Vec::new(), left: None, closes: false };
         client.send()?;

@@ -56,9 +56,10 @@ fn run() -> Result<()> {
         "full" | "resumed" => false,
         _ => return Err("kept, full or resumed".into()),
     };
+    let count = connections.parse()?;
     let work = Work {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse()?)),
-        config: config(version, group, kind == "resumed")?,
+        configs: (0..count).map(|_| config(version, group, kind == "resumed")).collect::<Result<_>>()?,
         request: format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
             if kept { "" } else { "Connection: close\r\n" }
@@ -68,7 +69,7 @@ fn run() -> Result<()> {
         kept,
     };
     let length = Duration::from_secs_f64(seconds.parse()?);
-    Load::new(work, connections.parse()?)?.run(length)
+    Load::new(work, count)?.run(length)
 }
 
 /// A client that offers one version, one suite (the one that browsers prefer) and one group.
@@ -98,7 +99,7 @@ fn config(version: &str, group: &str, resumes: bool) -> Result<Arc<ClientConfig>
         .with_custom_certificate_verifier(Arc::new(trust::Anyone))
         .with_no_client_auth();
     config.resumption = if resumes {
-        Resumption::store(Arc::new(ClientSessionMemoryCache::new(64)))
+        Resumption::store(Arc::new(ClientSessionMemoryCache::new(2)))
     } else {
         Resumption::disabled()
     };
@@ -139,7 +140,7 @@ impl Load {
             heard: Instant::now(),
         };
         for place in 0..connections {
-            let client = Client::open(&load.work)?;
+            let client = Client::open(&load.work, place)?;
             load.watch(&client, place)?;
             load.clients.push(client);
         }
@@ -216,7 +217,7 @@ impl Load {
             }
         }
         if moved.ended {
-            let client = Client::open(&self.work)?;
+            let client = Client::open(&self.work, place)?;
             self.watch(&client, place)?;
             self.clients[place] = client;
         }
