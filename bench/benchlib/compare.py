@@ -85,14 +85,14 @@ def method(options: rounds.Options) -> str:
 
 
 @contextlib.contextmanager
-def running(contenders: Sequence[servers.Contender], ours: str, folder: Path,
-            report: Report) -> Iterator[list[servers.Server]]:
-    """All contenders at once; a peer that does not start is left out with a line."""
+def running(contenders: Sequence[servers.Contender], ours: str, folder: Path, report: Report,
+            root: Path | None = None) -> Iterator[list[servers.Server]]:
+    """All contenders at once, with this root or the folder itself; a peer that does not start is left out with a line."""
     with contextlib.ExitStack() as stack:
         up = []
         for each in contenders:
             try:
-                up.append(stack.enter_context(servers.running(each, folder, folder)))
+                up.append(stack.enter_context(servers.running(each, root or folder, folder)))
             except servers.CannotStart as error:
                 if each.name == ours:
                     raise

@@ -26,6 +26,15 @@ class Columns:
 def measure(name: str, up: Sequence[servers.Server], ours: str, count: int, work: Callable[[servers.Server], load.Closed],
             columns: Columns, report: Report) -> dict[str, list[float]]:
     """CPU time of a request in each of so many rounds, by server, and their table in the report."""
+    def timed(server: servers.Server) -> rounds.Timed[load.Closed]:
+        return rounds.timed(server, functools.partial(work, server))
+
+    return measure_timed(name, up, ours, count, timed, columns, report)
+
+
+def measure_timed(name: str, up: Sequence[servers.Server], ours: str, count: int,
+                  work: Callable[[servers.Server], rounds.Timed[load.Closed]], columns: Columns, report: Report) -> dict[str, list[float]]:
+    """The same where the work says itself what it cost: its warm-up is not counted."""
     cpu: dict[str, list[float]] = {server.name: [] for server in up}
     rate: dict[str, list[float]] = {server.name: [] for server in up}
     failed = dict.fromkeys(cpu, 0)
@@ -33,7 +42,7 @@ def measure(name: str, up: Sequence[servers.Server], ours: str, count: int, work
     for number in range(count):
         say(f"{name}: round {number + 1}")
         for server in up:
-            done = rounds.timed(server, functools.partial(work, server))
+            done = work(server)
             closed = done.outcome
             if not closed.requests:
                 raise load.WrongAnswer(f"{server.name}, {name}: no answer")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import struct
 import subprocess
 import threading
@@ -160,9 +161,10 @@ def openloop(port: int, what: Sequence[str], rate: float, seconds: float, warm_u
                 float(said["lag_p50_us"]), float(said["lag_p99_us"]), int(said["background"]))
 
 
-def verify(name: str, port: int, path: str, body: bytes | None, length: int) -> None:
-    """Fetch twice over one connection: 200, the right length, the right bytes (unless `body` is None)."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+def verify(name: str, port: int, path: str, body: bytes | None, length: int, context: ssl.SSLContext | None = None) -> None:
+    """Fetch twice over one connection, by TLS with a context: 200, the right length, the right bytes (unless `body` is None)."""
+    connection = (http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context) if context
+                  else http.client.HTTPConnection("127.0.0.1", port, timeout=10))
     try:
         for _ in range(2):
             connection.request("GET", path)

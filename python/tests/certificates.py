@@ -56,11 +56,11 @@ class Pair:
 class Authority:
     """Signs certificates, and is trusted by the clients of these tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "Authority of tests") -> None:
         self.folder = folder
         self.file, self._key = folder / "ca.pem", folder / "ca.key"
         self._count = 0
-        making: list[str | Path] = ["req", "-x509", "-newkey", *EC, "-nodes", "-days", "30", "-subj", "/CN=Authority of tests"]
+        making: list[str | Path] = ["req", "-x509", "-newkey", *EC, "-nodes", "-days", "30", "-subj", f"/CN={name}"]
         openssl(*making, "-keyout", self._key, "-out", self.file)
 
     def issue(self, *names: str, days: int = 60, kind: tuple[str, ...] = EC) -> Pair:
@@ -77,6 +77,34 @@ class Authority:
 
     def client(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.file)
+
+    def revoked(self, *pairs: Pair, until: str = "20491231235959Z") -> Path:
+        """A list of these, in a file of its own; until when it is current."""
+        self._count += 1
+        stem = self.folder / f"{self._count}"
+        base, listed, settings = stem.with_suffix(".index"), stem.with_suffix(".crl"), stem.with_suffix(".cnf")
+        base.write_text("".join(self._entry(pair, is_revoked=True) for pair in pairs))
+        number = stem.with_suffix(".number")
+        number.write_text("01\n")
+        settings.write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {base}\ncrlnumber = {number}\ndefault_md = sha256\n")
+        making: list[str | Path] = ["ca", "-config", settings, "-gencrl", "-cert", self.file, "-keyfile", self._key]
+        openssl(*making, "-crl_lastupdate", "20260101000000Z", "-crl_nextupdate", until, "-out", listed)
+        return listed
+
+    def ocsp(self, pair: Pair, is_revoked: bool = False) -> Path:
+        """What the authority says about this one today, in a file of its own."""
+        base, asked, said = (pair.certificate.with_suffix(end) for end in (".index", ".request", ".ocsp"))
+        base.write_text(self._entry(pair, is_revoked))
+        openssl("ocsp", "-issuer", self.file, "-cert", pair.certificate, "-no_nonce", "-reqout", asked)
+        signing: list[str | Path] = ["ocsp", "-index", base, "-CA", self.file, "-rsigner", self.file, "-rkey", self._key]
+        openssl(*signing, "-reqin", asked, "-ndays", "2", "-respout", said)
+        return said
+
+    @staticmethod
+    def _entry(pair: Pair, is_revoked: bool) -> str:
+        """A line of the file in which openssl keeps what an authority has issued."""
+        state, since = ("R", "260101000000Z") if is_revoked else ("V", "")
+        return f"{state}\t491231235959Z\t{since}\t{pair.serial}\tunknown\t/CN=any\n"
 
 
 @pytest.fixture(scope="session")
@@ -99,11 +127,18 @@ class Answer:
 
 @contextlib.contextmanager
 def connected(
-    port: int, context: ssl.SSLContext, name: str = "localhost", session: ssl.SSLSession | None = None
+    port: int, context: ssl.SSLContext, name: str | None = "localhost", session: ssl.SSLSession | None = None
 ) -> Iterator[ssl.SSLSocket]:
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
         with context.wrap_socket(peer, server_hostname=name, session=session) as secured:
             yield secured
+
+
+def said_to(*arguments: str | Path) -> str:
+    """What ``openssl s_client`` says with these arguments, with the errors of its handshake; it leaves when that is done."""
+    command = ["openssl", "s_client", "-servername", "localhost", *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    return done.stdout + done.stderr
 
 
 def fetch(

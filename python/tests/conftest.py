@@ -106,7 +106,7 @@ class Server:
         self._reader.start()
         listener = r"127\.0\.0\.1:([1-9]\d*)"
         pairs = zip(arguments, arguments[1:])
-        count = sum(name == "--listen" and not value.startswith("unix:") for name, value in pairs)
+        count = sum(name == "--listen" and "unix:" not in value for name, value in pairs)
         lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]

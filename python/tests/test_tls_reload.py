@@ -176,3 +176,22 @@ def test_a_worker_that_starts_has_the_last_valid_files(crew: Start, tmp_path: Pa
     server.wait_for("error SIGHUP: TLS goes on as before, its files are not valid: --tls-cert: ")
     until("all are others", lambda: len(server.workers()) == 2 and not server.workers() & before)
     assert fetch(server.port, authority.client()).serial == serial
+
+
+def test_a_hundred_reloads_cost_no_handshake(crew: Start, tmp_path: Path, authority: Authority) -> None:
+    pair = own_pair(authority, tmp_path)
+    others = [authority.issue("localhost"), authority.issue("localhost")]
+    server = crew(*pair.options, "--tls-watch", "0", source=APP)
+    with clients(server, authority) as seen:
+        for number in range(100):
+            pair.replace(others[number % 2])
+            assert server.change("tls/reload")["changed"]
+            count = len(seen)
+            until("somebody has connected since", lambda: len(seen) > count)
+    assert set(seen[-2:]) == {others[1].serial}
+    assert {each.serial for each in others} <= set(seen), "both have been seen"
+    strange = [each for each in seen if len(each) < 8 or not each.isalnum()]
+    assert not strange, strange
+    handshakes = server.ask("tls")
+    failed = {name: count for name, count in handshakes.items() if "failed" in name and count}
+    assert not failed, failed
