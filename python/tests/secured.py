@@ -29,7 +29,16 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_operation.py::test_without_descriptors_the_others_wait_and_nothing_spins",
         "test_workers.py::test_clients_that_come_while_no_worker_serves_are_served_by_the_next_one",
         "test_service_manager.py::test_sockets_are_chosen_by_name_and_have_options",
+        "test_rights.py::test_who_connects_while_the_application_is_loaded_is_served",
+        "test_rights.py::test_an_application_that_cannot_be_loaded_serves_nothing",
+        "test_rights.py::test_a_log_in_a_folder_of_root_is_given_to_the_user_and_its_folder_is_named",
     ),
+    "the sockets are passed, and the client does not know which of them speak TLS": (
+        "test_service_manager.py::test_all_sockets_are_served_and_stay_when_the_server_ends",
+    ),
+    "Python's ssl cannot end its side while answers come": ("test_operation.py::test_a_peer_that_has_ended_its_side_gets_every_answer",),
+    "select() finds session tickets, and no answers": ("test_protection.py::test_the_engine_answers_while_the_application_is_stuck",),
+    "the client goes on to https by itself, with TLS in TLS": ("test_starlette.py::test_routes",),
     "thousands of handshakes of the client take longer than the test lasts": (
         "test_operation.py::test_ten_thousand_idle_connections",
         "test_operation.py::test_four_thousand_active_connections",
@@ -144,7 +153,7 @@ class Secured(ssl.SSLSocket):
         patience = self.gettimeout()
         self.settimeout(0)
         try:
-            self._sslobj.shutdown()
+            self._sslobj.shutdown()  # type: ignore[attr-defined]
         except ssl.SSLWantReadError:
             pass  # The other side's.
         finally:
@@ -168,7 +177,7 @@ def exempt(items: list[pytest.Item]) -> None:
     if not WANTED:
         return
     for item in items:
-        name = item.nodeid.rpartition("/")[2].partition("[")[0]
+        name = item.nodeid.partition("[")[0].rpartition("/")[2]
         for reason, entries in EXEMPT.items():
             if name in entries or name.partition("::")[0] in entries:
                 item.add_marker(pytest.mark.skip(reason=MARK + reason))

@@ -341,6 +341,8 @@ def test_a_record_that_was_changed_on_its_way_ends_its_connection_alone(version:
                 with pytest.raises(ssl.SSLError, match=expected):
                     while client.session.read(65536):
                         pass
+                told = {"one bit": "a record of the peer cannot be decrypted", "length": "the peer breaks the rules of TLS"}[changed]
+                server.wait_for(rf"info 127\.0\.0\.1: TLS: {told}.*; closed\n")
             else:
                 # No request came: there is nothing to answer.
                 assert b"".join(iter(lambda: client.session.read(65536), b"")) == b""

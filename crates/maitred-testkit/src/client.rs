@@ -91,7 +91,7 @@ impl Client {
     /// Connects, and does the handshake where the server speaks TLS.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`], and of kind `InvalidData` when the handshake fails.
+    /// As [`TcpStream::connect`], and of kind `InvalidData` when the handshake fails. A server that closes before its end is met at the first read.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let tls = PORTS.lock().unwrap_or_else(PoisonError::into_inner).contains(&address);
         let mut stream = TcpStream::connect(address)?;
@@ -101,11 +101,20 @@ impl Client {
         let name = ServerName::try_from("localhost").expect("a name");
         let mut session = ClientConnection::new(Arc::clone(&CONFIG), name).map_err(io::Error::other)?;
         session.set_buffer_limit(None);
+        let mut opened = Opened::default();
         while session.is_handshaking() || session.wants_write() {
-            session.complete_io(&mut stream)?;
+            match session.complete_io(&mut stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
+                // The server has closed it.
+                Err(_) => {
+                    opened.ended = true;
+                    break;
+                }
+            }
         }
         let tls =
-            Tls { session: Mutex::new(session), receiving: Mutex::default(), sending: Mutex::default() };
+            Tls { session: Mutex::new(session), receiving: Mutex::new(opened), sending: Mutex::default() };
         Ok(Self { stream, tls: Some(Arc::new(tls)) })
     }
 

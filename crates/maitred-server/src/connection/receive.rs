@@ -136,7 +136,7 @@ impl Connection {
                 }
                 Some(Moved::Blocked) => continue,
                 Some(Moved::End) => return self.end_of_input(context),
-                Some(Moved::Failed(_)) => return Turn::Close,
+                Some(Moved::Failed(error)) => return self.end_broken(context, &error),
             }
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
@@ -161,7 +161,7 @@ impl Connection {
                     Some(Turn::Wait)
                 }
                 Moved::End => Some(self.end_of_input(context)),
-                Moved::Failed(_) => Some(Turn::Close),
+                Moved::Failed(error) => Some(self.end_broken(context, &error)),
             };
             context.scratch.return_receive(buffer);
             if let Some(turn) = turn {
@@ -242,6 +242,15 @@ impl Connection {
         self.last = true;
         self.phase = Phase::Sending;
         Turn::Wait
+    }
+
+    /// Nothing can be received any more. That a peer leaves is usual; that it breaks the rules of TLS is told.
+    fn end_broken(&self, context: &Context<'_>, error: &io::Error) -> Turn {
+        if error.kind() == io::ErrorKind::InvalidData {
+            // The line is the same for all connections of an address, so that the log folds them.
+            context.group.site.log.info(format_args!("{}: TLS: {error}; closed", self.peer.without_port()));
+        }
+        Turn::Close
     }
 
     /// Sets the deadline of what is awaited next.
