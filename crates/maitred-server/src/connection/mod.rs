@@ -324,7 +324,9 @@ impl Connection {
                 return turn;
             }
         }
-        if signals.any(Signals::DRAIN) && self.is_idle() {
+        // A handshake that has begun is for a request that is on its way.
+        let shakes_hands = self.awaits_handshake() && self.transport.has_session();
+        if signals.any(Signals::DRAIN) && self.is_idle() && !shakes_hands {
             let end = context.now + idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
