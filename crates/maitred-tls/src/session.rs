@@ -114,7 +114,6 @@ impl Session {
                 Err(_) if self.waiting > 0 => break,
                 Err(error) => {
                     let error = SessionError::Misbehaved(error.to_string().into());
-                    self.own_alert = self.connection.is_handshaking().then_some(&RECORD_OVERFLOW);
                     self.failed = Some(Box::new(error.clone()));
                     return Err(error);
                 }
@@ -330,8 +329,6 @@ impl Session {
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 const MISSING_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 109];
 const PROTOCOL_VERSION: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
-/// For a message that is longer than the buffer of rustls, which says nothing then.
-const RECORD_OVERFLOW: [u8; 7] = [21, 3, 3, 0, 2, 2, 22];
 
 /// The first bytes of the peer: the heads of its first record and message, and the version behind them, which clients before TLS 1.3 mean.
 #[derive(Default)]
