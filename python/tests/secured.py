@@ -173,7 +173,7 @@ def configure(starts_others: bool) -> None:
 
 
 def exempt(items: list[pytest.Item]) -> None:
-    """Marks the tests that cannot."""
+    """Skips the tests that cannot run by TLS, each with its reason. Without MAITRED_TEST_TLS nothing is skipped: there they all run."""
     if not WANTED:
         return
     for item in items:

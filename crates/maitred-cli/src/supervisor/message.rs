@@ -42,7 +42,7 @@ pub(crate) struct Setup {
     pub(crate) acts: bool,
     /// What an operator has changed, in this order.
     pub(crate) changes: Vec<Question>,
-    /// The files of TLS, which the worker may not be able to read, and what tickets are made of.
+    /// Certificates, keys and the ticket secret. The supervisor reads them: the worker may lack the right to.
     pub(crate) tls: Option<Handed>,
 }
 

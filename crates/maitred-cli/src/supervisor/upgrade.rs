@@ -47,7 +47,7 @@ pub(crate) struct HandOver<'a> {
     /// The process has become another user.
     pub(crate) acts: bool,
     pub(crate) pid_file: Option<BorrowedFd<'a>>,
-    /// Files that it may not be able to read, and what tickets are made of.
+    /// Certificates, keys and the ticket secret. The successor may lack the right to read them.
     pub(crate) tls: Option<Handed>,
     /// Workers of both programs accept from the same sockets for a while.
     pub(crate) bell: &'a Bell,

@@ -79,7 +79,7 @@ fn together(Pem { certificate, key }: &Pem) -> Vec<u8> {
     format!("{certificate}{key}").into_bytes()
 }
 
-/// Puts it in the place of what is there; whoever reads finds one or the other.
+/// Replaces the file in one step (rename(2)): a reader sees the old one or the new one.
 fn keep(path: &Path, pem: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
