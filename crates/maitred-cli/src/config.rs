@@ -32,6 +32,10 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// TLS of all hosts.
     pub tls: TlsConfig,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
+    /// The most streams of an HTTP/2 connection at a time.
+    pub http2_streams: usize,
     /// The proxies that are believed.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Which of their fields.
@@ -348,6 +352,8 @@ impl Config {
             hosts: Vec::new(),
             listen: Vec::new(),
             tls: TlsConfig::default(),
+            http2: true,
+            http2_streams: 128,
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
             pool: PoolConfig::EMPTY,

@@ -234,6 +234,7 @@ impl Server {
             guard,
             timeouts: settings.timeouts,
             tls: ArcSwapOption::new(settings.tls),
+            http2: settings.http2,
             handshakes: Handshakes::new(&arena),
             max_body: settings.max_body,
             body_memory: settings.body_memory,

@@ -38,6 +38,8 @@ pub struct Settings {
     pub bound: Option<BoundListeners>,
     /// What listeners with TLS go by; needed if there are any. [`Server::set_tls`](crate::Server::set_tls) changes it.
     pub tls: Option<Arc<Terms>>,
+    /// How HTTP/2 is spoken; none: it is not. By TLS clients and server agree on it (ALPN), so the terms have to offer it, too.
+    pub http2: Option<Http2Settings>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
     /// Which proxies are believed. None unless set.
@@ -108,6 +110,7 @@ impl Settings {
             listeners: Vec::new(),
             bound: None,
             tls: None,
+            http2: Some(Http2Settings::default()),
             accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
@@ -137,6 +140,19 @@ impl Settings {
             compression: None,
             log,
         }
+    }
+}
+
+/// How HTTP/2 is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Settings {
+    /// The most streams of one connection at a time. Those count that are reset, until their handlers are done.
+    pub streams: u32,
+}
+
+impl Default for Http2Settings {
+    fn default() -> Self {
+        Self { streams: 128 }
     }
 }
 

@@ -35,6 +35,7 @@ use maitred_tls::Terms;
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
 use crate::routes::is_plain;
+use crate::settings::Http2Settings;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
@@ -62,6 +63,8 @@ pub(crate) struct Site {
     pub(crate) timeouts: Timeouts,
     /// None without TLS.
     pub(crate) tls: ArcSwapOption<Terms>,
+    /// None where HTTP/2 is not spoken.
+    pub(crate) http2: Option<Http2Settings>,
     pub(crate) handshakes: Handshakes,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,

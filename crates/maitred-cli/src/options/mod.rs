@@ -4,6 +4,7 @@
 mod application;
 mod compression;
 mod control;
+mod http2;
 mod insight;
 mod limits;
 mod logs;
@@ -199,6 +200,7 @@ const CLIENT_AUTHS: &[(&str, ClientAuth)] =
 const TABLES: [&[Definition]; 16] = [
     serving::OPTIONS,
     tls::OPTIONS,
+    http2::OPTIONS,
     proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,

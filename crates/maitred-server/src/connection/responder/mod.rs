@@ -134,7 +134,7 @@ impl Responder {
         let sent = self.with_connection(|connection| {
             let sent = match heads {
                 Some(heads) => {
-                    let values = Values { heads, content, ended: false };
+                    let values = Values { heads, content, trailers: None, ended: false };
                     connection.deliver_values(&self.group, self.key, values)
                 }
                 None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
@@ -184,7 +184,7 @@ impl Responder {
         });
         let ended = self.with_connection(|connection| {
             if let Some(heads) = heads {
-                let values = Values { heads, content: last.keep(), ended: true };
+                let values = Values { heads, content: last.keep(), trailers: None, ended: true };
                 let sent =
                     connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
                 return (sent, connection.lost_as(), clock::monotonic());
@@ -287,7 +287,7 @@ impl Respond for Responder {
             }
         }
         if let Some(heads) = self.encoder.take_heads() {
-            let values = Values { heads, content: Content::Static(b""), ended: false };
+            let values = Values { heads, content: Content::Static(b""), trailers: None, ended: false };
             let sent = self.with_connection(|connection| {
                 connection.deliver_values(&self.group, self.key, values).map(drop)
             });

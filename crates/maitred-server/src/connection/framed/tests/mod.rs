@@ -211,7 +211,7 @@ fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
     let group = Arc::clone(server.first());
     let (client, ours) = pair(capacity);
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
-    let protocol = Protocol::Framed(Framed::new(Box::new(Toy)));
+    let protocol = Protocol::Framed(Framed::new(Box::<Toy>::default()));
     Connection::open(&group, Transport::memory(Wire(ours)), protocol, (peer.into(), None), 0, false)
         .expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
