@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use maitred_files::{Now, StaticFiles, StaticSettings};
 use maitred_runtime::ThreadHost;
-use maitred_server::{HostSettings, Http2Settings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
+use maitred_server::{
+    HostSettings, Http2Settings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
+};
 
 use crate::config::{Config, SiteConfig};
 use crate::error_page;

@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
-use super::{QueryContext, change, deliveries, explain, nearest, requests, stats, status, threads, tls};
+use super::{
+    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
+};
 
 /// A query or a change.
 pub struct Command {
@@ -137,6 +139,12 @@ const COMMANDS: &[Command] = &[
         &[required("id", "an id that deliveries shows")],
         "Ends a delivery: the connection is closed.",
         deliveries::end,
+    ),
+    query(
+        "http2",
+        &[POOL],
+        "What connections of HTTP/2 have done: frames, resets, waits, sizes of heads.",
+        http2::http2,
     ),
     query("tls", &[POOL], "Certificates with their names, files and ends, and handshakes.", tls::tls),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),

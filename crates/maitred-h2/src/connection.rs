@@ -99,6 +99,11 @@ impl Connection {
         65_535
     }
 
+    /// Whether a head has begun whose end has not come: nothing else may come before it.
+    pub fn is_in_head(&self) -> bool {
+        false
+    }
+
     /// The open streams.
     pub fn streams(&self) -> usize {
         let _ = self.settings;

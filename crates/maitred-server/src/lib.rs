@@ -68,8 +68,8 @@ pub use roles::CONTROL;
 pub use routes::{Application, Route, Routes};
 pub use server::{BESIDE_LOOP, Server, Snapshot, StartError};
 pub use settings::{
-    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network,
-    Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
+    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, Http2Settings,
+    ListenerSettings, Network, Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
 pub use sharing::{Accept, Bell};
 pub use site::{ApplicationTiming, Insight, LeafCount, Statistics, Timeouts};

@@ -197,7 +197,7 @@ const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 16] = [
+const TABLES: [&[Definition]; 17] = [
     serving::OPTIONS,
     tls::OPTIONS,
     http2::OPTIONS,

@@ -90,13 +90,6 @@ thread_local! {
 
 impl Stream {
     /// An empty one, with used memory if this thread has some.
-    pub(crate) fn take(number: u32, began: u64, arrived: u64) -> Box<Self> {
-        let mut stream = Self::blank();
-        stream.begin(number, began, arrived);
-        stream
-    }
-
-    /// The same before its first byte is there.
     pub(super) fn blank() -> Box<Self> {
         SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
     }

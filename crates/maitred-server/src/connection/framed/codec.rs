@@ -3,6 +3,8 @@
 use maitred_h1::HeadFacts;
 use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
+use crate::site::Site;
+
 /// A protocol whose frames carry many streams on one connection.
 ///
 /// Heads are made into frames in the order in which they are sent, and those received are read in the order of their arrival:
@@ -52,8 +54,8 @@ pub(crate) trait Codec: Send {
     /// Appends that no further request is wanted; those that are on their way are served.
     fn put_drain(&mut self, out: &mut Vec<u8>);
 
-    /// Appends that the connection ends, because of a fault or in peace.
-    fn put_last(&mut self, fault: Option<&Fault>, out: &mut Vec<u8>);
+    /// Appends that the connection ends, because of the fault that there has been, or in peace.
+    fn put_last(&mut self, out: &mut Vec<u8>);
 
     /// The most bytes of a body in one frame.
     fn max_data(&self) -> usize;
@@ -61,27 +63,23 @@ pub(crate) trait Codec: Send {
     /// The bytes that a new stream, and a new connection, may send before the peer gives more.
     fn windows(&self) -> (u32, u32);
 
-    /// What a peer does wrong that makes a window larger than it may be.
-    fn overflow(&self) -> Fault;
+    /// The fault of a peer that makes a window larger than it may be.
+    fn overflow(&mut self) -> Fault;
 
     /// The most streams at once.
     fn max_streams(&self) -> usize;
 
-    /// What has been counted since the last call.
-    fn counted(&mut self) -> Counted;
+    /// Adds to the figures what has been counted since the last call, and how many responses have had to wait for the window of their
+    /// stream, and of their connection.
+    fn count(&mut self, site: &Site, waits: [u64; 2]);
 }
 
 /// The most bytes that a window may have (RFC 9113 §6.9.1).
 pub(crate) const MAX_WINDOW: i64 = (1 << 31) - 1;
 
-/// Why a connection ends.
+/// Why a connection ends, for people. The codec knows what the peer is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// The number that the peer is told.
-    pub(crate) code: u32,
-    /// The reason, for people.
-    pub(crate) reason: &'static str,
-}
+pub(crate) struct Fault(pub(crate) &'static str);
 
 /// Why a stream is reset by this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,17 +139,4 @@ pub(crate) enum Event<'a> {
     Priority { stream: u32, priority: Priority },
     /// The peer will make no further requests.
     Leaving,
-}
-
-/// What a codec has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// Frames received and sent.
-    pub(crate) frames: (u64, u64),
-    /// Streams that the peer has reset, and that this side has.
-    pub(crate) resets: (u64, u64),
-    /// Bytes of heads received: as they came, and after decompression.
-    pub(crate) heads_in: (u64, u64),
-    /// Bytes of heads sent: as they left, and before compression.
-    pub(crate) heads_out: (u64, u64),
 }

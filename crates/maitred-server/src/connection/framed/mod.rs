@@ -29,7 +29,7 @@ use super::protocol::Protocol;
 use super::stream::Stream;
 use crate::connection::writer::Writer;
 use crate::site::Site;
-pub(crate) use codec::{Codec, Counted, Event, Fault, MAX_WINDOW, Priority, Why};
+pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
 pub(super) use queue::Queue;
 pub(crate) use queue::Values;
 
@@ -58,6 +58,8 @@ pub(crate) struct Framed {
     leaving: bool,
     /// It was told that no further request is wanted.
     draining: bool,
+    /// Responses that have had to wait for the window of their stream, and of the connection, and are not counted yet.
+    waits: [u64; 2],
 }
 
 impl Framed {
@@ -79,7 +81,13 @@ impl Framed {
             partial: 0,
             leaving: false,
             draining: false,
+            waits: [0; 2],
         })
+    }
+
+    /// Adds to the figures what has been counted.
+    fn count(&mut self, site: &Site) {
+        self.codec.count(site, std::mem::take(&mut self.waits));
     }
 
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.

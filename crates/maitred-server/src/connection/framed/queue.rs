@@ -52,6 +52,8 @@ pub(crate) struct Queue {
     pub(super) moved: u64,
     /// The peer has sent all of its request.
     pub(super) received: bool,
+    /// It waits for a window, and that is counted.
+    waits: bool,
     /// Written down when its last byte has left.
     record: Option<Record>,
 }
@@ -73,6 +75,7 @@ impl Queue {
             early: Vec::new(),
             moved: 0,
             received: false,
+            waits: false,
             record: None,
         })
     }
@@ -255,7 +258,7 @@ impl Connection {
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let Some(number) = framed.pick() else { break };
             framed.sent = number;
-            let Framed { codec, streams, outward, wire, .. } = &mut **framed;
+            let Framed { codec, streams, outward, wire, waits, .. } = &mut *framed;
             let Some(queue) = streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
@@ -290,6 +293,10 @@ impl Connection {
                         connection::recycle_writer(data);
                     }
                     queue.look_at_limit(now);
+                    queue.waits = false;
+                }
+                if queue.is_stalled(*outward) && !std::mem::replace(&mut queue.waits, true) {
+                    waits[usize::from(queue.outward > *outward)] += 1;
                 }
             }
             if !ends && queue.ended && queue.data.is_none() {
@@ -381,6 +388,7 @@ impl Connection {
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
         let end = self.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
+        framed.count(&group.site);
         framed.streams.values_mut().for_each(|stream| stream.lose_queue(group, end));
         framed.streams.retain(|_, stream| stream.running);
     }

@@ -7,7 +7,7 @@ use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 use maitred_log::End;
-use maitred_runtime::{Content, SendError};
+use maitred_runtime::Content;
 
 use super::queue::Queue;
 use super::{Codec, Event, Fault, Framed, Granted, Why};
@@ -66,11 +66,14 @@ impl Connection {
             Turn::Wait => {}
             turn => return turn,
         }
+        if let Some(framed) = self.protocol.framed() {
+            framed.count(&context.group.site);
+        }
         if self.last && self.writer.is_none() && self.is_between_streams() {
             return Turn::Close;
         }
         if self.protocol.framed().is_some_and(|framed| framed.leaving) && self.is_idle() {
-            return self.end_framed(context, None);
+            return self.end_framed(context);
         }
         self.settle_framed(context.group, context.token, context.now);
         if self.unread && !self.is_clogged() { Turn::Later } else { Turn::Wait }
@@ -85,7 +88,7 @@ impl Connection {
 
     /// The peer has broken the rules: it is told, and everything of it ends.
     fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
-        let Fault { reason, .. } = fault;
+        let Fault(reason) = fault;
         let log = &context.group.site.log;
         // The line is the same for all connections of an address, so that the log folds them.
         log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
@@ -93,19 +96,14 @@ impl Connection {
         for number in numbers {
             self.cancel(context.group, number, End::PeerGone);
         }
-        self.end_framed(context, Some(fault))
+        self.end_framed(context)
     }
 
     /// The connection ends, and the peer is told so. What it still sends is read and dropped, so that it can read that.
-    pub(in crate::connection) fn end_framed(
-        &mut self,
-        context: &mut Context<'_>,
-        fault: Option<Fault>,
-    ) -> Turn {
+    pub(in crate::connection) fn end_framed(&mut self, context: &mut Context<'_>) -> Turn {
         let Some(framed) = self.protocol.framed() else { return Turn::Close };
-        framed.codec.put_last(fault.as_ref(), &mut framed.control);
-        if let Err(error) = self.fill(context.group, context.token) {
-            let _gone: SendError = error;
+        framed.codec.put_last(&mut framed.control);
+        if self.fill(context.group, context.token).is_err() {
             return self.peer_gone(context);
         }
         self.last = true;
@@ -221,7 +219,7 @@ impl Connection {
         let mut next = Stream::blank();
         loop {
             let Some(framed) = self.protocol.framed() else { break };
-            let Framed { codec, control, .. } = &mut **framed;
+            let Framed { codec, control, .. } = &mut *framed;
             let (used, event) = codec.poll(&input[at..], &mut next.request.head, context.now, control)?;
             at += used;
             match event {
@@ -229,7 +227,7 @@ impl Connection {
                 Event::Head { stream, facts, tunnel, priority, objection } => {
                     let mut begun = std::mem::replace(&mut next, Stream::blank());
                     if stream <= framed.newest {
-                        return Err(Fault { code: 1, reason: "a request with a number that is used up" });
+                        return Err(Fault("a request with a number that is used up"));
                     }
                     framed.newest = stream;
                     // Also those count that are reset, and that handlers still have.
@@ -406,7 +404,7 @@ impl Connection {
                 return self.check_reader(context);
             }
             if self.is_idle() {
-                return Some(self.end_framed(context, None));
+                return Some(self.end_framed(context));
             }
             if self.protocol.framed().is_some_and(|framed| framed.partial > 0) {
                 let site = &context.group.site;
@@ -415,7 +413,7 @@ impl Connection {
                 for number in numbers {
                     self.cancel(context.group, number, End::PeerGone);
                 }
-                return Some(self.end_framed(context, None));
+                return Some(self.end_framed(context));
             }
         }
         None

@@ -6,7 +6,8 @@ use maitred_h1::{HeadFacts, Receiver};
 use maitred_http::{FieldSet, RequestHead, ResponseHead};
 use maitred_testkit::{CONNECTION_WINDOW, Frame, MAX_FRAME, STREAM_WINDOW, frame_header};
 
-use super::super::{Codec, Counted, Event, Fault, Why};
+use super::super::{Codec, Event, Fault, Why};
+use crate::site::Site;
 
 /// The most streams at once.
 pub(super) const MAX_STREAMS: usize = 100;
@@ -24,7 +25,7 @@ impl Default for Toy {
 }
 
 fn fault(reason: &'static str) -> Fault {
-    Fault { code: 0, reason }
+    Fault(reason)
 }
 
 impl Codec for Toy {
@@ -106,7 +107,7 @@ impl Codec for Toy {
 
     fn put_drain(&mut self, _out: &mut Vec<u8>) {}
 
-    fn put_last(&mut self, _fault: Option<&Fault>, _out: &mut Vec<u8>) {}
+    fn put_last(&mut self, _out: &mut Vec<u8>) {}
 
     fn ends_with_data(&self) -> bool {
         false
@@ -120,13 +121,11 @@ impl Codec for Toy {
         (STREAM_WINDOW as u32, CONNECTION_WINDOW as u32)
     }
 
-    fn overflow(&self) -> Fault {
+    fn overflow(&mut self) -> Fault {
         fault("a window that is too large")
     }
 
-    fn counted(&mut self) -> Counted {
-        Counted::default()
-    }
+    fn count(&mut self, _site: &Site, _waits: [u64; 2]) {}
 
     fn max_streams(&self) -> usize {
         MAX_STREAMS
