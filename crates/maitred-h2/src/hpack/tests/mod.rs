@@ -1,0 +1,3 @@
+//! Tests of the two ends together.
+
+mod appendix_c;
