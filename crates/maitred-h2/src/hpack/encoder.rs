@@ -14,6 +14,9 @@ const FIELD_SLOTS: usize = 256;
 /// A response has some ten names.
 const NAME_SLOTS: usize = 64;
 
+/// Shorter strings have a length of one byte, 126 at most.
+const MAX_TRIED: usize = 127;
+
 /// The writing end of one direction of a connection. Its table has 4096 bytes at most, whatever the peer offers: fields of
 /// responses fit, and each connection costs that memory.
 #[derive(Clone, Debug)]
@@ -149,7 +152,7 @@ impl Encoder {
         let number = self.by_field.get(field_slot(hashes))?;
         let place = self.place(*number);
         let (entry_name, entry_value) = self.table.entry(place)?;
-        (entry_value == value && is_same_name(entry_name, name)).then_some(dynamic_index(place))
+        (entry_value == value && known_names::is_same(entry_name, name)).then_some(dynamic_index(place))
     }
 
     /// The index of an entry of this name.
@@ -157,7 +160,7 @@ impl Encoder {
         let slot = self.by_name.get(name_slot(hashes))?;
         let place = self.place(slot.newest);
         let (entry_name, _) = self.table.entry(place)?;
-        is_same_name(entry_name, name).then_some(dynamic_index(place))
+        known_names::is_same(entry_name, name).then_some(dynamic_index(place))
     }
 
     /// The place of an entry with this number, behind those that came later. It may be behind the last entry.
@@ -167,25 +170,42 @@ impl Encoder {
     }
 
     /// A field that the dynamic table does not have.
+    #[inline(never)]
     fn absent(&mut self, hashes: Hashes, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let (known, indexing) = known_names::find(hashes.name, name);
         if let Some(index) = find_static(known, value) {
             return integer::write(0x80, 7, index, out);
         }
-        let dynamic = self.find_name(hashes, name);
-        let inserts = indexing == Indexing::Usual
-            && self.is_worth_an_entry(hashes, dynamic.is_some())
-            && name.len() + value.len() + ENTRY_OVERHEAD <= self.table.max() / 2;
         let (pattern, prefix) = match indexing {
-            _ if inserts => (0x40, 6),
+            Indexing::Usual => return self.perhaps_inserted(hashes, known, name, value, out),
+            Indexing::Without => (0x00, 4),
             Indexing::Never => (0x10, 4),
-            _ => (0x00, 4),
         };
+        integer::write(pattern, prefix, known, out);
+        if known == 0 {
+            self.keep_name(name);
+            write_string(&self.name, out);
+        }
+        write_string(value, out);
+    }
+
+    /// A field that goes into the table if another one with its value may be expected. `known` is its name's static index.
+    fn perhaps_inserted(
+        &mut self,
+        hashes: Hashes,
+        known: usize,
+        name: &[u8],
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let dynamic = self.find_name(hashes, name);
+        let inserts = self.is_worth_an_entry(hashes, dynamic.is_some())
+            && name.len() + value.len() + ENTRY_OVERHEAD <= self.table.max() / 2;
         let index = if known == 0 { dynamic.unwrap_or(0) } else { known };
+        let (pattern, prefix) = if inserts { (0x40, 6) } else { (0x00, 4) };
         integer::write(pattern, prefix, index, out);
         if index == 0 || inserts {
-            self.name.clear();
-            self.name.extend(name.iter().map(u8::to_ascii_lowercase));
+            self.keep_name(name);
         }
         if index == 0 {
             write_string(&self.name, out);
@@ -194,6 +214,12 @@ impl Encoder {
         if inserts {
             self.insert(hashes, value);
         }
+    }
+
+    /// Keeps the name in lower case.
+    fn keep_name(&mut self, name: &[u8]) {
+        self.name.clear();
+        self.name.extend(name.iter().map(u8::to_ascii_lowercase));
     }
 
     /// Whether a field with this value may be expected again. `has_name`: the table has an entry of its name.
@@ -229,27 +255,29 @@ impl Hashes {
     }
 }
 
-/// A hash of all bytes of a value, which starts from another one. Its top bits are the best.
+/// A hash of all bytes of a value, which starts from another one.
 #[inline]
 fn hash_value(seed: u64, value: &[u8]) -> u64 {
-    /// 2^64 divided by the golden ratio.
-    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = seed ^ value.len() as u64;
-    let mut mix = |word: u64| {
-        hash = (hash ^ word).wrapping_mul(MULTIPLIER);
-        hash ^= hash >> 32;
-    };
-    let (words, rest) = value.as_chunks();
-    for word in words {
-        mix(u64::from_le_bytes(*word));
-    }
-    if let Some(word) = value.last_chunk() {
-        // Bytes that were taken already do no harm.
-        mix(u64::from_le_bytes(*word));
+    let seed = seed ^ value.len() as u64;
+    if let Some(last) = value.last_chunk() {
+        // Bytes that are taken twice do no harm.
+        let (pairs, _) = value.as_chunks();
+        let hash = pairs.iter().fold(seed, |hash, pair| mix(hash, u128::from_le_bytes(*pair)));
+        mix(hash, u128::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) {
+        mix(seed, u128::from(u64::from_le_bytes(*first)) << 64 | u128::from(u64::from_le_bytes(*last)))
     } else {
-        mix(rest.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)));
+        mix(seed, u128::from(known_names::short_word(value)))
     }
-    hash
+}
+
+/// Both halves of the product of both halves count.
+#[inline]
+fn mix(hash: u64, bytes: u128) -> u64 {
+    /// 2^64 divided by the golden ratio.
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(hash ^ bytes as u64) * u128::from(ODD ^ (bytes >> 64) as u64);
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[inline]
@@ -267,29 +295,41 @@ fn dynamic_index(place: usize) -> usize {
     static_table::LENGTH + 1 + place
 }
 
-#[inline]
-fn is_same_name(entry: &[u8], name: &[u8]) -> bool {
-    entry == name || entry.eq_ignore_ascii_case(name)
-}
-
 /// The index of the static entry with this value among those that have the same name as the first one.
+#[inline]
 fn find_static(first: usize, value: &[u8]) -> Option<usize> {
-    let (name, _) = static_table::entry(first)?;
-    (first..)
-        .map_while(|index| Some((index, static_table::entry(index)?)))
-        .take_while(|(_, entry)| entry.0 == name)
-        .find(|(_, entry)| entry.1 == value)
-        .map(|(index, _)| index)
+    // Where no other entry has the name, the value is empty, but for one.
+    let last = match first {
+        0 => return None,
+        2 | 4 | 6 => first + 1,
+        8 => 14,
+        _ => first,
+    };
+    (first..=last).find(|index| static_table::entry(*index).is_some_and(|entry| entry.1 == value))
 }
 
 /// A string literal (§5.2), with the Huffman code where that is shorter.
 fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
-    let length = huffman::encoded_len(bytes);
-    if length < bytes.len() {
-        integer::write(0x80, 7, length, out);
+    let start = out.len();
+    if bytes.len() < MAX_TRIED {
+        // One way instead of two: the length is known behind the code.
+        out.push(0x80);
         huffman::encode(bytes, out);
+        let length = out.len() - start - 1;
+        if length < bytes.len() {
+            if let Some(first) = out.get_mut(start) {
+                *first |= length as u8;
+            }
+            return;
+        }
+        out.truncate(start);
     } else {
-        integer::write(0x00, 7, bytes.len(), out);
-        out.extend_from_slice(bytes);
+        let length = huffman::encoded_len(bytes);
+        if length < bytes.len() {
+            integer::write(0x80, 7, length, out);
+            return huffman::encode(bytes, out);
+        }
     }
+    integer::write(0x00, 7, bytes.len(), out);
+    out.extend_from_slice(bytes);
 }

@@ -6,7 +6,7 @@
 mod table;
 
 use super::HpackError;
-use table::{CODES, LENGTHS, LONG, LONGEST, ORDERED, SHORT};
+use table::{CODES, LENGTHS, LONG, LONGEST, ORDERED, SHORT, TWO, TWO_BITS, Two};
 
 /// How many bytes [`encode`] appends.
 pub fn encoded_len(bytes: &[u8]) -> usize {
@@ -42,20 +42,34 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 /// # Errors
 /// `Huffman`: more than 7 bits of padding, padding of other bits than ones, or EOS.
 pub fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
-    out.reserve(code.len().saturating_mul(8) / 5);
+    let start = out.len();
+    // No code has fewer than five bits; two bytes are written at once.
+    out.resize(start + code.len().saturating_mul(8) / 5 + 1, 0);
+    let (_, room) = out.split_at_mut_checked(start).unwrap_or_default();
+    let decoded = decode_into(code, room)?;
+    out.truncate(start + decoded);
+    Ok(())
+}
+
+/// Decodes into the start of `room`, which is large enough, and returns how many bytes there are.
+fn decode_into(code: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     // The next bits stand at the top.
     let mut window: u64 = 0;
     let mut bits: u32 = 0;
     let mut rest = code;
+    let mut at = 0;
     while let Some((word, behind)) = rest.split_first_chunk() {
         rest = behind;
         window |= u64::from(u32::from_be_bytes(*word)) << (32 - bits);
         bits += 32;
         while bits >= LONGEST as u32 {
-            let (symbol, length) = first(window).ok_or(HpackError::Huffman)?;
-            out.push(symbol);
-            window <<= length;
-            bits -= length;
+            let next = first_two(window).ok_or(HpackError::Huffman)?;
+            if let Some(place) = room.get_mut(at..).and_then(|room| room.first_chunk_mut()) {
+                *place = next.bytes;
+            }
+            at += usize::from(next.count);
+            window <<= next.length;
+            bits -= u32::from(next.length);
         }
     }
     for byte in rest {
@@ -67,12 +81,27 @@ pub fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     while let Some((symbol, length)) = first(window)
         && length <= bits
     {
-        out.push(symbol);
+        if let Some(place) = room.get_mut(at) {
+            *place = symbol;
+        }
+        at += 1;
         window = (window << length) | ((1 << length) - 1);
         bits -= length;
     }
     // What is left has to be the start of EOS.
-    if bits < 8 && window == u64::MAX { Ok(()) } else { Err(HpackError::Huffman) }
+    if bits < 8 && window == u64::MAX { Ok(at) } else { Err(HpackError::Huffman) }
+}
+
+/// One byte or two whose codes are at the top of the window. `None` for EOS.
+#[inline]
+fn first_two(window: u64) -> Option<Two> {
+    match TWO.get((window >> (64 - TWO_BITS)) as usize) {
+        Some(two) if two.count > 0 => Some(*two),
+        _ => {
+            let (byte, length) = first_long(window)?;
+            Some(Two { bytes: [byte, 0], length: length as u8, count: 1 })
+        }
+    }
 }
 
 /// The byte whose code is at the top of the window, and the bits of the code. `None` for EOS.

@@ -81,7 +81,7 @@ const KNOWN: [Known; 59] = [
 ];
 
 /// Chosen by trial so that no two known names share a slot, which the compiler checks.
-const MULTIPLIER: u64 = 0xde07_2f28_5514_d203;
+const MULTIPLIER: u64 = 0xa697_73ac_eeb8_65fb;
 
 /// A hash of a name without regard to case: of its length and up to eight bytes at either end. Its top bits are the best.
 #[inline]
@@ -90,16 +90,8 @@ pub(super) const fn hash(name: &[u8]) -> u64 {
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let (start, end) = if let (Some(start), Some(end)) = (name.first_chunk(), name.last_chunk()) {
         (u64::from_le_bytes(*start), u64::from_le_bytes(*end))
-    } else if let (Some(start), Some(end)) = (name.first_chunk(), name.last_chunk()) {
-        (u32::from_le_bytes(*start) as u64, u32::from_le_bytes(*end) as u64)
     } else {
-        let start = match *name {
-            [a, b, c, ..] => (a as u64) | ((b as u64) << 8) | ((c as u64) << 16),
-            [a, b] => (a as u64) | ((b as u64) << 8),
-            [a] => a as u64,
-            [] => 0,
-        };
-        (start, 0)
+        (short_word(name), 0)
     };
     let folded = (start | SMALL) ^ (end | SMALL).rotate_left(29);
     folded.wrapping_add(name.len() as u64).wrapping_mul(MULTIPLIER)
@@ -110,11 +102,60 @@ pub(super) const fn hash(name: &[u8]) -> u64 {
 pub(super) fn find(hash: u64, name: &[u8]) -> (usize, Indexing) {
     let known = SLOTS.get(slot(hash)).and_then(|place| KNOWN.get(usize::from(*place)));
     match known {
-        Some((known, index, indexing)) if name.eq_ignore_ascii_case(known.as_bytes()) => {
-            (usize::from(*index), *indexing)
-        }
+        Some((known, index, indexing)) if is_same(known.as_bytes(), name) => (usize::from(*index), *indexing),
         _ => (0, Usual),
     }
+}
+
+/// Whether two names differ by the case of letters at most.
+#[inline]
+pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if let (Some(last), Some(other_last)) = (one.last_chunk(), other.last_chunk()) {
+        let (words, _) = one.as_chunks();
+        let (other_words, _) = other.as_chunks();
+        // The last eight bytes may have been compared already, which does no harm.
+        is_same_word(u64::from_le_bytes(*last), u64::from_le_bytes(*other_last))
+            && words
+                .iter()
+                .zip(other_words)
+                .all(|(word, other)| is_same_word(u64::from_le_bytes(*word), u64::from_le_bytes(*other)))
+    } else {
+        is_same_word(short_word(one), short_word(other))
+    }
+}
+
+/// Less than eight bytes as one number.
+#[inline]
+pub(super) const fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(start), Some(end)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (u32::from_le_bytes(*start) as u64) | ((u32::from_le_bytes(*end) as u64) << 32);
+    }
+    match *bytes {
+        [a, b, c, ..] => (a as u64) | ((b as u64) << 8) | ((c as u64) << 16),
+        [a, b] => (a as u64) | ((b as u64) << 8),
+        [a] => a as u64,
+        [] => 0,
+    }
+}
+
+/// Whether eight bytes differ by the case of letters at most, all of them at once.
+#[inline]
+fn is_same_word(one: u64, other: u64) -> bool {
+    const fn each(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let differing = one ^ other;
+    if differing & !each(0x20) != 0 {
+        return false;
+    }
+    let small = one | each(0x20);
+    let low = small & each(0x7f);
+    // The top bit of each byte: it is `a` or behind, and not behind `z`, and ASCII.
+    let letters = (low + each(0x80 - b'a')) & !(low + each(0x7f - b'z')) & !small & each(0x80);
+    (differing << 2) & !letters == 0
 }
 
 /// A slot's place in `KNOWN`; a place behind its end in empty ones.

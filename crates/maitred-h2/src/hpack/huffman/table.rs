@@ -34,6 +34,22 @@ pub(super) static CODES: [u32; 256] = DERIVED.codes;
 /// is longer than eight bits.
 pub(super) static SHORT: [u16; 256] = DERIVED.short;
 
+/// How many bits are looked up to find two bytes.
+pub(super) const TWO_BITS: usize = 12;
+
+/// For the next bits: one byte or two whose codes they begin with.
+pub(super) static TWO: [Two; 1 << TWO_BITS] = two();
+
+/// The bytes of one code or two.
+#[derive(Clone, Copy)]
+pub(super) struct Two {
+    pub(super) bytes: [u8; 2],
+    /// The bits of the codes.
+    pub(super) length: u8,
+    /// How many bytes there are. 0 where the first code is longer than the bits.
+    pub(super) count: u8,
+}
+
 /// For codes of more than eight bits.
 pub(super) static LONG: [Long; LONGEST + 1] = DERIVED.long;
 
@@ -97,4 +113,26 @@ const fn derive() -> Derived {
     // One code is left, of ones only: EOS. So no length is wrong alone.
     assert!(next == (1 << LONGEST) - 1 && place == 256);
     Derived { codes, short, long, ordered }
+}
+
+#[expect(clippy::indexing_slicing, reason = "the compiler runs it, and nothing else")]
+const fn two() -> [Two; 1 << TWO_BITS] {
+    let mut table = [Two { bytes: [0, 0], length: 0, count: 0 }; 1 << TWO_BITS];
+    let mut bits = 0;
+    while bits < 1 << TWO_BITS {
+        let one = DERIVED.short[bits >> (TWO_BITS - 8)];
+        if one != 0 {
+            let [first, length] = one.to_be_bytes();
+            let rest = (bits << length) & ((1 << TWO_BITS) - 1);
+            let [second, more] = DERIVED.short[rest >> (TWO_BITS - 8)].to_be_bytes();
+            let fits = more != 0 && (length + more) as usize <= TWO_BITS;
+            table[bits] = if fits {
+                Two { bytes: [first, second], length: length + more, count: 2 }
+            } else {
+                Two { bytes: [first, 0], length, count: 1 }
+            };
+        }
+        bits += 1;
+    }
+    table
 }

@@ -4,6 +4,7 @@ mod appendix_c;
 mod decoding;
 mod encoding;
 mod huffman;
+mod names;
 mod round;
 
 use super::{Decoder, Encoder, HpackError};
