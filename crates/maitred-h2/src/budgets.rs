@@ -4,6 +4,8 @@
 //! ENHANCE_YOUR_CALM and the budget's name in the reason. All of them are for one connection: how many connections a peer has is
 //! limited elsewhere.
 
+use crate::error::ConnectionError;
+
 /// So many at once, and so many more a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -91,5 +93,138 @@ impl Default for Budgets {
             updates: rate(1000, 100),
             unknown: rate(500, 50),
         }
+    }
+}
+
+// ---- Buckets ----
+
+/// What is left of each budget.
+#[derive(Clone, Debug)]
+pub(crate) struct Buckets {
+    pub(crate) resets: Bucket,
+    pub(crate) errors: Bucket,
+    pub(crate) refused: Bucket,
+    pub(crate) late: Bucket,
+    pub(crate) empty: Bucket,
+    pub(crate) overhead: Bucket,
+    pub(crate) settings: Bucket,
+    pub(crate) pings: Bucket,
+    pub(crate) priorities: Bucket,
+    pub(crate) updates: Bucket,
+    pub(crate) unknown: Bucket,
+    /// WINDOW_UPDATE frames that what was sent has earned.
+    earned: u32,
+}
+
+/// What a stream and a DATA frame sent earn.
+const FOR_A_STREAM: u32 = 2;
+const FOR_A_FRAME: u32 = 10;
+/// What can be earned at most: what 10,000 frames do, 160 MB of data in full ones.
+const MOST_EARNED: u32 = 100_000;
+
+impl Buckets {
+    pub(crate) fn new(budgets: &Budgets) -> Self {
+        let bucket = |rate, passed| Bucket { rate, level: 0, at: 0, passed };
+        Self {
+            resets: bucket(budgets.resets, "too many streams reset (budget resets)"),
+            errors: bucket(budgets.errors, "too many errors of streams (budget errors)"),
+            refused: bucket(budgets.refused, "too many streams beyond the limit (budget refused)"),
+            late: bucket(budgets.late, "too many frames on streams that were reset (budget late)"),
+            empty: bucket(budgets.empty, "too many empty frames (budget empty)"),
+            overhead: bucket(budgets.overhead, "too many small frames of data (budget overhead)"),
+            settings: bucket(budgets.settings, "too many SETTINGS (budget settings)"),
+            pings: bucket(budgets.pings, "too many PINGs (budget pings)"),
+            priorities: bucket(budgets.priorities, "too many changes of priorities (budget priorities)"),
+            updates: bucket(budgets.updates, "too many WINDOW_UPDATEs (budget updates)"),
+            unknown: bucket(budgets.unknown, "too many frames of unknown types (budget unknown)"),
+            earned: 0,
+        }
+    }
+
+    /// A stream was opened.
+    pub(crate) fn stream_opened(&mut self) {
+        self.earned = (self.earned + FOR_A_STREAM).min(MOST_EARNED);
+    }
+
+    /// A DATA frame was sent.
+    pub(crate) fn data_sent(&mut self) {
+        self.earned = (self.earned + FOR_A_FRAME).min(MOST_EARNED);
+    }
+
+    /// A WINDOW_UPDATE has come.
+    ///
+    /// # Errors
+    /// It is one too many.
+    pub(crate) fn updated(&mut self, now: u64) -> Result<(), ConnectionError> {
+        match self.earned.checked_sub(1) {
+            Some(rest) => {
+                self.earned = rest;
+                Ok(())
+            }
+            None => self.updates.take(1, now),
+        }
+    }
+}
+
+/// A leaky bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    rate: Rate,
+    /// What is in it, in billionths: what leaks out in a nanosecond is a whole number.
+    level: u64,
+    /// When it was looked at last, in monotonic nanoseconds.
+    at: u64,
+    passed: &'static str,
+}
+
+const ONE: u64 = 1_000_000_000;
+
+impl Bucket {
+    /// Puts `count` in.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub(crate) fn take(&mut self, count: u32, now: u64) -> Result<(), ConnectionError> {
+        let leaked = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.per_second));
+        self.at = self.at.max(now);
+        // 2^32 × 10^9 fits 64 bits.
+        self.level = self.level.saturating_sub(leaked).saturating_add(u64::from(count) * ONE);
+        if self.level > u64::from(self.rate.burst) * ONE {
+            return Err(ConnectionError::calm(self.passed));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_takes_a_burst_and_then_its_rate() {
+        let mut bucket = Bucket { rate: Rate { burst: 10, per_second: 2 }, level: 0, at: 0, passed: "full" };
+        // The clock begins anywhere.
+        let start = 77 * ONE;
+        for _ in 0..10 {
+            assert_eq!(bucket.take(1, start), Ok(()));
+        }
+        assert_eq!(bucket.clone().take(1, start), Err(ConnectionError::calm("full")));
+        assert_eq!(bucket.clone().take(1, start + ONE / 2 - 1), Err(ConnectionError::calm("full")));
+        assert_eq!(bucket.take(1, start + ONE / 2), Ok(()));
+        assert_eq!(bucket.take(10, start + 7 * ONE), Ok(()));
+        assert!(bucket.take(1, start).is_err(), "time does not go back");
+    }
+
+    #[test]
+    fn data_sent_earns_window_updates() {
+        let none = Rate { burst: 0, per_second: 0 };
+        let mut buckets = Buckets::new(&Budgets { updates: none, ..Budgets::default() });
+        assert!(buckets.clone().updated(0).is_err());
+        buckets.stream_opened();
+        buckets.data_sent();
+        for _ in 0..12 {
+            assert_eq!(buckets.updated(0), Ok(()));
+        }
+        assert!(buckets.updated(0).is_err());
     }
 }

@@ -1,12 +1,34 @@
-//! The connection: what comes next, and what is known of streams by their numbers.
+//! The connection: what comes next, and what is sent.
+//!
+//! ```text
+//!  Preface --> FirstSettings --> Frame <--> Data, Skip        any --> Failed
+//! ```
+//!
+//! Between two frames of one header block nothing else may come: the block is kept beside that.
 
-use maitred_http::{FieldSet, RequestHead, ResponseHead};
+mod block;
+mod receive;
+mod send;
 
+use maitred_http::RequestHead;
+
+use crate::budgets::Buckets;
 use crate::counted::Counted;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::event::Event;
-use crate::settings::Settings;
+use crate::frame;
+use crate::hpack::{Decoder, Encoder};
+use crate::preface::{PREFACE, Preface, preface};
+use crate::priority::Priority;
+use crate::settings::{FIRST_WINDOW, PeerSettings, Settings};
+use crate::streams::{Over, Stream, Streams};
 use crate::upgrade::Upgrade;
+use crate::window::Window;
+use block::Gathering;
+use receive::Incoming;
+
+/// What we announce, and what a peer begins with (RFC 9113 §6.5.2).
+const TABLE: usize = crate::hpack::DEFAULT_TABLE;
 
 /// One connection, of which this is the server.
 ///
@@ -14,24 +36,103 @@ use crate::upgrade::Upgrade;
 #[derive(Debug)]
 pub struct Connection {
     settings: Settings,
+    peer: PeerSettings,
+    /// The peer knows our settings.
+    acknowledged: bool,
+    next: Next,
+    /// A header block that is not complete.
+    gathering: Option<Gathering>,
+    /// Its fragments so far.
+    block: Vec<u8>,
+    /// Memory for the pieces of a cookie.
+    cookie: Vec<u8>,
+    streams: Streams,
+    /// What the peer may send.
+    window: Window,
+    decoder: Decoder,
+    encoder: Encoder,
+    /// Priorities of streams to come.
+    priorities: Vec<(u32, Priority)>,
+    buckets: Buckets,
+    /// The time of the last poll.
+    now: u64,
+    /// A budget that the caller's calls have passed, to be told by the next poll.
+    passed: Option<ConnectionError>,
+    /// The last stream that was given to the caller.
+    last: u32,
+    leaving: Leaving,
     counted: Counted,
 }
 
+/// What the next byte belongs to.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Preface,
+    FirstSettings,
+    Frame,
+    /// A frame of data.
+    Data(Incoming),
+    /// So many bytes of a frame that nobody looks at.
+    Skip(u32),
+    Failed(ConnectionError),
+}
+
+/// How far this side has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// The peer is told, and may have opened streams before it knew.
+    Told,
+    /// Streams above this one are ignored.
+    Last(u32),
+}
+
+/// What a part of the input has come to.
+enum Step<'a> {
+    /// More is needed.
+    More,
+    /// So many bytes are used up.
+    Used(usize),
+    /// So many bytes are used up, and this is what they say.
+    Event(usize, Event<'a>),
+}
+
 impl Connection {
-    /// A connection that begins, with the client's preface to come.
+    /// A connection that begins, with the client's preface to come. Settings out of their range are brought into it.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, counted: Counted::default() }
+        let settings = settings.bounded();
+        Self {
+            peer: PeerSettings::default(),
+            acknowledged: false,
+            next: Next::Preface,
+            gathering: None,
+            block: Vec::new(),
+            cookie: Vec::new(),
+            streams: Streams::default(),
+            window: Window::new(settings.connection_window),
+            decoder: Decoder::new(TABLE),
+            encoder: Encoder::new(),
+            priorities: Vec::new(),
+            buckets: Buckets::new(&settings.budgets),
+            now: 0,
+            passed: None,
+            last: 0,
+            leaving: Leaving::No,
+            counted: Counted::default(),
+            settings,
+        }
     }
 
-    /// A connection that a request of HTTP/1.1 has asked for, which is its stream 1 and complete. The client's preface is still to come.
+    /// A connection that a request of HTTP/1.1 has asked for, which is its stream 1 and complete (RFC 7540 §3.2). The client's preface is
+    /// still to come, behind our `101 Switching Protocols` and what [`begin`](Self::begin) appends.
     pub fn upgraded(settings: Settings, upgrade: &Upgrade) -> Self {
-        let _ = upgrade;
-        Self::new(settings)
-    }
-
-    /// Appends what this side sends first: SETTINGS, and the connection's window.
-    pub fn begin(&mut self, out: &mut Vec<u8>) {
-        let _ = out;
+        let mut connection = Self::new(settings);
+        let encoder = &mut connection.encoder;
+        // They were read before, so that there is no error.
+        let _ = connection.peer.take(upgrade.settings(), |size| encoder.set_max_table(size));
+        connection.streams.use_up(1);
+        connection.open(1, true, None);
+        connection
     }
 
     /// The first event of `data`, and how many of its bytes are used up. `head` is written to only when the event is [`Event::Head`], and
@@ -48,70 +149,99 @@ impl Connection {
         head: &mut RequestHead,
         control: &mut Vec<u8>,
     ) -> Result<(usize, Event<'a>), ConnectionError> {
-        let _ = (data, now, head, control);
-        Ok((0, Event::NeedMore))
+        self.now = now;
+        let mut used = 0;
+        loop {
+            let rest = data.get(used..).unwrap_or_default();
+            match self.step(rest, head, control) {
+                Ok(Step::Used(bytes)) => used += bytes,
+                Ok(Step::Event(bytes, event)) => return Ok((used + bytes, event)),
+                Ok(Step::More) => return Ok((used, Event::NeedMore)),
+                Err(error) => {
+                    self.next = Next::Failed(error);
+                    return Err(error);
+                }
+            }
+        }
     }
 
-    /// Appends the head of a response, or an interim one, on an open stream; `ends` where nothing follows. Fields that belong to a
-    /// connection (RFC 9113 §8.2.2) and those that cannot be sent are left out, names get lower case.
-    pub fn put_head(&mut self, stream: u32, head: &ResponseHead, ends: bool, out: &mut Vec<u8>) {
-        let _ = (stream, head, ends, out);
+    fn step<'a>(
+        &mut self,
+        data: &'a [u8],
+        head: &mut RequestHead,
+        control: &mut Vec<u8>,
+    ) -> Result<Step<'a>, ConnectionError> {
+        if let Some(error) = self.passed.take() {
+            return Err(error);
+        }
+        match self.next {
+            Next::Frame | Next::FirstSettings => self.frame(data, head, control),
+            Next::Data(incoming) => Ok(self.data(incoming, data, control)),
+            Next::Skip(left) => Ok(self.skip(left, data)),
+            Next::Preface => match preface(data) {
+                Preface::Yes => {
+                    self.next = Next::FirstSettings;
+                    Ok(Step::Used(PREFACE.len()))
+                }
+                Preface::Perhaps => Ok(Step::More),
+                Preface::No => Err(ConnectionError::protocol("the client's preface is missing")),
+            },
+            Next::Failed(error) => Err(error),
+        }
     }
 
-    /// Appends trailers, which end the stream.
-    pub fn put_trailers(&mut self, stream: u32, fields: &FieldSet, out: &mut Vec<u8>) {
-        let _ = (stream, fields, out);
+    fn skip<'a>(&mut self, left: u32, data: &[u8]) -> Step<'a> {
+        let length = (left as usize).min(data.len());
+        // As the smaller of both it fits.
+        let left = left - length as u32;
+        self.next = if left == 0 { Next::Frame } else { Next::Skip(left) };
+        if left == 0 || length > 0 { Step::Used(length) } else { Step::More }
     }
 
-    /// Appends what stands before `length` bytes of a body; at most [`max_data`](Self::max_data), and within the windows.
-    pub fn put_data(&mut self, stream: u32, length: usize, ends: bool, out: &mut Vec<u8>) {
-        let _ = (stream, length, ends, out);
+    /// Opens a stream, whose number was used up.
+    fn open(&mut self, number: u32, received: bool, left: Option<u64>) {
+        let mut window = Window::new(self.settings.stream_window);
+        if !self.acknowledged {
+            window.change(self.unknown_window());
+        }
+        self.streams.begin(Stream { number, received, sent: false, window, left });
+        self.buckets.stream_opened();
+        self.last = number;
     }
 
-    /// Appends that nothing more of this stream is sent or wanted. Nothing is appended for one that is over.
-    pub fn put_reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
-        let _ = (stream, code, out);
+    /// By how much a stream may send more than we want before the peer knows our settings.
+    fn unknown_window(&self) -> i64 {
+        i64::from(FIRST_WINDOW.saturating_sub(self.settings.stream_window))
     }
 
-    /// Gives the peer credit, on a stream, or with 0 on the connection. It is gathered: appended when it is a quarter of the window.
-    pub fn put_credit(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
-        let _ = (stream, bytes, out);
+    /// Resets a stream for an error of the peer. There is an event if it was open.
+    fn refuse<'a>(
+        &mut self,
+        number: u32,
+        code: ErrorCode,
+        control: &mut Vec<u8>,
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
+        let was_open = self.reset(number, code, control);
+        self.buckets.errors.take(1, self.now)?;
+        Ok(was_open.then_some(Event::Reset { stream: number }))
     }
 
-    /// Appends why the connection ends.
-    pub fn put_goaway(&mut self, error: &ConnectionError, out: &mut Vec<u8>) {
-        let _ = (error, out);
+    /// Resets a stream; whether it was open.
+    fn reset(&mut self, number: u32, code: ErrorCode, out: &mut Vec<u8>) -> bool {
+        frame::put_reset(number, code, out);
+        self.counted.note_sent(frame::RST_STREAM);
+        self.counted.resets_sent += 1;
+        self.streams.end(number, Over::ByUs)
     }
 
-    /// Appends that no further streams are taken soon (RFC 9113 §6.8): a GOAWAY for none of them yet, and a PING. When the peer has
-    /// acknowledged that, the control bytes get the GOAWAY with the last stream, and later ones are ignored.
-    pub fn put_drain(&mut self, out: &mut Vec<u8>) {
-        let _ = out;
-    }
-
-    /// The most bytes of a body in one frame.
-    pub fn max_data(&self) -> usize {
-        16_384
-    }
-
-    /// The bytes that a new stream may send before it is given more, 0 to 2^31 − 1.
-    pub fn initial_window(&self) -> u32 {
-        65_535
-    }
-
-    /// Whether a head has begun whose end has not come: nothing else may come before it.
-    pub fn is_in_head(&self) -> bool {
-        false
-    }
-
-    /// The open streams.
-    pub fn streams(&self) -> usize {
-        let _ = self.settings;
-        0
-    }
-
-    /// What was counted since the last call.
-    pub fn counted(&mut self) -> Counted {
-        std::mem::take(&mut self.counted)
+    /// Gives the connection credit for data that nobody gets.
+    fn give_back(&mut self, bytes: u32, control: &mut Vec<u8>) {
+        if let Some(bytes) = self.window.give(bytes) {
+            frame::put_window_update(0, bytes, control);
+            self.counted.note_sent(frame::WINDOW_UPDATE);
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,11 +16,14 @@ mod counted;
 mod error;
 mod event;
 mod frame;
+mod head;
 pub mod hpack;
 mod preface;
 mod priority;
 mod settings;
+mod streams;
 mod upgrade;
+mod window;
 
 pub use budgets::{Budgets, Rate};
 pub use connection::Connection;
