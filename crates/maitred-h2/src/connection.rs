@@ -135,6 +135,11 @@ impl Connection {
         connection
     }
 
+    /// Whether a header block has begun whose end has not come: nothing else may come before it.
+    pub fn is_in_head(&self) -> bool {
+        self.gathering.is_some()
+    }
+
     /// The first event of `data`, and how many of its bytes are used up. `head` is written to only when the event is [`Event::Head`], and
     /// else what stands in it is unspecified; its memory is used again. `now` is in monotonic nanoseconds. `control` gets what has to be
     /// answered at once: acknowledgements, resets of streams for errors of the peer, credit for data that nobody gets.
