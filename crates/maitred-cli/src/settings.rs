@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use maitred_files::{Now, StaticFiles, StaticSettings};
 use maitred_runtime::ThreadHost;
-use maitred_server::{
-    HostSettings, Http2Settings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings,
-};
+use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
 
 use crate::config::{Config, SiteConfig};
 use crate::error_page;
@@ -15,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
-use crate::{filters, listeners, pools, proxies};
+use crate::{filters, http2, listeners, pools, proxies};
 
 /// All of it.
 ///
@@ -66,8 +64,7 @@ pub(crate) fn make(
     }
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
-    // A count of options fits.
-    settings.http2 = config.http2.then(|| Http2Settings { streams: config.http2_streams as u32 });
+    settings.http2 = http2::settings(config);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();

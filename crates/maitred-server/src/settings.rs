@@ -148,11 +148,15 @@ impl Settings {
 pub struct Http2Settings {
     /// The most streams of one connection at a time. Those count that are reset, until their handlers are done.
     pub streams: u32,
+    /// Nothing else is spoken: what does not begin so is closed.
+    pub only: bool,
+    /// A client of HTTP/1.1 without TLS may go over to it (RFC 7540 §3.2).
+    pub upgrade: bool,
 }
 
 impl Default for Http2Settings {
     fn default() -> Self {
-        Self { streams: 128 }
+        Self { streams: 128, only: false, upgrade: false }
     }
 }
 

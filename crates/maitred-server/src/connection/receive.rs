@@ -90,6 +90,9 @@ impl Connection {
         {
             return turn;
         }
+        if !self.protocol.is_framed() && context.group.site.http2.is_some_and(|http2| http2.only) {
+            self.speak_framed(http2::codec(&context.group.site));
+        }
         if self.protocol.is_framed() {
             return Turn::Wait;
         }
@@ -401,6 +404,10 @@ impl Connection {
                             Event::NeedMore => {
                                 self.stream = Some(stream);
                                 return Consumed { bytes: at, turn: None };
+                            }
+                            Event::Head(facts) if self.goes_over(context, &stream, facts) => {
+                                self.go_over(context, stream, facts);
+                                return Consumed { bytes: at, turn: Some(Turn::Wait) };
                             }
                             Event::Head(facts) => self.head_received(context, stream, facts),
                             Event::Data(bytes) => self.data_received(context, stream, bytes),

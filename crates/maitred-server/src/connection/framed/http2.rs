@@ -1,10 +1,11 @@
 //! HTTP/2 as a codec: maitred-h2 joined to the connection.
 
 use maitred_h1::{HeadFacts, TargetForm};
-use maitred_h2::{Connection, ConnectionError, ErrorCode, Settings};
+use maitred_h2::{Connection, ConnectionError, ErrorCode, Settings, Upgrade};
 use maitred_http::{FieldSet, RequestHead, ResponseHead};
 
 use super::codec::{Codec, Event, Fault, Priority, Why};
+use crate::connection::{self, Context, Stream};
 use crate::site::Site;
 
 /// What the peer takes of all streams together before it gives more (RFC 9113 §6.9.2); no setting changes it.
@@ -22,22 +23,24 @@ struct Http2 {
 
 /// The codec of a new connection.
 pub(in crate::connection) fn codec(site: &Site) -> Box<dyn Codec> {
+    joined(site, Connection::new(settings(site)))
+}
+
+fn joined(site: &Site, connection: Connection) -> Box<dyn Codec> {
     site.http2_counters.note_connection();
-    let max_streams = site.http2.unwrap_or_default().streams;
+    let max_streams = settings(site).max_streams as usize;
+    Box::new(Http2 { connection, max_streams, broken: None, told: false })
+}
+
+fn settings(site: &Site) -> Settings {
     let limits = &site.limits;
-    let settings = Settings {
-        max_streams,
+    Settings {
+        max_streams: site.http2.unwrap_or_default().streams,
         max_head: limits.max_head,
         max_fields: limits.max_fields,
         max_target: limits.max_target,
         ..Settings::default()
-    };
-    Box::new(Http2 {
-        connection: Connection::new(settings),
-        max_streams: max_streams as usize,
-        broken: None,
-        told: false,
-    })
+    }
 }
 
 impl Codec for Http2 {
@@ -173,4 +176,57 @@ fn event_of(event: maitred_h2::Event<'_>) -> Event<'_> {
 
 fn priority(of: maitred_h2::Priority) -> Priority {
     Priority { urgency: of.urgency, incremental: of.incremental }
+}
+
+// ---- Going over from HTTP/1.1 ----
+//
+// `Upgrade: h2c` (RFC 7540 §3.2), obsolete since RFC 9113, and off unless it is asked for.
+
+/// What a client of HTTP/1.1 gets that goes over.
+const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+
+impl connection::Connection {
+    /// Whether this request of HTTP/1.1 asks to go over, and may: it is the first one, and complete.
+    pub(in crate::connection) fn goes_over(
+        &self,
+        context: &Context<'_>,
+        stream: &Stream,
+        facts: HeadFacts,
+    ) -> bool {
+        let may = facts.upgrade && context.group.site.http2.is_some_and(|http2| http2.upgrade);
+        let is_first = self.served == 0 && facts.complete && self.session().is_none();
+        may && is_first && asked(&stream.request.head).is_some()
+    }
+
+    /// Goes over: the request is the first stream, and its answer comes in frames.
+    pub(in crate::connection) fn go_over(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        facts: HeadFacts,
+    ) {
+        let Some(upgrade) = asked(&stream.request.head) else { return };
+        let site = &context.group.site;
+        let upgraded = joined(site, Connection::upgraded(settings(site), &upgrade));
+        self.speak_framed_after(SWITCHING, upgraded);
+        for name in ["Connection", "Upgrade", SETTINGS] {
+            stream.request.head.fields.remove(name);
+        }
+        self.take_first(context, stream, facts);
+    }
+}
+
+/// The field that has the settings of a client that goes over.
+const SETTINGS: &str = "HTTP2-Settings";
+
+/// What a request says that asks to go over; none if it does not do so rightly.
+fn asked(head: &RequestHead) -> Option<Upgrade> {
+    let names = |field: &str, name: &str| {
+        let values = head.fields.all(field).flat_map(|value| value.split(|byte| *byte == b','));
+        values.into_iter().any(|value| value.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let mut settings = head.fields.all(SETTINGS);
+    let (value, more) = (settings.next()?, settings.next());
+    let is_asked = more.is_none() && names("Upgrade", "h2c") && names("Connection", SETTINGS);
+    is_asked.then(|| maitred_h2::upgrade(value)).flatten()
 }

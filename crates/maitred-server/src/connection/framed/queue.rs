@@ -173,13 +173,15 @@ impl Framed {
         if !self.prioritised || self.turns == 0 {
             return in_turn.next().map(|(number, _)| *number);
         }
-        let order = |(place, (number, stream)): &(usize, (&u32, &Box<Stream>))| {
+        let order = |place: usize, number: u32, stream: &Stream| {
             let Priority { urgency, incremental } =
                 stream.queue.as_ref().map_or_else(Priority::default, |queue| queue.priority);
             // Of those that are of use only as a whole the first one, then parts of the others in turn.
-            (urgency, incremental, if incremental { *place as u64 } else { u64::from(**number) })
+            (urgency, incremental, if incremental { place as u64 } else { u64::from(number) })
         };
-        in_turn.enumerate().min_by_key(order).map(|(_, (number, _))| *number)
+        let ordered =
+            in_turn.enumerate().map(|(place, (number, stream))| (order(place, *number, stream), *number));
+        ordered.min().map(|(_, number)| number)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use maitred_h1::HeadFacts;
 use maitred_http::{Method, ResponseHead, Status};
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
@@ -23,6 +24,31 @@ impl Connection {
     pub(in crate::connection) fn speak_framed(&mut self, codec: Box<dyn Codec>) {
         self.protocol = Protocol::Framed(Framed::new(codec));
         self.phase = Phase::Receiving;
+    }
+
+    /// The same where something is sent before it.
+    pub(super) fn speak_framed_after(&mut self, before: &[u8], codec: Box<dyn Codec>) {
+        self.speak_framed(codec);
+        if let Some(framed) = self.protocol.framed() {
+            framed.control.splice(..0, before.iter().copied());
+        }
+    }
+
+    /// A request that has come by another protocol is the first stream.
+    pub(super) fn take_first(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        facts: HeadFacts,
+    ) {
+        let Some(framed) = self.protocol.framed() else { return };
+        framed.newest = 1;
+        let mut queue = Queue::new(framed.codec.windows().0);
+        queue.received = true;
+        stream.number = 1;
+        stream.queue = Some(queue);
+        let received = self.head_received(context, stream, facts);
+        self.keep_on(received);
     }
 
     /// Reads and answers until there is nothing to read, or the budget is used up.
@@ -217,8 +243,7 @@ impl Connection {
         let mut at = 0;
         // The next request: its head is filled as soon as one comes.
         let mut next = Stream::blank();
-        loop {
-            let Some(framed) = self.protocol.framed() else { break };
+        while let Some(framed) = self.protocol.framed() {
             let Framed { codec, control, .. } = &mut *framed;
             let (used, event) = codec.poll(&input[at..], &mut next.request.head, context.now, control)?;
             at += used;
