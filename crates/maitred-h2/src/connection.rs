@@ -34,6 +34,7 @@ const TABLE: usize = crate::hpack::DEFAULT_TABLE;
 ///
 /// Everything that `put_*` appends is sent in the order of the calls: heads are compressed with a state that both sides share.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Connection {
     settings: Settings,
     peer: PeerSettings,

@@ -327,6 +327,8 @@ impl<'a> Reader<'a> {
         }
         let unknown = if ends { BodyLength::Empty } else { BodyLength::Chunked };
         let mut facts = HeadFacts { ends, priority: self.priority, ..HeadFacts::default() };
+        (self.head.target, self.head.path_and_query) = (self.path, self.path);
+        self.head.authority = self.authority;
         if self.is_too_large() {
             self.head.body = unknown;
             facts.objection = self.objection;
@@ -363,7 +365,6 @@ impl<'a> Reader<'a> {
             return Err(":method is missing");
         }
         let is_connect = self.head.method == Method::Connect;
-        self.head.authority = self.authority;
         if is_connect && self.protocol.is_none() {
             if self.seen & (SCHEME | PATH) != 0 {
                 return Err("CONNECT with :scheme or :path");
@@ -381,7 +382,6 @@ impl<'a> Reader<'a> {
         if self.seen & SCHEME == 0 || self.seen & PATH == 0 {
             return Err(":scheme or :path is missing");
         }
-        (self.head.target, self.head.path_and_query) = (self.path, self.path);
         if self.head.path_and_query() == b"*" && self.head.method != Method::Options {
             return Err("a :path that only OPTIONS has");
         }
@@ -395,6 +395,3 @@ fn has_port(authority: &[u8]) -> bool {
         authority.iter().rposition(|byte| *byte == b':').and_then(|colon| authority.get(colon + 1..));
     behind.is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit))
 }
-
-#[cfg(test)]
-mod tests;

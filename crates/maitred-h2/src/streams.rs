@@ -55,6 +55,7 @@ pub(crate) enum Known<'a> {
 
 /// See the module text.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Streams {
     /// In the order of their numbers.
     open: Vec<Stream>,

@@ -1,7 +1,7 @@
 //! The Huffman code of strings (RFC 7541 §5.2).
 //!
-//! Decoding looks eight bits up at a time. The codes of what fields usually contain are that short; longer ones are found by
-//! comparing 32 bits with the first code of each length.
+//! Decoding looks twelve bits up at a time, which are two bytes of what fields usually contain. Codes of more than eight bits
+//! are found by comparing 32 bits with the first code of each length.
 
 mod table;
 
@@ -37,7 +37,7 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `code` stands for, at most 8/5 of its length. What was appended before a fault stays.
+/// Appends what `code` stands for, at most 8/5 of its length. Behind a fault the end of `out` says nothing.
 ///
 /// # Errors
 /// `Huffman`: more than 7 bits of padding, padding of other bits than ones, or EOS.

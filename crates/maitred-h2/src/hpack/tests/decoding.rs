@@ -164,10 +164,16 @@ fn a_table_larger_than_usual_begins_with_the_usual_size() {
 #[test]
 fn the_memory_is_bounded() {
     let mut decoder = Decoder::new(4096);
-    for count in 0..20_000_usize {
-        let value = "v".repeat(count * 7919 % 4200);
-        fields_of(&mut decoder, &inserting("n", &value)).expect("a block");
+    for count in 0..5000_usize {
+        let (large, small) = ("v".repeat(count * 7919 % 4200), count.to_string());
+        fields_of(&mut decoder, &inserting("large", &large)).expect("a block");
         assert!(decoder.table_size() <= 4096);
+        fields_of(&mut decoder, &inserting("small", &small)).expect("a block");
+        assert!(decoder.table_size() <= 4096);
+        assert_eq!(fields_of(&mut decoder, b"\xbe"), Ok(pairs(&[("small", &small)])));
+        if small.len() + large.len() <= 4096 - 2 * ("large".len() + 32) {
+            assert_eq!(fields_of(&mut decoder, b"\xbf"), Ok(pairs(&[("large", &large)])));
+        }
     }
     for _ in 0..1000 {
         fields_of(&mut decoder, b"\x40\x00\x00").expect("a block");
