@@ -172,6 +172,11 @@ impl Connection {
         matches!(self.streams.known(stream), Known::Open(_))
     }
 
+    /// Whether the peer has begun a header block and not completed it: nothing else can come before the rest.
+    pub fn is_within_block(&self) -> bool {
+        self.gathering.is_some()
+    }
+
     /// The bytes of memory that the connection owns beside itself, used or not.
     pub fn memory(&self) -> usize {
         let kept = self.block.capacity() + self.cookie.capacity();
