@@ -23,6 +23,9 @@ fn settings() -> Settings {
     }
 }
 
+/// What every client begins with: the preface, its settings, and that it knows ours.
+const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
+
 /// The most memory of a connection with these settings: two tables of 4096 bytes in buffers that double, a block, and streams.
 const MOST_MEMORY: usize = 128 * 1024;
 
@@ -71,7 +74,7 @@ fn run_in(input: &[u8], piece: usize) -> Vec<String> {
     let mut first = Vec::new();
     run.connection.begin(&mut first);
     run.note_answers(&first);
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut bytes = BEGIN.to_vec();
     let mut rest = input;
     while let [kind, flags, stream, length, behind @ ..] = rest {
         let (payload, behind) = behind.split_at((*length as usize).min(behind.len()));
@@ -210,8 +213,7 @@ impl Model {
                 assert!(stream % 2 == 1 && stream > self.newest);
                 check(head, facts);
                 let declared = head.body.known().filter(|_| !facts.ends);
-                // Before the settings are acknowledged the peer has what every peer begins with.
-                let granted = 65_535;
+                let granted = u64::from(settings().stream_window);
                 self.newest = stream;
                 self.open.insert(stream, Open { complete: facts.ends, received: 0, granted, declared });
             }
