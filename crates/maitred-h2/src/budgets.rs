@@ -212,7 +212,9 @@ mod tests {
         assert_eq!(bucket.clone().take(1, start + ONE / 2 - 1), Err(ConnectionError::calm("full")));
         assert_eq!(bucket.take(1, start + ONE / 2), Ok(()));
         assert_eq!(bucket.take(10, start + 7 * ONE), Ok(()));
-        assert!(bucket.take(1, start).is_err(), "time does not go back");
+        assert!(bucket.clone().take(1, start).is_err());
+        assert_eq!(bucket.take(0, start), Ok(()));
+        assert!(bucket.take(1, start + 7 * ONE).is_err(), "time does not go back");
     }
 
     #[test]

@@ -136,14 +136,10 @@ impl Connection {
         connection
     }
 
-    /// Whether a header block has begun whose end has not come: nothing else may come before it.
-    pub fn is_in_head(&self) -> bool {
-        self.gathering.is_some()
-    }
-
-    /// The first event of `data`, and how many of its bytes are used up. `head` is written to only when the event is [`Event::Head`], and
-    /// else what stands in it is unspecified; its memory is used again. `now` is in monotonic nanoseconds. `control` gets what has to be
-    /// answered at once: acknowledgements, resets of streams for errors of the peer, credit for data that nobody gets.
+    /// The first event of `data`, and how many of its bytes are used up; call again with the rest until [`Event::NeedMore`]. `head` gets
+    /// the head with [`Event::Head`], by the memory it has; with any other outcome what stands in it is unspecified. `now` is in
+    /// monotonic nanoseconds. `control` gets what has to be answered at once: acknowledgements, resets of streams for errors of the
+    /// peer, credit for data that nobody gets. It is sent before anything that is put later.
     ///
     /// # Errors
     /// The connection ends; every later call says the same. Control bytes are still to be sent, then

@@ -8,7 +8,10 @@
 //! Leaves out: buffers (the caller keeps what is not used up), queues and turns of streams, outward windows, deadlines, the size of
 //! bodies: the server has them. Body bytes do not pass through here on their way out.
 
-#![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
+#![cfg_attr(
+    test,
+    expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by a panic")
+)]
 
 mod budgets;
 mod connection;

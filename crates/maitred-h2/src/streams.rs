@@ -72,6 +72,11 @@ impl Streams {
         self.open.len()
     }
 
+    /// The bytes of memory that it owns.
+    pub(crate) fn memory(&self) -> usize {
+        self.open.capacity() * size_of::<Stream>() + self.over.capacity() * size_of::<(u32, Over)>()
+    }
+
     pub(crate) fn each_open(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.open.iter_mut()
     }
@@ -115,25 +120,34 @@ impl Streams {
 
     /// A stream is over; whether it was open.
     pub(crate) fn end(&mut self, number: u32, how: Over) -> bool {
-        let place = self.place_of(number);
-        if let Some(place) = place {
-            self.open.remove(place);
+        match self.place_of(number) {
+            Some(place) => {
+                self.open.remove(place);
+                // It was open, so that it is not there.
+                self.push_over(number, how);
+                true
+            }
+            None => {
+                self.remember(number, how);
+                false
+            }
         }
-        self.remember(number, how);
-        place.is_some()
     }
 
     /// Writes down how a stream ended that is not open.
     pub(crate) fn remember(&mut self, number: u32, how: Over) {
-        if let Some((_, over)) = self.over.iter_mut().find(|(over, _)| *over == number) {
-            *over = how;
-        } else if let Some(place) = self.over.get_mut(self.place) {
-            *place = (number, how);
-            self.place = (self.place + 1) % REMEMBERED;
-        } else {
-            self.over.push((number, how));
-            self.place = self.over.len() % REMEMBERED;
+        match self.over.iter_mut().find(|(over, _)| *over == number) {
+            Some((_, over)) => *over = how,
+            None => self.push_over(number, how),
         }
+    }
+
+    fn push_over(&mut self, number: u32, how: Over) {
+        match self.over.get_mut(self.place) {
+            Some(place) => *place = (number, how),
+            None => self.over.push((number, how)),
+        }
+        self.place = (self.place + 1) % REMEMBERED;
     }
 
     /// The peer has ended a stream.

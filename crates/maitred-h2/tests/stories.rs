@@ -2,7 +2,7 @@
 //!
 //! How a story is written stands in `stories/make.py`, which also has the decoders of both read what our encoder makes.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
 use std::fs;
 use std::path::Path;

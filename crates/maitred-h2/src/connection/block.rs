@@ -133,7 +133,6 @@ impl Connection {
         let stream = gathering.stream;
         if self.is_ignored(stream) {
             self.pass_over(block)?;
-            self.streams.remember(stream, Over::ByUs);
             self.buckets.refused.take(1, self.now)?;
             return Ok(None);
         }
@@ -151,7 +150,6 @@ impl Connection {
         self.decoded(decoded, size, plain)?;
         match finished {
             Ok((mut facts, left)) if !gathering.on_itself => {
-                let left = left.filter(|_| facts.objection.is_none());
                 facts.priority = self.announced_priority(stream).unwrap_or(facts.priority);
                 self.open(stream, gathering.ends, left);
                 Ok(Some(Event::Head { stream, facts }))

@@ -7,6 +7,7 @@ use super::{Connection, Leaving};
 use crate::counted::Counted;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{self, Data, MAX_31};
+use crate::priority::Priority;
 use crate::settings::FIRST_WINDOW;
 use crate::streams::Known;
 
@@ -169,6 +170,18 @@ impl Connection {
     /// Whether a stream is open.
     pub fn is_open(&mut self, stream: u32) -> bool {
         matches!(self.streams.known(stream), Known::Open(_))
+    }
+
+    /// Whether the peer has begun a header block and not completed it: nothing else can come before the rest.
+    pub fn is_within_block(&self) -> bool {
+        self.gathering.is_some()
+    }
+
+    /// The bytes of memory that the connection owns beside itself, used or not.
+    pub fn memory(&self) -> usize {
+        let kept = self.block.capacity() + self.cookie.capacity();
+        let priorities = self.priorities.capacity() * size_of::<(u32, Priority)>();
+        kept + priorities + self.streams.memory() + self.decoder.memory() + self.encoder.memory()
     }
 
     /// What was counted since the last call.

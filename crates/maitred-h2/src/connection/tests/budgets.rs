@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::budgets::{Budgets, Rate};
+use maitred_http::{ResponseHead, Status};
 
 /// A server with one budget that is small, and all others as usual.
 fn with(change: impl FnOnce(&mut Budgets)) -> Server {
@@ -116,6 +117,22 @@ fn data_for_streams_that_were_reset() {
     takes_three(late(SMALL), |_| headers(1, END_STREAM, &[]));
     takes_three(late(SMALL), |_| reset(1));
     assert_eq!(endured(&mut late(Budgets::default().late), |_| data(1, b"x")), 4096);
+}
+
+#[test]
+fn resets_of_streams_that_have_ended() {
+    // Ours was under way: once for each stream that is free.
+    let mut server = with(|budgets| budgets.late = SMALL);
+    let answer = |server: &mut Server, stream| {
+        server.gets(&[&get(stream)]);
+        let head = ResponseHead::new(Status::OK);
+        server.sends(|connection, out| connection.put_head(stream, &head, true, out));
+    };
+    for stream in (1..21).step_by(2) {
+        answer(&mut server, stream);
+        assert_eq!(server.gets(&[&reset(stream)]), [""; 0]);
+    }
+    takes_three(server, |_| reset(19));
 }
 
 #[test]

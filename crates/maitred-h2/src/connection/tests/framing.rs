@@ -119,6 +119,11 @@ fn between_the_frames_of_a_block_nothing_else_comes() {
         assert_eq!(Server::new().gets(&[&first, &more, &other]), ["! ProtocolError"], "{name}");
     }
     let mut server = Server::new();
+    server.gets(&[&first, &more]);
+    assert!(server.connection.is_within_block());
+    server.gets(&[&whole(b"")]);
+    assert!(!server.connection.is_within_block());
+    let mut server = Server::new();
     let twice = server.gets(&[&first, &whole(b""), &whole(b"")]);
     assert_eq!(twice, ["head 1 GET / ends", "! ProtocolError"]);
     // A field may be cut anywhere.

@@ -261,14 +261,14 @@ fn what_is_answered_with_an_error() {
     assert_eq!(status(&[&GET[..], &many(257, "cookie")].concat()), 431);
     assert_eq!(status(&with("x", &long(16 * 1024 - 1))), 200);
     assert_eq!(status(&with("x", &long(16 * 1024))), 431);
-    assert_eq!(status(&[&GET[..], &vec![("cookie", &long(8188)[..]); 2]].concat()), 200);
-    assert_eq!(status(&[&GET[..], &vec![("cookie", &long(8189)[..]); 2]].concat()), 431);
+    assert_eq!(status(&[&GET[..], &[("cookie", &long(8188)[..]); 2]].concat()), 200);
+    assert_eq!(status(&[&GET[..], &[("cookie", &long(8189)[..]); 2]].concat()), 431);
     let (sixteen, usual) =
         (long(16_000), GET.iter().map(|(name, value)| name.len() + value.len() + 32).sum::<usize>());
     let rest = 65_536 - usual - 4 * 16_033 - 33;
     for (last, expected) in [(rest, 200), (rest + 1, 431)] {
         let last = long(last);
-        let fields = [&GET[..], &vec![("x", &sixteen[..]); 4], &[("y", &last)]].concat();
+        let fields = [&GET[..], &[("x", &sixteen[..]); 4], &[("y", &last)]].concat();
         assert_eq!(status(&fields), expected);
     }
     // What comes behind is not looked at.

@@ -62,7 +62,7 @@ impl Codec for Http2 {
     }
 
     fn is_between_heads(&self) -> bool {
-        !self.connection.is_in_head()
+        !self.connection.is_within_block()
     }
 
     fn put_head(&mut self, stream: u32, head: &ResponseHead, ends: bool, out: &mut Vec<u8>) {
