@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import PATIENCE, Serve, Server
+from h2 import events
+from h2.connection import H2Connection
 
 #: The path has one letter for each message that is sent.
 SOURCE = """
@@ -181,12 +183,10 @@ def test_compressed_bodies_have_them(serve: Serve) -> None:
 
 
 def test_http_2_has_them_behind_any_body(serve: Serve) -> None:
-    connection_of = pytest.importorskip("h2.connection")
-    events = pytest.importorskip("h2.events")
     server = serve(source=SOURCE, checked=False)
     asked = {"sbt": True, "lbt": True, "szt": True, "sbmt": True, "ezt": False, "nb": False, "extension": None, "sb": False}
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:
-        client = connection_of.H2Connection()
+        client = H2Connection()
         client.initiate_connection()
         paths = {}
         for steps in asked:
