@@ -345,7 +345,8 @@ mod tests {
     #[test]
     fn names_are_words_of_a_path_and_every_command_says_what_it_does() {
         for (position, command) in COMMANDS.iter().enumerate() {
-            let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b' ';
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b' ';
             assert!(command.name.bytes().all(plain), "{}", command.name);
             assert!(command.help.ends_with('.'), "{}", command.name);
             assert!(command.change || command.arguments.contains(&POOL), "{}", command.name);
