@@ -191,8 +191,9 @@ impl Connection {
 }
 
 /// Whether a field says something about a connection of HTTP/1 (RFC 9113 §8.2.2, RFC 9110 §7.6.1), so that no application sends it.
+/// `Trailer` does not: it names the fields behind the body.
 fn is_of_a_connection(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 10] = [
+    const NAMES: [&[u8]; 9] = [
         b"connection",
         b"keep-alive",
         b"proxy-connection",
@@ -200,7 +201,6 @@ fn is_of_a_connection(name: &[u8]) -> bool {
         b"proxy-authorization",
         b"proxy-authentication-info",
         b"te",
-        b"trailer",
         b"transfer-encoding",
         b"upgrade",
     ];

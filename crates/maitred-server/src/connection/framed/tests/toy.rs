@@ -88,7 +88,10 @@ impl Codec for Toy {
         out.extend_from_slice(&Frame::End(stream).bytes());
     }
 
-    fn put_trailers(&mut self, stream: u32, _fields: &FieldSet, out: &mut Vec<u8>) {
+    fn put_trailers(&mut self, stream: u32, fields: &FieldSet, out: &mut Vec<u8>) {
+        let lines = fields.iter().map(|(name, value)| [name, value].map(String::from_utf8_lossy).join(": "));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        out.extend_from_slice(&Frame::Head(stream, text).bytes());
         self.put_end(stream, out);
     }
 
