@@ -47,6 +47,7 @@ MESSAGES = {
     "p": body(b"part", more_body=True),
     "b": body(b"last"),
     "z": body(b""),
+    "f": lambda send: send({"type": "http.response.pathsend", "path": __file__}),
     "t": trailers((b"x-sum", b"7"), (b"grpc-status", b"0")),
     "m": trailers((b"x-first", b"1"), more_trailers=True),
     "0": lambda send: send({"type": TRAILERS}),
@@ -111,6 +112,11 @@ def test_the_scope_says_who_takes_them(server: Server) -> None:
 def test_a_response_without_a_body_has_none(server: Server) -> None:
     assert ask(server, "sbt", TAKES, method=b"HEAD")[1] == b""
     assert ask(server, "ezt", TAKES)[1] == b""
+
+
+def test_they_stand_behind_a_file_of_the_application(server: Server) -> None:
+    rest = ask(server, "sft", TAKES)[1]
+    assert rest == b"%x\r\n%s\r\n" % (len(SOURCE), SOURCE.encode()) + END
 
 
 def test_the_connection_goes_on_behind_them(server: Server) -> None:
@@ -180,6 +186,21 @@ def test_compressed_bodies_have_them(serve: Serve) -> None:
     server = serve("--compress", source=source, checked=False)
     head, rest = ask(server, "sbt", TAKES, b"Accept-Encoding: gzip")
     assert b"\r\ncontent-encoding: gzip" in head and len(rest) < 1000 and rest.endswith(b"\r\n" + END)
+
+
+def test_they_stand_behind_bodies_that_wait_for_their_readers(serve: Serve) -> None:
+    """Twelve megabytes each, of which the budget of all has one: what waits goes to files, on the loop's own thread too."""
+    size = 12_000_000
+    source = SOURCE.replace('b"last"', f'b"x" * {size}')
+    server = serve("--response-budget", "1m", source=source, checked=False)
+    peers = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(6)]
+    for number, peer in enumerate(peers):
+        peer.sendall(b"GET /%s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTE: trailers\r\n\r\n" % (b"spbt", b"sbmt")[number % 2])
+    for peer in peers:
+        with peer, peer.makefile("rb") as file:
+            received = file.read()
+        body = b"%x\r\n" % size + b"x" * size + b"\r\n"
+        assert received.count(body) == 1 and received.endswith(END[3:]), received[-99:]
 
 
 def test_http_2_has_them_behind_any_body(serve: Serve) -> None:
