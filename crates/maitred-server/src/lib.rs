@@ -68,10 +68,10 @@ pub use roles::CONTROL;
 pub use routes::{Application, Route, Routes};
 pub use server::{BESIDE_LOOP, Server, Snapshot, StartError};
 pub use settings::{
-    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, Http2Settings,
-    ListenerSettings, Network, Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
+    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network,
+    Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
 pub use sharing::{Accept, Bell};
-pub use site::{ApplicationTiming, Insight, LeafCount, Statistics, Timeouts};
+pub use site::{ApplicationTiming, Http2Settings, Insight, LeafCount, Statistics, Timeouts};
 pub use spill::WriterSettings;
 pub use worker_listeners::WorkerListeners;

@@ -22,7 +22,7 @@ use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
 use crate::sharing::Accept;
-use crate::site::{Insight, Timeouts};
+use crate::site::{Http2Settings, Insight, Timeouts};
 use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
@@ -140,23 +140,6 @@ impl Settings {
             compression: None,
             log,
         }
-    }
-}
-
-/// How HTTP/2 is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Http2Settings {
-    /// The most streams of one connection at a time. Those count that are reset, until their handlers are done.
-    pub streams: u32,
-    /// Nothing else is spoken: what does not begin so is closed.
-    pub only: bool,
-    /// A client of HTTP/1.1 without TLS may go over to it (RFC 7540 §3.2).
-    pub upgrade: bool,
-}
-
-impl Default for Http2Settings {
-    fn default() -> Self {
-        Self { streams: 128, only: false, upgrade: false }
     }
 }
 

@@ -36,12 +36,12 @@ use maitred_tls::Terms;
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
 use crate::routes::is_plain;
-use crate::settings::Http2Settings;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
 pub(crate) use handshakes::Handshakes;
 pub(crate) use http2::Http2Counters;
+pub use http2::Http2Settings;
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};

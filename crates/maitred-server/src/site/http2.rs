@@ -1,4 +1,4 @@
-//! What connections of HTTP/2 have done, counted.
+//! How HTTP/2 is spoken, and what its connections have done, counted.
 
 use maitred_h2::{Counted, ErrorCode, FRAME_TYPES};
 use maitred_stats::exposition::{Metric, Value, series};
@@ -33,6 +33,23 @@ const ERRORS: [(ErrorCode, &str); 6] = [
     (ErrorCode::EnhanceYourCalm, "enhance-your-calm"),
     (ErrorCode::StreamClosed, "stream-closed"),
 ];
+
+/// How HTTP/2 is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Settings {
+    /// The most streams of one connection at a time. Those count that are reset, until their handlers are done.
+    pub streams: u32,
+    /// Nothing else is spoken: what does not begin so is closed.
+    pub only: bool,
+    /// A client of HTTP/1.1 without TLS may go over to it (RFC 7540 §3.2).
+    pub upgrade: bool,
+}
+
+impl Default for Http2Settings {
+    fn default() -> Self {
+        Self { streams: 128, only: false, upgrade: false }
+    }
+}
 
 /// The counters.
 pub(crate) struct Http2Counters {
