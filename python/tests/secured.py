@@ -36,6 +36,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
     "the sockets are passed, and the client does not know which of them speak TLS": (
         "test_service_manager.py::test_all_sockets_are_served_and_stay_when_the_server_ends",
     ),
+    "HTTP/2 by prior knowledge, which by TLS is agreed on in the handshake": ("test_trailers.py::test_http_2_has_them_behind_any_body",),
     "Python's ssl cannot end its side while answers come": ("test_operation.py::test_a_peer_that_has_ended_its_side_gets_every_answer",),
     "select() finds session tickets, and no answers": ("test_protection.py::test_the_engine_answers_while_the_application_is_stuck",),
     "the client goes on to https by itself, with TLS in TLS": ("test_starlette.py::test_routes",),

@@ -330,6 +330,12 @@ impl Connection {
             let end = context.now + idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
+        if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.phase == Phase::Receiving {
+            match self.begin_drain(context) {
+                Turn::Wait => {}
+                other => return other,
+            }
+        }
         if context.group.is_draining() {
             if self.is_dead() && self.is_running() {
                 self.abandon(context.group);

@@ -15,6 +15,7 @@
 //! Leaves out: what frames look like (a [`Codec`]).
 
 pub(super) mod codec;
+pub(super) mod http2;
 mod queue;
 mod receive;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use super::protocol::Protocol;
 use super::stream::Stream;
 use crate::connection::writer::Writer;
 use crate::site::Site;
-pub(crate) use codec::{Codec, Event};
+pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
 pub(super) use queue::Queue;
 pub(crate) use queue::Values;
 
@@ -41,30 +42,52 @@ pub(crate) struct Framed {
     newest: u32,
     /// Which stream has sent a frame last: the next one is another's turn.
     sent: u32,
-    /// Bytes of bodies that the peer takes now, and that it may send now, of all streams together.
-    outward: u64,
-    inward: u64,
-    /// Frames that are not of a queue: credit and resets.
+    /// How many frames have been sent since all streams were last looked at in turn.
+    turns: u8,
+    /// The peer has said how urgent something is.
+    prioritised: bool,
+    /// Bytes of bodies that the peer takes now, of all streams together.
+    outward: i64,
+    /// Frames that are not of a queue: answers of the codec, credit and resets.
     control: Vec<u8>,
+    /// The frames that are being made.
+    wire: Vec<u8>,
+    /// When the first byte came of a frame or head that is not complete, in monotonic nanoseconds; 0 if there is none.
+    partial: u64,
+    /// The peer makes no further requests.
+    leaving: bool,
+    /// It was told that no further request is wanted.
+    draining: bool,
+    /// Responses that have had to wait for the window of their stream, and of the connection, and are not counted yet.
+    waits: [u64; 2],
 }
 
 impl Framed {
     /// A connection that begins.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users")
-    )]
-    pub(crate) fn new(codec: Box<dyn Codec>) -> Box<Self> {
+    pub(crate) fn new(mut codec: Box<dyn Codec>) -> Box<Self> {
         let (_, window) = codec.windows();
+        let mut control = Vec::new();
+        codec.begin(&mut control);
         Box::new(Self {
             codec,
             streams: BTreeMap::new(),
             newest: 0,
             sent: 0,
-            outward: window,
-            inward: window,
-            control: Vec::new(),
+            turns: 0,
+            prioritised: false,
+            outward: window.into(),
+            control,
+            wire: Vec::new(),
+            partial: 0,
+            leaving: false,
+            draining: false,
+            waits: [0; 2],
         })
+    }
+
+    /// Adds to the figures what has been counted.
+    fn count(&mut self, site: &Site) {
+        self.codec.count(site, std::mem::take(&mut self.waits));
     }
 
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
@@ -72,12 +95,42 @@ impl Framed {
         if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
             let bytes = bytes.min(queue.untaken);
             queue.untaken -= bytes;
-            queue.inward += bytes;
             // A window is smaller than 4 GiB.
             if bytes > 0 && !queue.received {
                 self.codec.put_credit(number, bytes as u32, &mut self.control);
             }
         }
+    }
+
+    /// The peer takes more, of a stream or with 0 of the connection.
+    ///
+    /// # Errors
+    /// It takes more than there may be.
+    fn take_credit(&mut self, number: u32, bytes: u32, now: u64) -> Result<Granted, Fault> {
+        if number == 0 {
+            self.outward += i64::from(bytes);
+            return if self.outward > MAX_WINDOW { Err(self.codec.overflow()) } else { Ok(Granted::Yes) };
+        }
+        let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+            return Ok(Granted::Yes);
+        };
+        queue.outward += i64::from(bytes);
+        queue.moved = now;
+        Ok(if queue.outward > MAX_WINDOW { Granted::TooMuch } else { Granted::Yes })
+    }
+
+    /// The windows of all streams change (RFC 9113 §6.9.2); they may become negative.
+    ///
+    /// # Errors
+    /// One becomes larger than there may be.
+    fn change_windows(&mut self, change: i64) -> Result<(), Fault> {
+        for queue in self.streams.values_mut().filter_map(|stream| stream.queue.as_mut()) {
+            queue.outward += change;
+            if queue.outward > MAX_WINDOW {
+                return Err(self.codec.overflow());
+            }
+        }
+        Ok(())
     }
 
     /// The longest time for which the peer may take nothing, of the responses that have something to send; in milliseconds, 0
@@ -96,6 +149,13 @@ impl Framed {
             .min()
             .unwrap_or(u64::MAX)
     }
+}
+
+/// What has become of a peer's credit.
+enum Granted {
+    Yes,
+    /// The stream's window would be larger than it may be.
+    TooMuch,
 }
 
 impl Connection {

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
-use maitred_http::ResponseHead;
+use maitred_http::{FieldSet, ResponseHead};
 use maitred_io::clock;
 use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
 
+use super::{Framed, Priority, Why};
 use crate::connection;
 use crate::connection::data_rate::{own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
@@ -38,9 +39,11 @@ pub(crate) struct Queue {
     ended: bool,
     /// It ends as a reset: the response is not whole.
     cut: bool,
-    /// Bytes of the body that the peer takes now, and that it may send now.
-    pub(super) outward: u64,
-    pub(super) inward: u64,
+    /// What stands behind the body.
+    trailers: Option<Box<FieldSet>>,
+    /// Bytes of the body that the peer takes now; fewer than none if it has made its windows smaller.
+    pub(super) outward: i64,
+    pub(super) priority: Priority,
     /// Bytes of the request's body that have come and that nobody has taken.
     pub(super) untaken: u64,
     /// The same while the request waits in the filters: what has come.
@@ -49,12 +52,14 @@ pub(crate) struct Queue {
     pub(super) moved: u64,
     /// The peer has sent all of its request.
     pub(super) received: bool,
+    /// It waits for a window, and that is counted.
+    waits: bool,
     /// Written down when its last byte has left.
     record: Option<Record>,
 }
 
 impl Queue {
-    pub(super) fn new(window: u64) -> Box<Self> {
+    pub(super) fn new(window: u32) -> Box<Self> {
         Box::new(Self {
             heads: VecDeque::new(),
             data: None,
@@ -63,12 +68,14 @@ impl Queue {
             send_timeout: 0,
             ended: false,
             cut: false,
-            outward: window,
-            inward: window,
+            trailers: None,
+            outward: window.into(),
+            priority: Priority::default(),
             untaken: 0,
             early: Vec::new(),
             moved: 0,
             received: false,
+            waits: false,
             record: None,
         })
     }
@@ -79,7 +86,7 @@ impl Queue {
     }
 
     /// Whether a frame of it could leave now.
-    fn is_ready(&self, outward: u64) -> bool {
+    fn is_ready(&self, outward: i64) -> bool {
         !self.heads.is_empty() || self.room(outward) > 0 || self.ended && self.data.is_none()
     }
 
@@ -96,6 +103,11 @@ impl Queue {
         !self.heads.is_empty() || self.data.is_some()
     }
 
+    /// Whether nothing stands behind the heads.
+    fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.data.is_none() && self.trailers.is_none()
+    }
+
     /// How long its peer may take nothing of it, in milliseconds.
     pub(super) fn own_send_timeout(&self, site: &Site) -> u32 {
         if self.send_timeout > 0 { self.send_timeout } else { send_timeout_of_all(site) }
@@ -104,7 +116,7 @@ impl Queue {
     /// When its peer has taken nothing of it for too long; none while it does not wait for its peer. The connection has `outward`
     /// and takes nothing since `still`, if it does not. `timeout` is that of all, in nanoseconds: where the whole connection
     /// stands still it ends that, and a response has its own only if it asks for one.
-    pub(super) fn reader_due(&self, outward: u64, still: Option<u64>, timeout: u64) -> Option<u64> {
+    pub(super) fn reader_due(&self, outward: i64, still: Option<u64>, timeout: u64) -> Option<u64> {
         let own = (self.send_timeout > 0).then(|| own_nanos(self.send_timeout));
         if self.is_stalled(outward) {
             return Some(self.moved.saturating_add(own.unwrap_or(timeout)));
@@ -115,14 +127,18 @@ impl Queue {
     }
 
     /// Whether it waits for the peer's credit, of its own or of the connection, which has `outward`.
-    pub(super) fn is_stalled(&self, outward: u64) -> bool {
-        self.heads.is_empty() && self.data.is_some() && self.outward.min(outward) == 0
+    pub(super) fn is_stalled(&self, outward: i64) -> bool {
+        self.heads.is_empty() && self.data.is_some() && self.outward.min(outward) <= 0
+    }
+
+    /// Bytes of the body that windows and limits let leave now.
+    fn most(&self, outward: i64) -> u64 {
+        u64::try_from(self.outward.min(outward)).unwrap_or(0).min(self.allowed)
     }
 
     /// Bytes of the body that can leave now.
-    fn room(&self, outward: u64) -> u64 {
-        let most = self.outward.min(outward).min(self.allowed);
-        self.data.as_ref().map_or(0, |data| data.waiting(most))
+    fn room(&self, outward: i64) -> u64 {
+        self.data.as_ref().map_or(0, |data| data.waiting(self.most(outward)))
     }
 }
 
@@ -130,13 +146,42 @@ impl Queue {
 pub(crate) struct Values {
     pub(crate) heads: VecDeque<ResponseHead>,
     pub(crate) content: Content,
+    /// What stands behind the body, which ends with it.
+    pub(crate) trailers: Option<Box<FieldSet>>,
     pub(crate) ended: bool,
 }
 
 impl Values {
     /// One interim response.
     pub(crate) fn interim(head: ResponseHead) -> Self {
-        Self { heads: [head].into(), content: Content::Static(b""), ended: false }
+        Self { heads: [head].into(), content: Content::Static(b""), trailers: None, ended: false }
+    }
+}
+
+/// Of so many frames one is that of the next stream in turn, however urgent it is: so none starves.
+const TURN_OF_ALL: u8 = 16;
+
+impl Framed {
+    /// Whose turn it is: by urgency if the peer has ever said one (RFC 9218 §10), else one after the other.
+    fn pick(&mut self) -> Option<u32> {
+        let outward = self.outward;
+        let ready = |stream: &Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
+        let after = self.streams.range(self.sent.saturating_add(1)..);
+        let before = self.streams.range(..=self.sent);
+        let mut in_turn = after.chain(before).filter(|(_, stream)| ready(stream));
+        self.turns = (self.turns + 1) % TURN_OF_ALL;
+        if !self.prioritised || self.turns == 0 {
+            return in_turn.next().map(|(number, _)| *number);
+        }
+        let order = |place: usize, number: u32, stream: &Stream| {
+            let Priority { urgency, incremental } =
+                stream.queue.as_ref().map_or_else(Priority::default, |queue| queue.priority);
+            // Of those that are of use only as a whole the first one, then parts of the others in turn.
+            (urgency, incremental, if incremental { place as u64 } else { u64::from(number) })
+        };
+        let ordered =
+            in_turn.enumerate().map(|(place, (number, stream))| (order(place, *number, stream), *number));
+        ordered.min().map(|(_, number)| number)
     }
 }
 
@@ -213,64 +258,73 @@ impl Connection {
             self.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
         }
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
-            let outward = framed.outward;
-            let ready = |stream: &Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
-            let after = framed.streams.range(framed.sent.saturating_add(1)..);
-            let before = framed.streams.range(..=framed.sent);
-            let next = after.chain(before).find(|(_, stream)| ready(stream)).map(|(number, _)| *number);
-            let Some(number) = next else { break };
+            let Some(number) = framed.pick() else { break };
             framed.sent = number;
-            let Some(queue) = framed.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+            let Framed { codec, streams, outward, wire, waits, .. } = &mut *framed;
+            let Some(queue) = streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
             queue.moved = now;
             self.send_timeout = self.send_timeout.max(queue.own_send_timeout(&group.site));
             let writer = self.writer.get_or_insert_with(connection::spare_writer);
-            let mut out = Vec::new();
-            let mut ends = queue.ended && queue.data.is_none();
-            if let Some(head) = queue.heads.pop_front() {
-                ends &= queue.heads.is_empty() && !queue.cut;
-                framed.codec.put_head(number, &head, ends, &mut out);
-                writer.push_all(&mut out);
-            } else if let Some(data) = &mut queue.data {
-                let most = queue.outward.min(outward).min(queue.allowed).min(framed.codec.max_data() as u64);
-                let length = data.waiting(most);
-                let all = data.waiting(length + 1) == length;
-                ends = queue.ended && all && !queue.cut && framed.codec.ends_with_data();
-                // As many as one frame has.
-                framed.codec.put_data(number, length as usize, ends, &mut out);
-                writer.push_all(&mut out);
-                data.move_to(writer, length);
-                queue.outward -= length;
-                framed.outward -= length;
-                if let Some(shaper) = &mut queue.shaper {
-                    shaper.use_up(length);
-                }
-                if all && let Some(data) = queue.data.take() {
-                    connection::recycle_writer(data);
-                }
-                queue.look_at_limit(now);
-            } else if queue.cut {
-                framed.codec.put_reset(number, &mut out);
-                writer.push_all(&mut out);
-            } else {
-                framed.codec.put_end(number, &mut out);
-                writer.push_all(&mut out);
+            let mut ends = false;
+            while let Some(head) = queue.heads.pop_front() {
+                ends = queue.ended && queue.is_empty() && !queue.cut;
+                codec.put_head(number, &head, ends, wire);
             }
+            if !ends && let Some(data) = &mut queue.data {
+                let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
+                let length = data.waiting(most.min(codec.max_data() as u64));
+                if length > 0 {
+                    let all = data.waiting(length + 1) == length;
+                    ends = queue.ended
+                        && all
+                        && !queue.cut
+                        && queue.trailers.is_none()
+                        && codec.ends_with_data();
+                    codec.put_data(number, length as usize, ends, wire);
+                    writer.push_all(wire);
+                    data.move_to(writer, length);
+                    // A frame is shorter than 16 MiB.
+                    queue.outward -= length as i64;
+                    *outward -= length as i64;
+                    if let Some(shaper) = &mut queue.shaper {
+                        shaper.use_up(length);
+                    }
+                    if all && let Some(data) = queue.data.take() {
+                        connection::recycle_writer(data);
+                    }
+                    queue.look_at_limit(now);
+                    queue.waits = false;
+                }
+                if queue.is_stalled(*outward) && !std::mem::replace(&mut queue.waits, true) {
+                    waits[usize::from(queue.outward > *outward)] += 1;
+                }
+            }
+            if !ends && queue.ended && queue.data.is_none() {
+                if queue.cut {
+                    codec.put_reset(number, Why::Cut, wire);
+                } else if let Some(trailers) = queue.trailers.take() {
+                    codec.put_trailers(number, &trailers, wire);
+                } else {
+                    codec.put_end(number, wire);
+                }
+                ends = true;
+            }
+            if ends && !queue.received && !queue.cut {
+                // What is still on its way is not wanted (RFC 9113 §8.1).
+                codec.put_reset(number, Why::Answered, wire);
+            }
+            writer.push_all(wire);
             if !ends {
                 continue;
             }
-            if !queue.received && !queue.cut {
-                // What is still on its way is not wanted.
-                framed.codec.put_reset(number, &mut out);
-                writer.push_all(&mut out);
-            }
             writer.records.extend(queue.record.take());
-            match framed.streams.remove(&number) {
+            match streams.remove(&number) {
                 // Its handler does not know yet that it was answered.
                 Some(mut stream) if stream.running => {
                     stream.queue = None;
-                    framed.streams.insert(number, stream);
+                    streams.insert(number, stream);
                 }
                 Some(stream) => Stream::give_back(stream),
                 None => {}
@@ -336,6 +390,7 @@ impl Connection {
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
         let end = self.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
+        framed.count(&group.site);
         framed.streams.values_mut().for_each(|stream| stream.lose_queue(group, end));
         framed.streams.retain(|_, stream| stream.running);
     }
@@ -394,7 +449,7 @@ impl Connection {
     /// Ends a stream for an operator, or because the server stops; the others go on.
     pub(in crate::connection) fn reset_stream(&mut self, group: &Group, key: Key, end: End) {
         if let Some(framed) = self.protocol.framed() {
-            framed.codec.put_reset(key.stream, &mut framed.control);
+            framed.codec.put_reset(key.stream, Why::Ended, &mut framed.control);
             self.cancel(group, key.stream, end);
             group.resume(key.token);
         }
@@ -427,12 +482,12 @@ impl Stream {
         self.answered = true;
         if let Some(queue) = &mut self.queue {
             queue.heads.clear();
-            queue.data = None;
+            (queue.data, queue.trailers) = (None, None);
             queue.record = Some(record);
         }
-        self.enqueue(Values { heads, content: Content::Static(b""), ended: true });
+        self.enqueue(Values { heads, content: Content::Static(b""), trailers: None, ended: true });
         for content in contents {
-            self.enqueue(Values { heads: VecDeque::new(), content, ended: true });
+            self.enqueue(Values { heads: VecDeque::new(), content, trailers: None, ended: true });
         }
     }
 
@@ -445,6 +500,9 @@ impl Stream {
         queue.heads.extend(values.heads);
         if !values.content.is_empty() {
             queue.data.get_or_insert_with(connection::spare_writer).push(values.content, 0);
+        }
+        if values.trailers.is_some() {
+            queue.trailers = values.trailers;
         }
         queue.ended |= values.ended;
     }

@@ -4,6 +4,7 @@
 
 mod own_limits;
 mod reshaped;
+mod trailers;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,9 +15,9 @@ use std::time::Duration;
 use maitred_dispatch::Trace;
 use maitred_files::Submitted;
 use maitred_filters::Passed;
-use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, hop_by_hop};
+use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, TRAILER, hop_by_hop};
 use maitred_http::fields::{is_token, is_value};
-use maitred_http::{Peer, ResponseHead, Status};
+use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
@@ -30,6 +31,7 @@ use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer,
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use own_limits::OwnLimits;
 use reshaped::{Reshaped, Reshaping};
+use trailers::Place;
 
 /// The responder of one exchange.
 pub(crate) struct Responder {
@@ -59,6 +61,10 @@ pub(crate) struct Responder {
     label: Option<Arc<str>>,
     /// A file is sent in the place of the body.
     submitted: Option<Vec<Content>>,
+    /// The application has said that fields will stand behind the body.
+    announced: bool,
+    /// Those fields, when the response ends with them.
+    trailers: Option<Box<FieldSet>>,
 }
 
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
@@ -104,6 +110,8 @@ impl Responder {
             direct: false,
             label: None,
             submitted: None,
+            announced: false,
+            trailers: None,
         }
     }
 
@@ -134,7 +142,7 @@ impl Responder {
         let sent = self.with_connection(|connection| {
             let sent = match heads {
                 Some(heads) => {
-                    let values = Values { heads, content, ended: false };
+                    let values = Values { heads, content, trailers: None, ended: false };
                     connection.deliver_values(&self.group, self.key, values)
                 }
                 None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
@@ -166,6 +174,7 @@ impl Responder {
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
         let heads = self.encoder.take_heads();
+        let trailers = self.trailers.take();
         let rest = !buffer.is_empty() || !last.is_empty() || heads.is_some();
         let Origin { peer, listener, pool, times } = self.origin;
         let times = Times { done: self.group.site.later(times.begun), ..times };
@@ -184,7 +193,7 @@ impl Responder {
         });
         let ended = self.with_connection(|connection| {
             if let Some(heads) = heads {
-                let values = Values { heads, content: last.keep(), ended: true };
+                let values = Values { heads, content: last.keep(), trailers, ended: true };
                 let sent =
                     connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
                 return (sent, connection.lost_as(), clock::monotonic());
@@ -287,7 +296,7 @@ impl Respond for Responder {
             }
         }
         if let Some(heads) = self.encoder.take_heads() {
-            let values = Values { heads, content: Content::Static(b""), ended: false };
+            let values = Values { heads, content: Content::Static(b""), trailers: None, ended: false };
             let sent = self.with_connection(|connection| {
                 connection.deliver_values(&self.group, self.key, values).map(drop)
             });
@@ -330,8 +339,11 @@ impl Respond for Responder {
             head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);
+        // What stands behind the body is about all of it.
+        let whole = self.announced && request.takes_trailers();
         // A file is sent as it is.
-        let reshaped = submitted.is_none().then(|| reshaped::of(site, request, head, length)).flatten();
+        let reshaped =
+            submitted.is_none().then(|| reshaped::of(site, request, head, length, whole)).flatten();
         let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
         let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.encoder.clone());
         let sent = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
@@ -343,7 +355,7 @@ impl Respond for Responder {
                 if length.is_none() && is_events(head) {
                     self.with_connection(|connection| connection.begin_events(&self.group, self.key));
                 }
-                for name in report.removed {
+                for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
                     let text = format!(
                         "the application set {name}, which belongs to the connection; it was not sent"
                     );
@@ -372,6 +384,13 @@ impl Respond for Responder {
                 log.error(format_args!("{on}: the application's response cannot be sent: {error}"));
                 Err(SendError::InvalidField(error.to_string()))
             }
+        }
+    }
+
+    fn announce_trailers(&mut self, request: &Request) {
+        self.announced = true;
+        if request.takes_trailers() {
+            self.encoder.announce_trailers();
         }
     }
 
@@ -421,7 +440,7 @@ impl Respond for Responder {
             let _ = self.finish_reshaped(*reshaping, request, Last::NOTHING);
             return;
         }
-        let finish = self.encoder.finish(&mut self.buffer);
+        let finish = self.encoder.finish(None, &mut self.buffer);
         let end = self.end_of(&request, finish);
         // A peer that is gone has been noted.
         let _ = (*self).end(request, finish.reusable, end, Last::NOTHING, b"");
@@ -435,6 +454,9 @@ impl Respond for Responder {
         if let Some(reshaping) = self.reshaping.take() {
             return self.finish_reshaped(*reshaping, request, last);
         }
+        if let Some(trailers) = self.trailers.take_if(|_| matches!(self.encoder, Encoder::H1(_))) {
+            return self.finish_chunked(request, last, &trailers);
+        }
         let length = last.len();
         let (plan, finish) = self.encoder.send_last(length, &mut self.buffer);
         self.body_bytes += plan.allowed;
@@ -447,6 +469,22 @@ impl Respond for Responder {
         let end = self.end_of(&request, finish);
         let sent = (*self).end(request, finish.reusable, end, last, plan.suffix);
         surplus.map_or(sent, Err)
+    }
+
+    fn finish_with_trailers(
+        mut self: Box<Self>,
+        request: Box<Request>,
+        trailers: FieldSet,
+    ) -> Result<(), SendError> {
+        match self.place_trailers(&request, trailers) {
+            Ok(trailers) => self.trailers = trailers,
+            Err(error) => {
+                let text = format!("a field behind its body cannot be sent: {error}");
+                self.abort(request, &text);
+                return Err(SendError::InvalidField(error.to_string()));
+            }
+        }
+        self.finish_with(request, Last::NOTHING)
     }
 
     fn abort(mut self: Box<Self>, request: Box<Request>, reason: &str) {
@@ -652,6 +690,24 @@ impl Encoder {
         }
     }
 
+    /// As [`Sender::announce_trailers`].
+    fn announce_trailers(&mut self) {
+        match self {
+            Self::H1(sender) => sender.announce_trailers(),
+            Self::Values(sender) => sender.trailers = true,
+        }
+    }
+
+    /// Whether fields can stand behind the body, when the head is sent.
+    fn place_of_trailers(&self) -> Place {
+        match self {
+            Self::H1(sender) if sender.is_chunked() => Place::Behind,
+            Self::H1(sender) if !sender.is_suppressed() => Place::Counted,
+            Self::Values(sender) if matches!(sender.state, State::Open | State::Fixed(_)) => Place::Behind,
+            Self::H1(_) | Self::Values(_) => Place::NoBody,
+        }
+    }
+
     /// As [`Sender::send_interim`].
     ///
     /// # Errors
@@ -697,9 +753,9 @@ impl Encoder {
     }
 
     /// As [`Sender::finish`].
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Finish {
+    pub(crate) fn finish(&mut self, trailers: Option<&FieldSet>, out: &mut Vec<u8>) -> Finish {
         match self {
-            Self::H1(sender) => sender.finish(None, out),
+            Self::H1(sender) => sender.finish(trailers, out),
             Self::Values(sender) => sender.finish(),
         }
     }
@@ -709,6 +765,8 @@ impl Encoder {
 #[derive(Clone)]
 pub(crate) struct ValueSender {
     to_head: bool,
+    /// Fields behind the body are announced.
+    trailers: bool,
     state: State,
     heads: VecDeque<ResponseHead>,
 }
@@ -732,7 +790,7 @@ enum State {
 impl ValueSender {
     /// For the answer to one request; `to_head`: its method is HEAD.
     pub(crate) fn new(to_head: bool) -> Self {
-        Self { to_head, state: State::Waiting, heads: VecDeque::new() }
+        Self { to_head, trailers: false, state: State::Waiting, heads: VecDeque::new() }
     }
 
     /// The only head of a response of the engine's own, with so many bytes behind it.
@@ -754,7 +812,7 @@ impl ValueSender {
         if !matches!(head.status.code(), 102..=199) {
             return Err(HeadError::NotInterim(head.status));
         }
-        let (head, _) = settled(head)?;
+        let (head, _) = settled(head, false)?;
         self.heads.push_back(head);
         Ok(())
     }
@@ -771,7 +829,7 @@ impl ValueSender {
         if head.status.code() < 200 {
             return Err(HeadError::InterimStatus(head.status));
         }
-        let (mut settled, Found { removed, length: declared }) = settled(head)?;
+        let (mut settled, Found { removed, length: declared }) = settled(head, self.trailers)?;
         settled.fields.push_missing("Date", date);
         settled.fields.push_missing("Server", "maitred");
         let known = length.or(declared);
@@ -834,8 +892,9 @@ struct Found {
     length: Option<u64>,
 }
 
-/// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length.
-fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
+/// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length. `Trailer` is sent where it
+/// announces `trailers`.
+fn settled(head: &ResponseHead, trailers: bool) -> Result<(ResponseHead, Found), HeadError> {
     let mut settled = ResponseHead::new(head.status);
     let mut found = Found::default();
     for (name, value) in head.fields.iter() {
@@ -851,7 +910,7 @@ fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
             if found.length.replace(length).is_some_and(|before| before != length) {
                 return Err(HeadError::ContentLength);
             }
-        } else if let Some(hop) = hop_by_hop(name) {
+        } else if let Some(hop) = hop_by_hop(name).filter(|hop| !(trailers && *hop == TRAILER)) {
             // "close" is about a connection with one exchange at a time.
             if !value.eq_ignore_ascii_case(b"close") {
                 found.removed.push(hop);
@@ -865,6 +924,8 @@ fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
 
 #[cfg(test)]
 mod encoder_tests {
+    use maitred_http::Version;
+
     use super::*;
 
     const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
@@ -910,6 +971,40 @@ mod encoder_tests {
         assert!(matches!(sender.send_head(&bad, None, DATE), Err(HeadError::InvalidValue(_))));
         assert!(sender.send_head(&ResponseHead::new(Status::OK), None, DATE).is_ok());
         assert!(matches!(sender.send_head(&bad, None, DATE), Err(HeadError::AlreadySent)));
+    }
+
+    #[test]
+    fn the_field_that_names_trailers_is_sent_where_they_are_announced() {
+        let head = ResponseHead::new(Status::OK).with("Trailer", "X-Sum");
+        let (_, plain, report) = sent(head.clone(), None);
+        assert_eq!((plain.fields.first("trailer"), report.removed), (None, vec!["Trailer"]));
+        let mut encoder = Encoder::Values(Box::new(ValueSender::new(false)));
+        encoder.announce_trailers();
+        let report = encoder.send_head(&head, None, DATE, &mut Vec::new()).expect("a good head");
+        let sent = encoder.take_heads().and_then(|mut heads| heads.pop_front()).expect("the head");
+        assert_eq!((sent.fields.first("trailer"), report.removed), (Some(&b"X-Sum"[..]), vec![]));
+    }
+
+    #[test]
+    fn trailers_have_a_place_behind_a_body_that_is_not_counted_and_in_frames_behind_any() {
+        let h1 = |version, to_head| Encoder::H1(Sender::new(version, to_head, true));
+        let values = |to_head| Encoder::Values(Box::new(ValueSender::new(to_head)));
+        let (ok, empty) = (Status::OK, Status::NO_CONTENT);
+        for (mut encoder, status, length, expected) in [
+            (h1(Version::Http11, false), ok, None, Place::Behind),
+            (h1(Version::Http11, false), ok, Some(5), Place::Counted),
+            (h1(Version::Http11, true), ok, None, Place::NoBody),
+            (h1(Version::Http11, false), empty, None, Place::NoBody),
+            (h1(Version::Http11, false), Status::NOT_MODIFIED, None, Place::NoBody),
+            (values(false), ok, None, Place::Behind),
+            (values(false), ok, Some(5), Place::Behind),
+            (values(true), ok, Some(5), Place::NoBody),
+            (values(false), empty, None, Place::NoBody),
+        ] {
+            let head = ResponseHead::new(status);
+            encoder.send_head(&head, length, DATE, &mut Vec::new()).expect("a good head");
+            assert_eq!(encoder.place_of_trailers(), expected, "{status} {length:?}");
+        }
     }
 
     #[test]

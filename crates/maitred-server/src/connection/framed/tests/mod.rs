@@ -3,6 +3,7 @@
 
 mod own_limits;
 mod toy;
+mod trailers;
 
 use std::io;
 use std::io::{Read, Write};
@@ -16,7 +17,7 @@ use std::time::Duration;
 use base64ct::{Base64, Encoding};
 use maitred_dispatch::{Ran, Serve, Signals, TurnContext};
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
-use maitred_http::{ResponseHead, Status};
+use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::{Pipe, Transport};
 use maitred_log::{Level, Log};
@@ -74,6 +75,7 @@ enum Do {
     /// Reads a part of the request's body, and says what.
     Read,
     Finish,
+    FinishWith(FieldSet),
     Cut,
 }
 
@@ -171,6 +173,11 @@ impl Handler for Handle {
                     let _ = done.send(Done::Yes);
                     return;
                 }
+                Do::FinishWith(trailers) => {
+                    let ended = response.finish_with_trailers(trailers);
+                    let _ = done.send(if ended.is_ok() { Done::Yes } else { Done::Gone });
+                    return;
+                }
                 Do::Cut => {
                     response.abort("the test says so");
                     let _ = done.send(Done::Yes);
@@ -211,7 +218,7 @@ fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
     let group = Arc::clone(server.first());
     let (client, ours) = pair(capacity);
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
-    let protocol = Protocol::Framed(Framed::new(Box::new(Toy)));
+    let protocol = Protocol::Framed(Framed::new(Box::<Toy>::default()));
     Connection::open(&group, Transport::memory(Wire(ours)), protocol, (peer.into(), None), 0, false)
         .expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
