@@ -484,7 +484,7 @@ impl Connection {
             return Some(turn);
         }
         if self.protocol.is_framed() && self.phase == Phase::Receiving {
-            return self.check_streams(context);
+            return self.check_streams(context, alone);
         }
         if context.now < self.deadline {
             // A limit lets more of a response leave, as the turn sees.
