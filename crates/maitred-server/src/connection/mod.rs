@@ -410,7 +410,7 @@ impl Connection {
     fn is_idle(&self) -> bool {
         let between = match &self.protocol {
             Protocol::H1(_) => self.stream.is_none(),
-            Protocol::Framed(framed) => framed.streams.is_empty() && self.writer.is_none(),
+            Protocol::Framed(framed) => framed.is_between() && self.writer.is_none(),
         };
         self.phase == Phase::Receiving && between && self.input.is_empty()
     }
@@ -484,7 +484,7 @@ impl Connection {
             return Some(turn);
         }
         if self.protocol.is_framed() && self.phase == Phase::Receiving {
-            return self.check_streams(context);
+            return self.check_streams(context, alone);
         }
         if context.now < self.deadline {
             // A limit lets more of a response leave, as the turn sees.

@@ -85,6 +85,11 @@ impl Framed {
         })
     }
 
+    /// Whether no exchange is under way, and nothing has come of a frame or a head that is not complete.
+    pub(super) fn is_between(&self) -> bool {
+        self.streams.is_empty() && self.partial == 0
+    }
+
     /// Adds to the figures what has been counted.
     fn count(&mut self, site: &Site) {
         self.codec.count(site, std::mem::take(&mut self.waits));

@@ -416,8 +416,13 @@ impl Connection {
         self.arm(group, token);
     }
 
-    /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's.
-    pub(in crate::connection) fn check_streams(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+    /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's. `alone`
+    /// says that nothing else has happened.
+    pub(in crate::connection) fn check_streams(
+        &mut self,
+        context: &mut Context<'_>,
+        alone: bool,
+    ) -> Option<Turn> {
         let now = context.now;
         let late: Vec<u32> =
             self.each_stream().filter(|stream| stream.due <= now).map(|stream| stream.number).collect();
@@ -440,6 +445,10 @@ impl Connection {
                 }
                 return Some(self.end_framed(context));
             }
+        } else if self.is_idle() && alone {
+            // It was put off since the timer was set.
+            self.arm(context.group, context.token);
+            return Some(Turn::Wait);
         }
         None
     }
