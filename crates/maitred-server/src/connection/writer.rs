@@ -210,6 +210,18 @@ impl Writer {
         }
     }
 
+    /// Appends a copy of `bytes`.
+    fn push_copy(&mut self, bytes: &[u8]) {
+        if let Some(Segment { content: Content::Bytes(last), .. }) = self.segments.back_mut()
+            && last.len() + bytes.len() <= MAX_JOINED
+        {
+            self.held += bytes.len() as u64;
+            last.extend_from_slice(bytes);
+        } else {
+            self.push(bytes.to_vec().into(), 0);
+        }
+    }
+
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self, transport: &mut Transport) -> Sent {
         self.send_within(transport, MAX_BYTES_A_TURN, false)
@@ -292,7 +304,7 @@ impl Writer {
                     let file = FileRange { file: Arc::clone(&range.file), offset, length: here };
                     other.push(Content::File(file), 0);
                 }
-                (_, Some(bytes)) => other.push_all(&mut bytes[..here as usize].to_vec()),
+                (_, Some(bytes)) => other.push_copy(&bytes[..here as usize]),
                 (_, None) => {}
             }
             self.advance(here);
