@@ -793,10 +793,14 @@ pub(crate) fn clear_request(request: &mut Request) -> bool {
 
 /// An empty request, and an empty buffer for a response: with used memory if this thread has some.
 pub(crate) fn spare_request() -> (Box<Request>, Vec<u8>) {
-    ANSWERED.with_borrow_mut(|answered| {
-        let buffer = answered.buffers.pop().unwrap_or_else(|| Vec::with_capacity(RESPONSE));
-        (answered.requests.pop().unwrap_or_default(), buffer)
-    })
+    let buffer = spare_buffer();
+    (ANSWERED.with_borrow_mut(|answered| answered.requests.pop()).unwrap_or_default(), buffer)
+}
+
+/// An empty buffer for a response, with used memory if this thread has some.
+pub(crate) fn spare_buffer() -> Vec<u8> {
+    let spare = ANSWERED.with_borrow_mut(|answered| answered.buffers.pop());
+    spare.unwrap_or_else(|| Vec::with_capacity(RESPONSE))
 }
 
 /// Keeps the memory of a request that has been answered.

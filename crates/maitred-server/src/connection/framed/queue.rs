@@ -4,6 +4,7 @@
 //! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
 
 use std::cell::RefCell;
+use std::io;
 
 use maitred_files::Body;
 use maitred_http::{FieldSet, Peer, ResponseHead, Status};
@@ -278,7 +279,10 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
-            self.frame(group);
+            if let Err(error) = self.frame(group) {
+                self.note_broken(group, &error);
+                return self.fail_sending(group).map(drop);
+            }
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -307,12 +311,15 @@ impl Connection {
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
-    fn frame(&mut self, group: &Group) {
+    ///
+    /// # Errors
+    /// What is in a file cannot be read.
+    fn frame(&mut self, group: &Group) -> io::Result<()> {
         let now = clock::monotonic();
         if self.writer.is_none() {
             self.send_timeout = 0;
         }
-        let Some(framed) = self.protocol.framed() else { return };
+        let Some(framed) = self.protocol.framed() else { return Ok(()) };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
@@ -347,7 +354,8 @@ impl Connection {
                         && codec.ends_with_data();
                     codec.put_data(number, length as usize, ends, wire);
                     writer.push_all(wire);
-                    data.move_to(writer, length);
+                    // If that fails, the frame has been begun, and nothing can follow it.
+                    data.move_to(writer, length)?;
                     // A frame is shorter than 16 MiB.
                     queue.outward -= length as i64;
                     *outward -= length as i64;
@@ -395,6 +403,7 @@ impl Connection {
                 (None, _) => {}
             }
         }
+        Ok(())
     }
 
     /// Whether a handler of this stream has to wait.

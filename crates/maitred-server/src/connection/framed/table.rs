@@ -65,7 +65,9 @@ mod tests {
     fn table(numbers: &[u32]) -> Table {
         let mut table = Table::default();
         for number in numbers {
-            table.insert(Box::new(Stream { number: *number, ..Stream::default() }));
+            let mut stream = Box::<Stream>::default();
+            stream.number = *number;
+            table.insert(stream);
         }
         table
     }
