@@ -244,8 +244,9 @@ class Connection:
         return number
 
     def block(self, path: str = "/", method: str = "GET", fields: Sequence[Field] = ()) -> bytes:
+        """Nothing of it goes into the table, so that what else stands in a block may be made by hand."""
         pseudo = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "localhost")]
-        return self.encoder.encode([*pseudo, *fields])
+        return self.encoder.encode([(name, value, True) for name, value in (*pseudo, *fields)])
 
     def ask(self, path: str = "/", method: str = "GET", fields: Sequence[Field] = (), body: bytes | None = None, end: bool = True) -> int:
         """A request; its body goes as far as the windows let it, then it waits for them. Without ``end`` more is to come."""
@@ -278,7 +279,7 @@ class Connection:
                 readable, writable, _ = select.select([self.peer], [self.peer], [], PATIENCE)
                 assert readable or writable, "the server neither reads nor ends the connection"
                 if readable:
-                    self._take_or_end()
+                    self.take_or_end()
                 if self.goaways or self.is_over:
                     return self.ended()
                 if writable:
@@ -328,10 +329,11 @@ class Connection:
     def ended(self) -> Code | None:
         """Waits for the end of the connection; the code that the server gave, if it gave one."""
         while not self.is_over:
-            self._take_or_end()
+            self.take_or_end()
         return self.goaways[-1][1] if self.goaways else None
 
-    def _take_or_end(self) -> None:
+    def take_or_end(self) -> None:
+        """What comes next, or that nothing will."""
         try:
             self.take()
         except (Ended, ConnectionError):
@@ -348,7 +350,7 @@ class Connection:
             case Kind.SETTINGS if not each.flags & ACK:
                 self._settings(each)
             case Kind.PING if not each.flags & ACK and self.acknowledges:
-                self._reply(frame(Kind.PING, ACK, 0, each.payload))
+                self.send_or_end(frame(Kind.PING, ACK, 0, each.payload))
             case Kind.WINDOW_UPDATE if each.stream in self.windows:
                 self.windows[each.stream] += each.number
             case Kind.RST_STREAM if each.stream in self.answers:
@@ -379,7 +381,7 @@ class Connection:
         answer.is_complete |= each.ends
         if self.grants and each.payload:
             streams = (0,) if each.ends else (0, each.stream)
-            self._reply(*(window_update(stream, len(each.payload)) for stream in streams))
+            self.send_or_end(*(window_update(stream, len(each.payload)) for stream in streams))
 
     def _settings(self, each: Frame) -> None:
         before = self.theirs.get(Setting.INITIAL_WINDOW_SIZE, WINDOW)
@@ -388,10 +390,10 @@ class Connection:
         for stream in self.windows:
             self.windows[stream] += more if stream else 0
         if self.acknowledges:
-            self._reply(frame(Kind.SETTINGS, ACK, 0))
+            self.send_or_end(frame(Kind.SETTINGS, ACK, 0))
 
-    def _reply(self, *frames: bytes) -> None:
-        """The server may be gone already."""
+    def send_or_end(self, *frames: bytes) -> None:
+        """To a server that may be gone already."""
         try:
             self.send(*frames)
         except ConnectionError:

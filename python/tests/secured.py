@@ -24,6 +24,16 @@ SCHEME = "https" if WANTED else "http"
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
     "speaks TLS by itself": ("test_tls_options.py", "test_tls_reload.py", "test_tls_sessions.py", "test_tls_abuse.py"),
+    "speaks HTTP/2 by itself, and TLS where it wants": (
+        "test_h2_abuse.py",
+        "test_h2_browser.py",
+        "test_h2_clients.py",
+        "test_h2_drain.py",
+        "test_h2_grpc.py",
+        "test_h2_smuggling.py",
+        "test_h2_spec.py",
+        "test_h2_streams.py",
+    ),
     "looks at TCP itself: segments, first packets, states of the kernel": ("test_tcp_options.py",),
     "a proxy in front speaks clear text to the server": ("test_front.py",),
     "the client is in another process and speaks clear text": ("test_asgi_concurrency.py::test_connections_and_servers_of_its_own",),
