@@ -148,7 +148,8 @@ class Translator:
             self._resets_far = True
             self._note("_is_gone")
         except Gone:
-            pass
+            # In the middle of a request: nobody can say the rest of it.
+            self._note("_is_gone")
         self._end()
 
     def _request(self, file: BinaryIO) -> bool:
@@ -177,7 +178,7 @@ class Translator:
         self._exchange, self._next = exchange, self._next + 2
         with self._changed:
             self._windows[exchange.stream] = self._initial_window
-        block = self._encoder.encode(_head(method, target, [pair for pair in fields if pair[0] not in options]))
+        block = self._encoder.encode(_head(method, target, [pair for pair in fields if pair[0] not in options - {b"te"}]))
         self._send(b"".join(_blocks(exchange.stream, block, not has_body)))
         if is_chunked:
             self._chunks(file, exchange)
@@ -242,8 +243,8 @@ class Translator:
         with self._sending:
             try:
                 self._far.sendall(wire)
-            except ConnectionError:
-                pass  # The other thread finds out how it ended.
+            except OSError:
+                pass  # The other thread finds out how it ended, or has closed it.
 
     # Frames
 
