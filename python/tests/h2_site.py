@@ -54,7 +54,7 @@ async def app(scope, receive, send):
     while more:
         message = await receive()
         digest.update(message.get("body", b""))
-        whole = message.get("body", b"") if scope["path"] == "/report" else b""
+        whole += message.get("body", b"") if scope["path"] == "/report" else b""
         more = message.get("more_body", False)
     kind, body = b"text/html", PAGE
     if scope["path"].startswith("/app/"):
