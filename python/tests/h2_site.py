@@ -125,6 +125,6 @@ def site(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
     try:
         yield Site(server, authority, pair.certificate, folder)
         assert server.stop() == 0, server.said
-        assert not re.search(r" error |panicked", server.said), server.said
+        assert not re.search(r"Z error |panicked", server.said), server.said
     finally:
         server.kill()

@@ -486,7 +486,6 @@ def test_who_gives_a_window_byte_by_byte_is_let_go(serve: Serve) -> None:
 
 BEGINNINGS: dict[str, bytes] = {
     "half a preface": frames.PREFACE[:10],
-    "a preface": frames.PREFACE,
     "half of SETTINGS": frames.PREFACE + frames.settings({1: 4096})[:12],
     "half a block": frames.PREFACE + frames.settings() + frames.headers(1, b"\x82\x86\x84", complete=False),
     "half a frame": frames.PREFACE + frames.settings() + frames.headers(1, b"\x82\x86\x84")[:10],
@@ -502,6 +501,16 @@ def test_who_does_not_go_on_is_let_go(case: str, server: Server) -> None:
             pass
     with Connection.to(server.port) as other:
         assert is_served(other)
+
+
+def test_who_only_begins_is_an_idle_peer(serve: Serve) -> None:
+    """--keep-alive."""
+    server = serve("--keep-alive", "0.2", "--head-timeout", "0.2", source=APP)
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer:
+        peer.sendall(frames.PREFACE)
+        while peer.recv(65536):
+            pass
+    assert server.fetch("/").status == 200
 
 
 def test_a_body_of_nothing_on_head_and_statuses_without_one(server: Server, honest: Connection) -> None:

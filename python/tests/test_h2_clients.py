@@ -40,15 +40,15 @@ def address(site: Site, way: str) -> str:
 
 
 @needs_curl
-@pytest.mark.parametrize("way", WAYS)
-def test_curl_loads_a_page_and_its_assets_over_one_connection(way: str, site: Site) -> None:
-    base = address(site, way)
-    assert curl(site, way, f"{base}/", "-o", "/dev/null", "-w", "%{http_version} %{http_code}") == "2 200"
-    urls = [f"{base}/app/[0-{ASSETS // 2 - 1}].js", f"{base}/static/[0-{ASSETS // 2 - 1}].svg"]
+def test_curl_loads_a_page_and_its_assets_over_one_connection(site: Site) -> None:
+    assert curl(site, "clear", f"{site.clear}/", "-o", "/dev/null", "-w", "%{http_version} %{http_code}") == "2 200"
+    # By TLS alone: by prior knowledge Debian's curl breaks a connection where it uses that again, with nginx, too.
+    urls = [f"{site.address}/app/[0-{ASSETS // 2 - 1}].js", f"{site.address}/static/[0-{ASSETS // 2 - 1}].svg"]
     outputs = [word for url in urls for word in (url, "-o", "/dev/null")]
-    said = curl(site, way, "--parallel", "--parallel-max", "100", *outputs, "-w", "%{http_version} %{http_code} %{num_connects}\n").split("\n")
-    assert len(said) == ASSETS + 1 and {line[:5] for line in said[:-1]} == {"2 200"}
-    assert sum(int(line.split()[2]) for line in said[:-1]) == 1
+    shown = ["-w", "%{http_version} %{http_code} %{num_connects}\n"]
+    said = curl(site, "tls", "--parallel", "--parallel-max", "100", *outputs, *shown).splitlines()
+    assert len(said) == ASSETS and {line[:5] for line in said} == {"2 200"}
+    assert sum(int(line.split()[2]) for line in said) == 1
 
 
 @needs_curl
@@ -66,7 +66,7 @@ def test_curl_knows_the_rest(way: str, site: Site) -> None:
     url = f"{address(site, way)}/static/1.svg"
     head = curl(site, way, "-I", url)
     assert head.startswith("HTTP/2 200") and "content-length:" in head
-    tag = re.search(r"etag: (.*)\r\n", head)
+    tag = re.search(r"etag: (.*)\n", head)
     assert tag and curl(site, way, "-o", "/dev/null", "-H", f"If-None-Match: {tag[1]}", url, "-w", "%{http_code}") == "304"
     assert curl(site, way, "-r", "1-3", url, "-w", "|%{http_code}") == "svg|206"
     assert curl(site, way, "-o", "/dev/null", "-H", "Expect: 100-continue", "-d", "x", f"{address(site, way)}/digest", "-w", "%{http_code}") == "200"
