@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import figures, load, machine, python_servers, rounds, secured, servers
+from . import figures, load, machine, python_servers, rounds, secured, servers, streams
 from .peers import Environment
 from .report import Report, say
 from .servers import Contender, Place, Server
@@ -44,7 +45,7 @@ APACHE_MODULES = ("mpm_event", "authz_core", "mime", "http2", "ssl", "socache_sh
 
 def files(way: str, pair: secured.Pair, threads: int | None, pinned: bool = True) -> list[Contender]:
     """Those that serve files: one thread each, or as many as they have by default (`None`)."""
-    every = [_ours(way, pair, threads), _nginx(way, pair), *_h2o(way, pair, threads), _apache(way, pair)]
+    every = [_ours(way, pair, threads), *_nginx(way, pair), _h2o(way, pair, threads), _apache(way, pair)]
     return [dataclasses.replace(each, pinned=pinned) for each in every]
 
 
@@ -59,14 +60,17 @@ def _with_default_threads(command: Callable[[Contender, Place], list[str]], cont
     return words[:at] + words[at + 2 :]
 
 
-def _nginx(way: str, pair: secured.Pair) -> Contender:
+def _nginx(way: str, pair: secured.Pair) -> list[Contender]:
+    """Also without sendfile, which saves system calls of small files."""
     plain = servers.NGINX if way == CLEAR else secured.nginx(pair)
-    return dataclasses.replace(plain, options={**plain.options, "listen": f"{plain.options.get('listen', '')} http2"})
+    made = dataclasses.replace(plain, options={**plain.options, "listen": f"{plain.options.get('listen', '')} http2"})
+    without = f"{plain.options.get('server', '')} sendfile off; tcp_nopush off;"
+    return [made, dataclasses.replace(made, name=f"{made.name} without sendfile", options={**made.options, "server": without})]
 
 
-def _h2o(way: str, pair: secured.Pair, threads: int | None) -> list[Contender]:
-    made = dataclasses.replace(servers.H2O, command=functools.partial(_h2o_command, way, pair))
-    return [dataclasses.replace(made, options={"workers": threads or len(set(machine.cores()))})]
+def _h2o(way: str, pair: secured.Pair, threads: int | None) -> Contender:
+    workers = threads or len(set(machine.cores()))
+    return dataclasses.replace(servers.H2O, command=functools.partial(_h2o_command, way, pair), options={"workers": workers})
 
 
 def _h2o_command(way: str, pair: secured.Pair, contender: Contender, place: Place) -> list[str]:
@@ -166,20 +170,22 @@ class Outcome:
     head: float
 
 
-def verify(server: Server, what: Load, bodies: Sequence[bytes], folder: Path, certificate: Path | None = None) -> None:
+def verify(server: Server, what: Load, bodies: Sequence[bytes], certificate: Path | None = None) -> None:
     """Fetch every path by HTTP/2 and compare; raise `load.WrongAnswer` where that is not the body, or not HTTP/2."""
-    how = ["--http2-prior-knowledge"] if what.way == CLEAR else ["--http2", "--cacert", str(certificate)]
-    scheme = "http" if what.way == CLEAR else "https"
-    fields = [word for field in what.fields for word in ("-H", field) if not field.startswith("accept-encoding")]
-    got = folder / "got"
-    urls = [word for path in what.paths for word in ("-o", "-", f"{scheme}://localhost:{server.port}{path}")]
-    with got.open("wb") as file:
-        done = subprocess.run(["curl", "-sS", "--fail", "--noproxy", "*", *how, *fields, "-w", "%{stderr}%{http_version} ", *urls], stdout=file,
-                              stderr=subprocess.PIPE, text=True, timeout=120, check=False)
-    if done.returncode or set(done.stderr.split()) != {"2"}:
-        raise load.WrongAnswer(f"{server.name}, HTTP/2 by {what.way}: {done.stderr.strip()[-200:] or done.returncode}")
-    if got.read_bytes() != b"".join(bodies):
-        raise load.WrongAnswer(f"{server.name}, {what.way}: other bodies than those of {len(what.paths)} files of {what.length} bytes")
+    context = None
+    if what.way == TLS:
+        context = ssl.create_default_context(cafile=certificate)
+        context.set_alpn_protocols(["h2"])
+    named = (each.partition(": ") for each in what.fields if not each.startswith("accept-encoding"))
+    fields = b"".join(streams.own(name.encode(), value.encode()) for name, _, value in named)
+    try:
+        with streams.Connection(server.port, keeps=True, context=context) as connection:
+            for path, body in zip(what.paths, bodies, strict=True):
+                if connection.fetch(path.encode(), fields).body != body:
+                    raise load.WrongAnswer(f"{server.name}, {what.way}: {path} has another body")
+                connection.answers.clear()
+    except OSError as error:
+        raise load.WrongAnswer(f"{server.name}, HTTP/2 by {what.way}: {error}") from error
 
 
 #: What h2load says when its window begins and ends.
@@ -236,13 +242,13 @@ def parsed(name: str, said: str, what: Load, seconds: float) -> Outcome:
     return Outcome(load.Closed(counted, seconds, 0, data), heads / max(succeeded, 1))
 
 
-def able(up: Sequence[Server], what: Load, bodies: Sequence[bytes], ours: str, folder: Path, report: Report,
+def able(up: Sequence[Server], what: Load, bodies: Sequence[bytes], ours: str, report: Report,
          certificate: Path | None = None) -> list[Server]:
     """Those that answer right by HTTP/2; one that does not is left out with a line, ours is an error."""
     right = []
     for server in up:
         try:
-            verify(server, what, bodies, folder, certificate)
+            verify(server, what, bodies, certificate)
             right.append(server)
         except load.WrongAnswer as error:
             if server.name == ours:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterable, Iterator
@@ -69,6 +70,8 @@ class Answer:
     asked: float
     is_right: bool = False
     length: int = 0
+    #: Where the connection `keeps` it.
+    body: bytearray = field(default_factory=bytearray)
     #: When it was complete; never, while it is 0.
     ended: float = 0.0
     reset: int | None = None
@@ -80,11 +83,13 @@ class Answer:
 
 @dataclass
 class Connection:
-    """To a server, in clear text.  It acknowledges, and gives windows back as bytes come if it `grants`."""
+    """To a server, in clear text or by TLS with a context.  It acknowledges, and gives windows back as bytes come if it `grants`."""
 
     port: int
     values: dict[int, int] = field(default_factory=dict)
     grants: bool = True
+    keeps: bool = False
+    context: ssl.SSLContext | None = None
     answers: dict[int, Answer] = field(default_factory=dict)
     #: The code of the last GOAWAY.
     code: int | None = None
@@ -94,8 +99,10 @@ class Connection:
     _received: bytearray = field(default_factory=bytearray)
 
     def __post_init__(self) -> None:
-        self.peer = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        self.peer: socket.socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
         self.peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.context:
+            self.peer = self.context.wrap_socket(self.peer, server_hostname="localhost")
         self.peer.sendall(PREFACE + settings(self.values))
 
     def __enter__(self) -> Connection:
@@ -109,14 +116,14 @@ class Connection:
         self.answers[number] = Answer(time.perf_counter())
         return number
 
-    def ask(self, path: bytes) -> int:
+    def ask(self, path: bytes, fields: bytes = b"") -> int:
         stream = self.stream()
-        self.peer.sendall(frame(HEADERS, END_HEADERS | END_STREAM, stream, request(path)))
+        self.peer.sendall(frame(HEADERS, END_HEADERS | END_STREAM, stream, request(path) + fields))
         return stream
 
-    def fetch(self, path: bytes) -> Answer:
+    def fetch(self, path: bytes, fields: bytes = b"") -> Answer:
         """One request and its answer; raise `OSError` where there is none that is right."""
-        answer = self.answers[self.ask(path)]
+        answer = self.answers[self.ask(path, fields)]
         while not answer.ended:
             self.take()
             if self.is_over or answer.reset is not None:
@@ -151,6 +158,7 @@ class Connection:
                 reply += window_update(0, len(payload)) + (b"" if flags & END_STREAM else window_update(stream, len(payload)))
             if kind in (DATA, HEADERS) and answer:
                 answer.length += len(payload) if kind == DATA else 0
+                answer.body += payload if kind == DATA and self.keeps else b""
                 answer.is_right |= kind == HEADERS and begins_right(payload)
                 if flags & END_STREAM:
                     answer.ended = now

@@ -42,7 +42,7 @@ WORKLOADS = tuple(Workload(f"{interface.upper()} hello, {name}", interface, fiel
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
-    rounds.need("taskset", "h2load", "curl")
+    rounds.need("taskset", "h2load")
     environment = peers.environment(options)
     report.text(f"{environment.description}; {peers.versions(environment, (*python_servers.PACKAGES, 'hypercorn'))}; {h2.version()}.", "",
                 f"In clear text by prior knowledge; one worker process each, {h2.CONNECTIONS} connections with {h2.STREAMS} streams, {PATHS} paths. "
@@ -69,7 +69,7 @@ def _measure(options: rounds.Options, form: compare.Form, workload: Workload, up
              report: Report) -> dict[str, list[float]]:
     paths = [f"/shop/items/{number:05d}?ref=list&page={number % 9}" for number in range(PATHS)]
     what = h2.Load(h2.CLEAR, paths, len(HELLO), workload.fields)
-    able = h2.able(up, what, [HELLO] * PATHS, OURS, folder, report)
+    able = h2.able(up, what, [HELLO] * PATHS, OURS, report)
     seconds = options.duration(SECONDS, SMOKE_SECONDS)
 
     def work(server: servers.Server) -> rounds.Timed[load.Closed]:
