@@ -191,7 +191,7 @@ class Connection:
                     try:
                         count = self.peer.send(rest[:65536])
                     except ConnectionError:
-                        self.is_over = True
+                        # What the server said before is still to be read.
                         return sent
                     sent += count
                     rest = rest[count:]

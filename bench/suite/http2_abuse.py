@@ -262,7 +262,8 @@ def _attacker(attack: Attack, port: int, seconds: float, result: Pipe) -> None:
     def attacks() -> None:
         while time.monotonic() < until:
             with streams.Connection(port, dict(attack.values), attack.grants) as connection:
-                # Of what nobody reads the kernel takes much; the server is to see that it is not taken.
+                # Settings are acknowledged before: nothing may stand within a block of fields.
+                connection.ping(b"begins..")
                 count = connection.flood(attack.wire(), until)
                 code = _end(connection, attack, until)
                 with lock:

@@ -286,7 +286,7 @@ class Connection:
                     try:
                         rest = rest[self.peer.send(rest[:65536]) :]
                     except ConnectionError:
-                        self.is_over = True
+                        return self.ended()
         return None
 
     # Receiving

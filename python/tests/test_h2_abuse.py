@@ -475,12 +475,14 @@ def test_who_gives_a_window_byte_by_byte_is_let_go(serve: Serve) -> None:
     server = serve("--min-rate-out", "1m", "--min-rate-grace", "1", source=APP)
     with Connection.to(server.port, {Setting.INITIAL_WINDOW_SIZE: 0}, grants=False) as attacker, Connection.to(server.port) as honest:
         stream = attacker.ask("/large")
-        while attacker.answers[stream].reset is None and not attacker.is_over:
-            attacker.send_or_end(frames.window_update(stream, 1))
+        # Of a megabyte a second it takes a few hundredths.
+        while attacker.answers[stream].reset is None and not attacker.is_over and len(attacker.answers[stream].body) < 200_000:
+            attacker.send_or_end(frames.window_update(0, 1), frames.window_update(stream, 1))
             attacker.take_or_end()
         answer = attacker.answers[stream]
-        assert answer.reset in (Code.CANCEL, Code.ENHANCE_YOUR_CALM) or attacker.goaways[-1][1] == Code.ENHANCE_YOUR_CALM
-        assert not answer.is_complete and 0 < len(answer.body) < MIB
+        codes = {answer.reset, *(code for _, code in attacker.goaways)}
+        assert codes & {Code.CANCEL, Code.ENHANCE_YOUR_CALM}, codes
+        assert 0 < len(answer.body) < 200_000
         assert honest.fetch().status == 200
 
 
