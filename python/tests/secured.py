@@ -23,7 +23,18 @@ SCHEME = "https" if WANTED else "http"
 
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
-    "speaks TLS by itself": ("test_tls_options.py", "test_tls_reload.py", "test_tls_sessions.py", "test_tls_abuse.py"),
+    "speaks TLS by itself": (
+        "test_tls_options.py",
+        "test_tls_reload.py",
+        "test_tls_sessions.py",
+        "test_tls_abuse.py",
+        "test_tls_names.py",
+    ),
+    "connections in clear text are looked at": (
+        "test_tls_applications.py::test_fields_of_a_request_are_no_session",
+        "test_tls_applications.py::test_asgi_without_tls_has_no_extension",
+        "test_tls_applications.py::test_https_at_a_proxy_is_https",
+    ),
     "speaks HTTP/2 by itself, and TLS where it wants": (
         "test_h2_abuse.py",
         "test_h2_browser.py",

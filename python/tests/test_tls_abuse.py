@@ -263,7 +263,7 @@ BROKEN: dict[str, tuple[bytes, int | None, str]] = {
     "an alert first": (record(b"\2\x28", 21), None, r"the peer has ended the handshake by the alert handshake_failure \(40\)"),
     "a server's message": (record(b"\2\0\0\4abcd"), 50, "the peer breaks the rules of TLS"),
     "a hello that is longer than any": (
-        record(b"\1\xff\xff\xff" + b"x" * 16380) + record(b"x" * 16384) * 5, None, "the peer breaks the rules of TLS"
+        record(b"\1\xff\xff\xff" + b"x" * 16380) + record(b"x" * 16384) * 5, 50, "the peer breaks the rules of TLS"
     ),
     "SSL 2": (b"\x80\x2e\1\0\2\0\x15\0\0\0\x10" + b"\7" * 36, 50, "the first bytes of the peer are not of TLS"),
 }

@@ -54,6 +54,10 @@ impl Connection {
                 Ok(session) => self.transport.begin_handshake(session),
                 Err(error) => return Some(self.refuse_handshake(context, &error)),
             }
+            if context.group.is_draining() {
+                // It has been given the time of an idle connection, and is none any more.
+                self.set_deadline(context, context.now + nanos(context.group.site.timeouts.handshake));
+            }
             received = std::mem::take(&mut self.input);
         }
         match self.transport.shake_hands(&received) {
