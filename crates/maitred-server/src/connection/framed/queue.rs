@@ -10,6 +10,7 @@ use maitred_files::Body;
 use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_limits::Shaper;
+use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
 use maitred_stats::Times;
@@ -17,7 +18,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Framed, Priority, Why};
 use crate::connection;
-use crate::connection::data_rate::{own_nanos, send_timeout_of_all};
+use crate::connection::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
 use crate::connection::stream::{Kept, Record};
 use crate::connection::writer::Writer;
@@ -52,6 +53,9 @@ pub(crate) struct Queue {
     pub(super) untaken: u64,
     /// The same while the request waits in the filters: what has come.
     pub(super) early: Vec<u8>,
+    /// Bytes of the body in frames so far, and the time that the peer has left to open a window; none while it waits for none.
+    sent: u64,
+    patience: Option<RateWatch>,
     /// When a frame of it was made last, or the first value came, in monotonic nanoseconds.
     pub(super) moved: u64,
     /// The peer has sent all of its request.
@@ -84,6 +88,8 @@ impl Default for Queue {
             priority: Priority::default(),
             untaken: 0,
             early: Vec::new(),
+            sent: 0,
+            patience: None,
             moved: 0,
             received: false,
             waits: false,
@@ -144,17 +150,46 @@ impl Queue {
         if self.send_timeout > 0 { self.send_timeout } else { send_timeout_of_all(site) }
     }
 
-    /// When its peer has taken nothing of it for too long; none while it does not wait for its peer. The connection has `outward`
-    /// and takes nothing since `still`, if it does not. `timeout` is that of all, in nanoseconds: where the whole connection
-    /// stands still it ends that, and a response has its own only if it asks for one.
-    pub(super) fn reader_due(&self, outward: i64, still: Option<u64>, timeout: u64) -> Option<u64> {
+    /// When to look at its peer; none while it does not wait for that. The connection has `outward` and takes nothing since `still`, if it does
+    /// not. `limits` are those of all: where the whole connection stands still they end that, and a response has its own only if
+    /// it asks for one.
+    pub(super) fn reader_due(
+        &mut self,
+        outward: i64,
+        still: Option<u64>,
+        limits: (Minimum, u64),
+        now: u64,
+    ) -> Option<u64> {
         let own = (self.send_timeout > 0).then(|| own_nanos(self.send_timeout));
+        let (minimum, timeout) = self.limits(limits);
         if self.is_stalled(outward) {
-            return Some(self.moved.saturating_add(own.unwrap_or(timeout)));
+            let sent = self.sent;
+            let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, sent));
+            patience.note(now, sent);
+            patience.touch(self.moved);
+            return Some(patience.due(minimum, timeout));
         }
+        self.patience = None;
         let is_held = self.heads.is_empty() && self.allowed == 0;
         let still = still.filter(|_| self.has_more() && !is_held)?;
         Some(self.moved.max(still).saturating_add(own?))
+    }
+
+    /// The least that its peer has to take, and how long it may take nothing: what it asks for, else those of all.
+    fn limits(&self, all: (Minimum, u64)) -> (Minimum, u64) {
+        match self.send_timeout {
+            0 => all,
+            own => limits_of_one(own_nanos(own), all),
+        }
+    }
+
+    /// Its time has come: how its peer is late, or none if that has still time.
+    pub(super) fn look_at_peer(&mut self, limits: (Minimum, u64), now: u64) -> Option<Late> {
+        let (minimum, timeout) = self.limits(limits);
+        match &mut self.patience {
+            Some(patience) => patience.look(minimum, timeout, now, self.sent).err(),
+            None => Some(Late::Silent),
+        }
     }
 
     /// Whether it waits for the peer's credit, of its own or of the connection, which has `outward`.
@@ -358,6 +393,7 @@ impl Connection {
                     data.move_to(writer, length)?;
                     // A frame is shorter than 16 MiB.
                     queue.outward -= length as i64;
+                    queue.sent += length;
                     *outward -= length as i64;
                     if let Some(shaper) = &mut queue.shaper {
                         shaper.use_up(length);

@@ -394,13 +394,13 @@ impl Connection {
 
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
-        let timeout = nanos(group.site.timeouts.send);
+        let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
         let still = self.stands_still_since();
         let Some(framed) = self.protocol.framed() else { return };
         let (outward, partial) = (framed.outward, framed.partial);
         for stream in self.each_stream() {
-            let queue = stream.queue.as_ref();
-            if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, timeout)) {
+            let queue = stream.queue.as_mut();
+            if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, limits, now)) {
                 stream.due = due;
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
@@ -427,6 +427,7 @@ impl Connection {
         let now = context.now;
         let late: Vec<u32> =
             self.each_stream().filter(|stream| stream.due <= now).map(|stream| stream.number).collect();
+        let is_one_late = !late.is_empty();
         for number in late {
             self.check_stream(context, number);
         }
@@ -446,7 +447,7 @@ impl Connection {
                 }
                 return Some(self.end_framed(context));
             }
-        } else if self.is_idle() && alone {
+        } else if alone && !is_one_late && self.is_idle() {
             // It was put off since the timer was set.
             self.arm(context.group, context.token);
             return Some(Turn::Wait);
@@ -460,18 +461,24 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(mut stream) = framed.streams.remove(number) else { return };
         stream.due = NEVER;
-        let timeout = nanos(site.timeouts.send);
-        let queue = stream.queue.as_ref();
-        if let Some(due) = queue.and_then(|queue| queue.reader_due(framed.outward, still, timeout)) {
-            if now < due {
-                // What it had taken was not known.
-                stream.due = due;
+        let limits = (site.guard.outward(), nanos(site.timeouts.send));
+        let outward = framed.outward;
+        if let Some(queue) = &mut stream.queue
+            && let Some(due) = queue.reader_due(outward, still, limits, now)
+        {
+            let late = if now < due { None } else { queue.look_at_peer(limits, now) };
+            let Some(late) = late else {
+                // What it had taken was not known, or it has taken enough.
+                stream.due = queue.reader_due(outward, still, limits, now).unwrap_or(NEVER);
                 return self.put(stream);
-            }
+            };
             // Its peer takes nothing: the others go on.
             framed.codec.put_reset(number, Why::Ended, &mut framed.control);
-            let is_own = queue.is_some_and(|queue| queue.send_timeout > 0);
-            let rule = if is_own { Rule::OwnSendTimeout } else { Rule::SendTimeout };
+            let rule = match late {
+                Late::Slow => Rule::MinRateOut,
+                Late::Silent if queue.send_timeout > 0 => Rule::OwnSendTimeout,
+                Late::Silent => Rule::SendTimeout,
+            };
             site.guard.applied.note(rule, self.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);

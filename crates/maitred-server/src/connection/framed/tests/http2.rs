@@ -320,6 +320,56 @@ fn an_idle_connection_is_told_that_it_ends() {
 }
 
 #[test]
+fn a_window_that_stays_closed_costs_its_stream_and_the_peer_is_told() {
+    let mut client = open(|settings| settings.timeouts.send = Duration::from_secs(5));
+    let mut puppet = client.driven.puppet("/a");
+    let mut jobs = client.get(1, "/a", &[]).into_iter();
+    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    puppet.does(Do::Send(vec![b'a'; WINDOW + 1]));
+    // Its handler is done before it is: then nothing else is under way.
+    puppet.does(Do::Finish);
+    puppet.joins();
+    client.frames();
+    client.driven.passes(Duration::from_secs(6));
+    let frames = client.frames();
+    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 1, 8), "CANCEL");
+    assert!(!client.is_at_end());
+}
+
+#[test]
+fn a_window_that_opens_too_slowly_costs_its_stream() {
+    let mut client = open(|settings| {
+        settings.limits.rates.outward = 1000;
+        settings.timeouts.send = Duration::from_secs(30);
+    });
+    let (mut slow, mut fast) = (client.driven.puppet("/slow"), client.driven.puppet("/fast"));
+    for (stream, path, puppet) in [(1, "/slow", &mut slow), (3, "/fast", &mut fast)] {
+        let mut jobs = client.get(stream, path, &[]).into_iter();
+        client.driven.runs(jobs.next().expect("one"), puppet);
+        // The connection's window is open, and those of both are not.
+        assert!(client.gives(0, 1 << 20).is_empty());
+        puppet.does(Do::Send(vec![b'a'; 4 * WINDOW]));
+    }
+    let mut ended = 0;
+    for _ in 0..60 {
+        client.driven.passes(Duration::from_secs(1));
+        client.gives(1, 1);
+        client.gives(3, 2000);
+        let resets: Vec<u32> =
+            client.frames().iter().filter(|frame| frame.kind == RESET).map(|frame| frame.stream).collect();
+        assert!(!resets.contains(&3), "it takes what it has to");
+        ended += resets.len();
+    }
+    assert_eq!(ended, 1, "though there was never a long pause");
+    assert_eq!(slow.does(Do::Send("x".into())), Done::Gone);
+    assert_eq!(fast.does(Do::Send("x".into())), Done::Yes);
+    for puppet in [slow, fast] {
+        puppet.does(Do::Cut);
+        puppet.joins();
+    }
+}
+
+#[test]
 fn a_head_that_stops_before_its_end_has_the_time_of_a_head() {
     let change = |settings: &mut Settings| {
         settings.timeouts.head = Duration::from_secs(5);
