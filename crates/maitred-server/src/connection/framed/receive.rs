@@ -17,6 +17,9 @@ use crate::connection::stream::{Received, Stream};
 use crate::connection::{Connection, Context, Group, NEVER, Phase, Turn, idle_time, nanos};
 use crate::group::slots::Token;
 
+/// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
+const LEAVING: u64 = 2_000_000_000;
+
 impl Connection {
     /// Goes over to a protocol with frames; what has come of it is in the input.
     pub(in crate::connection) fn speak_framed(&mut self, codec: Box<dyn Codec>) {
@@ -95,9 +98,6 @@ impl Connection {
         }
         if self.last && self.writer.is_none() && self.is_between_streams() {
             return Turn::Close;
-        }
-        if self.protocol.framed().is_some_and(|framed| framed.leaving) && self.is_idle() {
-            return self.end_framed(context);
         }
         self.settle_framed(context.group, context.token, context.now);
         if self.unread && !self.is_clogged() { Turn::Later } else { Turn::Wait }
@@ -397,7 +397,7 @@ impl Connection {
         let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
         let still = self.stands_still_since();
         let Some(framed) = self.protocol.framed() else { return };
-        let (outward, partial) = (framed.outward, framed.partial);
+        let (outward, partial, leaving) = (framed.outward, framed.partial, framed.leaving);
         for stream in self.each_stream() {
             let queue = stream.queue.as_mut();
             if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, limits, now)) {
@@ -409,7 +409,9 @@ impl Connection {
             }
         }
         if self.is_idle() {
-            self.deadline = now + idle_time(group);
+            // Who makes no further requests ends the connection itself; if not, there is nothing to wait for.
+            let most = if leaving { LEAVING } else { NEVER };
+            self.deadline = now + idle_time(group).min(most);
         } else if self.writer.is_none() {
             // A head that does not come to its end holds back everything behind it.
             self.deadline = if partial > 0 { partial + nanos(group.site.timeouts.head) } else { NEVER };

@@ -320,6 +320,17 @@ fn an_idle_connection_is_told_that_it_ends() {
 }
 
 #[test]
+fn a_peer_that_leaves_is_answered_until_it_has_left() {
+    let mut client = open(|settings| settings.timeouts.keep_alive = Duration::from_secs(600));
+    let goaway = [[0; 4], 0x77_u32.to_be_bytes()].concat();
+    assert!(client.asks(GOAWAY, 0, 0, &goaway).is_empty());
+    assert!(client.asks(PING, 0, 0, b"12345678").is_empty());
+    assert_eq!(client.frames()[0].kind, PING);
+    client.driven.passes(Duration::from_secs(3));
+    assert!(client.is_at_end());
+}
+
+#[test]
 fn a_window_that_stays_closed_costs_its_stream_and_the_peer_is_told() {
     let mut client = open(|settings| settings.timeouts.send = Duration::from_secs(5));
     let mut puppet = client.driven.puppet("/a");
