@@ -84,6 +84,8 @@ class Exchange:
     closes: bool
     has_begun: bool = False
     is_chunked: bool = False
+    is_sent: bool = False
+    """The request is complete."""
     is_done: bool = False
     """The answer is complete."""
 
@@ -178,6 +180,7 @@ class Translator:
             self._chunks(file, exchange)
         elif length:
             self._body(file, exchange, length, ends=True)
+        exchange.is_sent = True
         self._wait(lambda: exchange.is_done)
         return not (exchange.closes or self._is_gone or self._is_over or self._goes_away)
 
@@ -356,9 +359,9 @@ class Translator:
             self._finish(exchange)
 
     def _reset(self, each: frames.Frame) -> None:
-        exchange = self._current(each)
-        if exchange is not None:
-            # Nothing in HTTP/1 cuts a response but the end of its connection.
+        exchange = self._exchange
+        if exchange and exchange.stream == each.stream and not (exchange.is_done and exchange.is_sent):
+            # Nothing in HTTP/1 cuts a response, or says that the rest of a request is not wanted, but the end of its connection.
             self._answers.put(None)
 
     def _finish(self, exchange: Exchange) -> None:
