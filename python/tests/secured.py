@@ -211,11 +211,13 @@ def summary(reporter: Any) -> None:
 
 
 def skip(items: list[pytest.Item], reasons: Mapping[str, Sequence[str]], mark: str) -> None:
-    """Those whose file or name stands behind a reason."""
+    """Those whose file or name stands behind a reason, or whose name with its parameters."""
     for item in items:
-        name = item.nodeid.partition("[")[0].rpartition("/")[2]
+        file = item.path.name
+        whole = f"{file}::{item.nodeid.partition('::')[2]}"
+        names = {file, whole, whole.partition("[")[0]}
         for reason, entries in reasons.items():
-            if name in entries or name.partition("::")[0] in entries:
+            if names & set(entries):
                 item.add_marker(pytest.mark.skip(reason=mark + reason))
 
 

@@ -6,6 +6,7 @@ import ast
 import json
 from typing import Any
 
+import by_h2
 import pytest
 import secured
 from conftest import Serve, Server
@@ -28,7 +29,7 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
     assert scope == {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
-        "http_version": "1.1",
+        "http_version": by_h2.VERSION,
         "server": ("127.0.0.1", asgi.port),
         "scheme": secured.SCHEME,
         "root_path": "",
@@ -42,6 +43,7 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
             "http.response.early_hint": {},
             "maitred.label": {},
             "maitred.accepts_encoding": ("identity",),
+            **({"http.response.trailers": {}} if by_h2.WANTED else {}),
         },
     }
     assert list(map(type, scope["headers"])) == [tuple] * 2

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import by_h2
 import httpx
 import pytest
 import secured
@@ -184,7 +185,7 @@ def test_the_scope_has_what_the_specification_wants(spec: Site) -> None:
     assert kinds.get("root_path", "str") == "str"
     assert kinds.get("extensions", "dict") in {"dict", "NoneType"}
     assert kinds.get("state", "dict") == "dict"
-    assert (values["type"], values["scheme"], values["method"], values["http_version"]) == ("http", secured.SCHEME, "GET", "1.1")
+    assert (values["type"], values["scheme"], values["method"], values["http_version"]) == ("http", secured.SCHEME, "GET", by_h2.VERSION)
     assert values["asgi"]["version"] == "3.0"
     assert values["asgi"].get("spec_version", "2.0") in {"2.0", "2.1", "2.2", "2.3", "2.4", "2.5"}
     known = {"type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path"}

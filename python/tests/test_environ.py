@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import by_h2
 import pytest
 import secured
 from conftest import HERE, Serve, Server
@@ -34,7 +35,7 @@ def test_the_table(apps: Server) -> None:
         "CONTENT_LENGTH": "3",
         "SERVER_NAME": "127.0.0.1",
         "SERVER_PORT": str(apps.port),
-        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_PROTOCOL": by_h2.PROTOCOL,
         "REMOTE_ADDR": "127.0.0.1",
         "HTTP_HOST": "example.org:81",
         "HTTP_ACCEPT": "a, b",

@@ -23,22 +23,19 @@ from frames import Code, Kind, Setting
 
 #: Of one connection (RFC 9113 §8.2.2).
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade", b"http2-settings"}
-#: As the server writes them in HTTP/1.
+#: As the server writes them in HTTP/1; those that begin with x- are written as they come.
 NAMES = {"etag": "ETag", "te": "TE", "www-authenticate": "WWW-Authenticate", "x-request-id": "X-Request-ID"}
 #: For what is no HTTP/1, so that no test takes it for an answer of the server.
 UNTRANSLATED = b"HTTP/1.1 599 Not To Be Translated\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 RESET = struct.pack("ii", 1, 0)
-
-_lock = threading.Lock()
-_listener: socket.socket | None = None
 
 
 def through(far: socket.socket) -> socket.socket:
     """An open connection to a server of HTTP/2, as one of HTTP/1.1."""
     timeout = far.gettimeout()
     far.settimeout(None)
-    with _lock:
-        listener = _listening()
+    # One for each, in the network in which this thread is at the moment.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         test = Near(socket.AF_INET, socket.SOCK_STREAM)
         test.connect(listener.getsockname())
         near, _ = listener.accept()
@@ -47,13 +44,6 @@ def through(far: socket.socket) -> socket.socket:
     test.translator = Translator(near, far)
     test.settimeout(timeout)
     return test
-
-
-def _listening() -> socket.socket:
-    global _listener
-    if _listener is None:
-        _listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    return _listener
 
 
 class Near(socket.socket):
@@ -70,7 +60,11 @@ class Near(socket.socket):
         super()._real_close(*arguments)  # type: ignore[misc]
 
     def getpeername(self) -> Any:
-        return self.translator.far_name if self.translator else super().getpeername()
+        return self.translator.names[1] if self.translator else super().getpeername()
+
+    def getsockname(self) -> Any:
+        """As the server sees it."""
+        return self.translator.names[0] if self.translator else super().getsockname()
 
 
 class Gone(Exception):
@@ -90,6 +84,8 @@ class Exchange:
     closes: bool
     has_begun: bool = False
     is_chunked: bool = False
+    is_sent: bool = False
+    """The request is complete."""
     is_done: bool = False
     """The answer is complete."""
 
@@ -99,8 +95,8 @@ class Translator:
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self._near, self._far = near, far
-        self.far_name = far.getpeername()
-        self._encoder, self._decoder = hpack.Encoder(), hpack.Decoder(1 << 24)
+        self.names = far.getsockname(), far.getpeername()
+        self._encoder, self._decoder = hpack.Encoder(), hpack.Decoder(1 << 30)
         self._windows = {0: frames.WINDOW}
         self._initial_window = frames.WINDOW
         self._changed = threading.Condition()
@@ -115,7 +111,7 @@ class Translator:
         self._awake, self._waker = socket.socketpair()
         #: What the test is to get, and how many bytes of which stream may come for it.
         self._answers: queue.Queue[tuple[bytes, int, int] | None] = queue.Queue()
-        self._send(frames.PREFACE + frames.settings({Setting.ENABLE_PUSH: 0, Setting.MAX_HEADER_LIST_SIZE: 1 << 24}))
+        self._send(frames.PREFACE + frames.settings({Setting.ENABLE_PUSH: 0, Setting.MAX_HEADER_LIST_SIZE: 1 << 30}))
         for work in (self._run_requests, self._run_frames, self._run_answers):
             threading.Thread(target=work, daemon=True).start()
 
@@ -184,6 +180,7 @@ class Translator:
             self._chunks(file, exchange)
         elif length:
             self._body(file, exchange, length, ends=True)
+        exchange.is_sent = True
         self._wait(lambda: exchange.is_done)
         return not (exchange.closes or self._is_gone or self._is_over or self._goes_away)
 
@@ -362,9 +359,9 @@ class Translator:
             self._finish(exchange)
 
     def _reset(self, each: frames.Frame) -> None:
-        exchange = self._current(each)
-        if exchange is not None:
-            # Nothing in HTTP/1 cuts a response but the end of its connection.
+        exchange = self._exchange
+        if exchange and exchange.stream == each.stream and not (exchange.is_done and exchange.is_sent):
+            # Nothing in HTTP/1 cuts a response, or says that the rest of a request is not wanted, but the end of its connection.
             self._answers.put(None)
 
     def _finish(self, exchange: Exchange) -> None:
@@ -414,7 +411,8 @@ def _length(values: dict[bytes, bytes]) -> int:
 
 
 def _head(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    scheme, authority = b"http", next((value for name, value in fields if name == b"host"), None)
+    # Without it there is no request of HTTP/2.
+    scheme, authority = b"http", next((value for name, value in fields if name == b"host"), b"localhost")
     if b"://" in target and not target.startswith(b"/"):
         scheme, _, rest = target.partition(b"://")
         authority, slash, path = rest.partition(b"/")
@@ -423,8 +421,7 @@ def _head(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> li
     if method == b"CONNECT":
         head.append((b":authority", target))
     else:
-        head += [(b":scheme", scheme), (b":path", target)]
-        head += [(b":authority", authority)] if authority is not None else []
+        head += [(b":scheme", scheme), (b":path", target), (b":authority", authority)]
     for name, value in fields:
         if name in OF_CONNECTION or name == b"host" or (name == b"te" and value != b"trailers"):
             continue
@@ -448,4 +445,4 @@ def _written(status: int, fields: list[tuple[str, str]]) -> bytes:
 
 
 def _name(name: str) -> str:
-    return NAMES.get(name) or "-".join(part.capitalize() for part in name.split("-"))
+    return NAMES.get(name) or (name if name.startswith("x-") else "-".join(part.capitalize() for part in name.split("-")))
