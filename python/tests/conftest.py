@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import by_h2
 import pytest
 import secured
 
@@ -46,15 +47,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     others = not hasattr(config, "workerinput") and bool(getattr(config.option, "numprocesses", None))
     secured.configure(starts_others=others)
+    by_h2.configure(starts_others=others)
     config.addinivalue_line("markers", "differs(reason, servers): what these other servers are known to do otherwise")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     secured.exempt(items)
+    if by_h2.WANTED:
+        secured.skip(items, by_h2.exempt(), by_h2.MARK)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     secured.summary(terminalreporter)
+    if by_h2.WANTED:
+        secured.tell(terminalreporter, "by HTTP/2", by_h2.MARK)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -110,6 +116,7 @@ class Server:
         lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
+        by_h2.learn([int(port) for port in re.findall(f"http://{listener}", lines)], self.ports)
         secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if tls else [], self.ports)
 
     def command(self, arguments: list[str]) -> list[str | Path]:

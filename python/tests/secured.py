@@ -11,9 +11,11 @@ import socket
 import ssl
 import tempfile
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import by_h2
 import pytest
 
 WANTED = os.environ.get("MAITRED_TEST_TLS") == "1"
@@ -32,6 +34,16 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_tls_applications.py::test_fields_of_a_request_are_no_session",
         "test_tls_applications.py::test_asgi_without_tls_has_no_extension",
         "test_tls_applications.py::test_https_at_a_proxy_is_https",
+    ),
+    "speaks HTTP/2 by itself, and TLS where it wants": (
+        "test_h2_abuse.py",
+        "test_h2_browser.py",
+        "test_h2_clients.py",
+        "test_h2_drain.py",
+        "test_h2_grpc.py",
+        "test_h2_smuggling.py",
+        "test_h2_spec.py",
+        "test_h2_streams.py",
     ),
     "looks at TCP itself: segments, first packets, states of the kernel": ("test_tcp_options.py",),
     "a proxy in front speaks clear text to the server": ("test_front.py",),
@@ -104,7 +116,9 @@ def learn(ports: list[int], all_ports: list[int]) -> None:
 
 
 def wrapped(peer: socket.socket, port: int) -> socket.socket:
-    """A connection that is open, with TLS on it if that port wants it."""
+    """A connection that is open, with TLS on it if that port wants it, or translated to HTTP/2."""
+    if by_h2.WANTED:
+        return by_h2.wrapped(peer, port)
     return context().wrap_socket(peer, server_hostname="localhost") if port in _ports else peer
 
 
@@ -185,23 +199,31 @@ def configure(starts_others: bool) -> None:
 
 def exempt(items: list[pytest.Item]) -> None:
     """Skips the tests that cannot run by TLS, each with its reason. Without MAITRED_TEST_TLS nothing is skipped: there they all run."""
-    if not WANTED:
-        return
-    for item in items:
-        name = item.nodeid.partition("[")[0].rpartition("/")[2]
-        for reason, entries in EXEMPT.items():
-            if name in entries or name.partition("::")[0] in entries:
-                item.add_marker(pytest.mark.skip(reason=MARK + reason))
+    if WANTED:
+        skip(items, EXEMPT, MARK)
 
 
 def summary(reporter: Any) -> None:
     """How many ran, and why others did not."""
-    if not WANTED:
-        return
+    if WANTED:
+        tell(reporter, "by TLS", MARK)
+
+
+def skip(items: list[pytest.Item], reasons: Mapping[str, Sequence[str]], mark: str) -> None:
+    """Those whose file or name stands behind a reason."""
+    for item in items:
+        name = item.nodeid.partition("[")[0].rpartition("/")[2]
+        for reason, entries in reasons.items():
+            if name in entries or name.partition("::")[0] in entries:
+                item.add_marker(pytest.mark.skip(reason=mark + reason))
+
+
+def tell(reporter: Any, how: str, mark: str) -> None:
+    """How many ran, and how many were skipped for which reason."""
     told = (str(report.longrepr[2]) for report in reporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
-    reasons = Counter(text.partition(MARK)[2] for text in told if MARK in text)
+    reasons = Counter(text.partition(mark)[2] for text in told if mark in text)
     ran = sum(len(reporter.stats.get(kind, [])) for kind in ("passed", "failed"))
-    reporter.write_sep("-", "by TLS")
+    reporter.write_sep("-", how)
     for reason, count in reasons.most_common():
-        reporter.write_line(f"by TLS: {count:4} exempt: {reason}")
-    reporter.write_line(f"by TLS: {ran} ran, {sum(reasons.values())} exempt for {len(reasons)} reasons")
+        reporter.write_line(f"{how}: {count:4} exempt: {reason}")
+    reporter.write_line(f"{how}: {ran} ran, {sum(reasons.values())} exempt for {len(reasons)} reasons")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import by_h2
 import httpx
 import pytest
 import secured
@@ -234,7 +235,7 @@ class Site:
 
     def asynchronous(self) -> httpx.AsyncClient:
         """Another client, for requests side by side."""
-        own: dict[str, Any] = {"verify": secured.context()} if secured.WANTED else {}
+        own: dict[str, Any] = {"verify": secured.context()} if secured.WANTED else {"http1": not by_h2.WANTED, "http2": by_h2.WANTED}
         return httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False, **own)
 
     def connection(self) -> socket.socket:

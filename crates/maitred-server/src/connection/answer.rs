@@ -168,7 +168,7 @@ impl Connection {
         if self.protocol.is_framed() {
             let mut values = ValueSender::new(stream.request.head.method == Method::Head);
             let heads = values.only(head, Some(length), &date);
-            return self.answer_stream(context, stream, heads, body.into_contents(), false);
+            return self.answer_stream(context, stream, heads, body, false);
         }
         if let Err(error) = sender.send_head(head, Some(length), &date, &mut context.scratch.out) {
             let log = &context.group.site.log;
@@ -370,7 +370,7 @@ impl Connection {
         let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
         if self.protocol.is_framed() {
             let heads = error_head(context, met, status, &page);
-            return self.answer_stream(context, stream, heads, vec![Content::Shared(page.body)], true);
+            return self.answer_stream(context, stream, heads, Body::One(Content::Shared(page.body)), true);
         }
         put_error(context, met, status, &page);
         let (mut times, number) = (stream.times, stream.request.number);

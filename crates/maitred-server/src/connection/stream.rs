@@ -185,7 +185,10 @@ impl Stream {
             return;
         }
         stream.stop();
-        (stream.answered, stream.dead, stream.tunnel, stream.queue) = (false, false, false, None);
+        if let Some(queue) = stream.queue.take() {
+            Queue::give_back(queue);
+        }
+        (stream.answered, stream.dead, stream.tunnel) = (false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);

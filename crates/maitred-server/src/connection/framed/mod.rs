@@ -18,10 +18,9 @@ pub(super) mod codec;
 pub(super) mod http2;
 mod queue;
 mod receive;
+mod table;
 #[cfg(test)]
 mod tests;
-
-use std::collections::BTreeMap;
 
 use super::Connection;
 use super::Key;
@@ -30,14 +29,15 @@ use super::stream::Stream;
 use crate::connection::writer::Writer;
 use crate::site::Site;
 pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
-pub(super) use queue::Queue;
 pub(crate) use queue::Values;
+pub(super) use queue::{Heads, Queue};
+use table::Table;
 
 /// See the module text.
 pub(crate) struct Framed {
     codec: Box<dyn Codec>,
     /// By their numbers.
-    pub(super) streams: BTreeMap<u32, Box<Stream>>,
+    pub(super) streams: Table,
     /// The highest number that a request has had.
     newest: u32,
     /// Which stream has sent a frame last: the next one is another's turn.
@@ -70,7 +70,7 @@ impl Framed {
         codec.begin(&mut control);
         Box::new(Self {
             codec,
-            streams: BTreeMap::new(),
+            streams: Table::default(),
             newest: 0,
             sent: 0,
             turns: 0,
@@ -97,7 +97,7 @@ impl Framed {
 
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
     pub(super) fn credit(&mut self, number: u32, bytes: u64) {
-        if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
+        if let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) {
             let bytes = bytes.min(queue.untaken);
             queue.untaken -= bytes;
             // A window is smaller than 4 GiB.
@@ -116,7 +116,7 @@ impl Framed {
             self.outward += i64::from(bytes);
             return if self.outward > MAX_WINDOW { Err(self.codec.overflow()) } else { Ok(Granted::Yes) };
         }
-        let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+        let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
             return Ok(Granted::Yes);
         };
         queue.outward += i64::from(bytes);
@@ -168,7 +168,7 @@ impl Connection {
     pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
         let stream = match &mut self.protocol {
             Protocol::H1(_) => self.stream.as_deref_mut(),
-            Protocol::Framed(framed) => framed.streams.get_mut(&key.stream).map(|stream| &mut **stream),
+            Protocol::Framed(framed) => framed.streams.get_mut(key.stream),
         };
         stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
     }
@@ -178,7 +178,7 @@ impl Connection {
         match self.protocol.framed() {
             None => self.stream = Some(stream),
             Some(framed) => {
-                framed.streams.insert(stream.number, stream);
+                framed.streams.insert(stream);
             }
         }
     }
@@ -188,7 +188,7 @@ impl Connection {
         self.stream_of(key)?;
         match self.protocol.framed() {
             None => self.stream.take(),
-            Some(framed) => framed.streams.remove(&key.stream),
+            Some(framed) => framed.streams.remove(key.stream),
         }
     }
 
@@ -205,12 +205,12 @@ impl Connection {
             Protocol::H1(_) => None,
             Protocol::Framed(framed) => Some(framed.streams.values()),
         };
-        self.stream.iter().chain(streams.into_iter().flatten()).map(|stream| &**stream)
+        self.stream.as_deref().into_iter().chain(streams.into_iter().flatten())
     }
 
     /// All exchanges.
     pub(super) fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream> {
         let streams = self.protocol.framed().map(|framed| framed.streams.values_mut());
-        self.stream.iter_mut().chain(streams.into_iter().flatten()).map(|stream| &mut **stream)
+        self.stream.as_deref_mut().into_iter().chain(streams.into_iter().flatten())
     }
 }

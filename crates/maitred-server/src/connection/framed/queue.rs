@@ -3,21 +3,25 @@
 //! A handler hands over values: heads, data, the end. They wait here until [`fill`](Connection::fill) makes frames of them,
 //! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::io;
 
-use maitred_http::{FieldSet, ResponseHead};
+use maitred_files::Body;
+use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
+use maitred_stats::Times;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Framed, Priority, Why};
 use crate::connection;
 use crate::connection::data_rate::{own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
-use crate::connection::stream::Record;
+use crate::connection::stream::{Kept, Record};
 use crate::connection::writer::Writer;
-use crate::connection::{Connection, Context, Group, Key, Stream, Turn};
+use crate::connection::{Connection, Context, Group, Key, MAX_SPARE, Stream, Turn};
 use crate::group::slots::Token;
 use crate::site::Site;
 
@@ -28,7 +32,7 @@ const AHEAD: u64 = 64 * 1024;
 /// What waits to be sent of one exchange.
 pub(crate) struct Queue {
     /// Interim ones, then the final one.
-    heads: VecDeque<ResponseHead>,
+    heads: Heads,
     pub(in crate::connection) data: Option<Box<Writer>>,
     /// What holds it back, where there is a limit, and how many bytes that lets leave now.
     pub(in crate::connection) shaper: Option<Box<Shaper>>,
@@ -56,12 +60,19 @@ pub(crate) struct Queue {
     waits: bool,
     /// Written down when its last byte has left.
     record: Option<Record>,
+    /// The same of an answer of the engine's, of which the stream has the request still.
+    own: Option<OwnAnswer>,
 }
 
-impl Queue {
-    pub(super) fn new(window: u32) -> Box<Self> {
-        Box::new(Self {
-            heads: VecDeque::new(),
+thread_local! {
+    #[expect(clippy::vec_box, reason = "it moves in and out of streams by its pointer")]
+    static SPARE: RefCell<Vec<Box<Queue>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            heads: Heads::new(),
             data: None,
             shaper: None,
             allowed: u64::MAX,
@@ -69,7 +80,7 @@ impl Queue {
             ended: false,
             cut: false,
             trailers: None,
-            outward: window.into(),
+            outward: 0,
             priority: Priority::default(),
             untaken: 0,
             early: Vec::new(),
@@ -77,7 +88,27 @@ impl Queue {
             received: false,
             waits: false,
             record: None,
-        })
+            own: None,
+        }
+    }
+}
+
+impl Queue {
+    /// An empty one, with used memory if this thread has some.
+    pub(super) fn take(window: u32) -> Box<Self> {
+        let mut queue = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        queue.outward = window.into();
+        queue
+    }
+
+    /// Keeps its memory for the next one.
+    pub(in crate::connection) fn give_back(mut queue: Box<Self>) {
+        *queue = Self::default();
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MAX_SPARE {
+                spare.push(queue);
+            }
+        });
     }
 
     /// Bytes in memory.
@@ -142,9 +173,43 @@ impl Queue {
     }
 }
 
+/// What is written down of an answer of the engine's own.
+pub(in crate::connection) struct OwnAnswer {
+    pub(in crate::connection) peer: Peer,
+    pub(in crate::connection) listener: u32,
+    pub(in crate::connection) status: Status,
+    pub(in crate::connection) body_bytes: u64,
+    /// When it was made, in monotonic nanoseconds.
+    pub(in crate::connection) begun: u64,
+    pub(in crate::connection) refused: bool,
+}
+
+impl OwnAnswer {
+    /// Its record, with the request of its stream.
+    fn record(self, stream: Box<Stream>) -> Record {
+        let Self { peer, listener, status, body_bytes, begun, refused } = self;
+        Record {
+            number: stream.request.number,
+            peer,
+            listener,
+            pool: None,
+            status,
+            body_bytes,
+            times: Times { begun, ..stream.times },
+            end: End::Complete,
+            refused,
+            trace: None,
+            request: Kept::Stream(stream),
+        }
+    }
+}
+
+/// Heads in their order: nearly always one.
+pub(crate) type Heads = SmallVec<[ResponseHead; 1]>;
+
 /// What is handed over at once.
 pub(crate) struct Values {
-    pub(crate) heads: VecDeque<ResponseHead>,
+    pub(crate) heads: Heads,
     pub(crate) content: Content,
     /// What stands behind the body, which ends with it.
     pub(crate) trailers: Option<Box<FieldSet>>,
@@ -154,7 +219,7 @@ pub(crate) struct Values {
 impl Values {
     /// One interim response.
     pub(crate) fn interim(head: ResponseHead) -> Self {
-        Self { heads: [head].into(), content: Content::Static(b""), trailers: None, ended: false }
+        Self { heads: smallvec![head], content: Content::Static(b""), trailers: None, ended: false }
     }
 }
 
@@ -165,23 +230,20 @@ impl Framed {
     /// Whose turn it is: by urgency if the peer has ever said one (RFC 9218 §10), else one after the other.
     fn pick(&mut self) -> Option<u32> {
         let outward = self.outward;
-        let ready = |stream: &Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
-        let after = self.streams.range(self.sent.saturating_add(1)..);
-        let before = self.streams.range(..=self.sent);
-        let mut in_turn = after.chain(before).filter(|(_, stream)| ready(stream));
+        let ready = |stream: &&Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
+        let mut in_turn = self.streams.in_turn(self.sent).filter(ready);
         self.turns = (self.turns + 1) % TURN_OF_ALL;
         if !self.prioritised || self.turns == 0 {
-            return in_turn.next().map(|(number, _)| *number);
+            return in_turn.next().map(|stream| stream.number);
         }
-        let order = |place: usize, number: u32, stream: &Stream| {
+        let order = |(place, stream): (usize, &Stream)| {
             let Priority { urgency, incremental } =
                 stream.queue.as_ref().map_or_else(Priority::default, |queue| queue.priority);
             // Of those that are of use only as a whole the first one, then parts of the others in turn.
-            (urgency, incremental, if incremental { place as u64 } else { u64::from(number) })
+            let place = if incremental { place as u64 } else { u64::from(stream.number) };
+            ((urgency, incremental, place), stream.number)
         };
-        let ordered =
-            in_turn.enumerate().map(|(place, (number, stream))| (order(place, *number, stream), *number));
-        ordered.min().map(|(_, number)| number)
+        in_turn.enumerate().map(order).min().map(|(_, number)| number)
     }
 }
 
@@ -217,7 +279,10 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
-            self.frame(group);
+            if let Err(error) = self.frame(group) {
+                self.note_broken(group, &error);
+                return self.fail_sending(group).map(drop);
+            }
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -246,12 +311,15 @@ impl Connection {
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
-    fn frame(&mut self, group: &Group) {
+    ///
+    /// # Errors
+    /// What is in a file cannot be read.
+    fn frame(&mut self, group: &Group) -> io::Result<()> {
         let now = clock::monotonic();
         if self.writer.is_none() {
             self.send_timeout = 0;
         }
-        let Some(framed) = self.protocol.framed() else { return };
+        let Some(framed) = self.protocol.framed() else { return Ok(()) };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
@@ -261,16 +329,18 @@ impl Connection {
             let Some(number) = framed.pick() else { break };
             framed.sent = number;
             let Framed { codec, streams, outward, wire, waits, .. } = &mut *framed;
-            let Some(queue) = streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+            let Some(queue) = streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
             queue.moved = now;
             self.send_timeout = self.send_timeout.max(queue.own_send_timeout(&group.site));
             let writer = self.writer.get_or_insert_with(connection::spare_writer);
             let mut ends = false;
-            while let Some(head) = queue.heads.pop_front() {
-                ends = queue.ended && queue.is_empty() && !queue.cut;
+            for head in std::mem::take(&mut queue.heads) {
+                // The last one; an interim one never is.
+                ends = queue.ended && queue.is_empty() && !queue.cut && head.status.code() >= 200;
                 codec.put_head(number, &head, ends, wire);
+                connection::recycle_head(head);
             }
             if !ends && let Some(data) = &mut queue.data {
                 let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
@@ -284,7 +354,8 @@ impl Connection {
                         && codec.ends_with_data();
                     codec.put_data(number, length as usize, ends, wire);
                     writer.push_all(wire);
-                    data.move_to(writer, length);
+                    // If that fails, the frame has been begun, and nothing can follow it.
+                    data.move_to(writer, length)?;
                     // A frame is shorter than 16 MiB.
                     queue.outward -= length as i64;
                     *outward -= length as i64;
@@ -320,16 +391,19 @@ impl Connection {
                 continue;
             }
             writer.records.extend(queue.record.take());
-            match streams.remove(&number) {
+            let own = queue.own.take();
+            match (streams.remove(number), own) {
                 // Its handler does not know yet that it was answered.
-                Some(mut stream) if stream.running => {
+                (Some(mut stream), _) if stream.running => {
                     stream.queue = None;
-                    streams.insert(number, stream);
+                    streams.insert(stream);
                 }
-                Some(stream) => Stream::give_back(stream),
-                None => {}
+                (Some(stream), Some(own)) => writer.records.push(own.record(stream)),
+                (Some(stream), None) => Stream::give_back(stream),
+                (None, _) => {}
             }
         }
+        Ok(())
     }
 
     /// Whether a handler of this stream has to wait.
@@ -380,10 +454,18 @@ impl Connection {
 
     /// Takes a stream out that will not be sent to its end.
     fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
-        let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(&number));
+        let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(number));
         let Some(mut stream) = stream else { return };
+        let own = stream.queue.as_mut().and_then(|queue| queue.own.take());
         stream.lose_queue(group, end);
-        Stream::give_back(stream);
+        match own {
+            Some(own) => {
+                let mut record = own.record(stream);
+                record.end = end;
+                group.site.note(record, clock::monotonic());
+            }
+            None => Stream::give_back(stream),
+        }
     }
 
     /// The peer is gone: what has been answered is written down as that.
@@ -391,14 +473,22 @@ impl Connection {
         let end = self.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
         framed.count(&group.site);
-        framed.streams.values_mut().for_each(|stream| stream.lose_queue(group, end));
-        framed.streams.retain(|_, stream| stream.running);
+        let over: Vec<u32> =
+            framed.streams.values().filter(|stream| !stream.running).map(|stream| stream.number).collect();
+        framed
+            .streams
+            .values_mut()
+            .filter(|stream| stream.running)
+            .for_each(|stream| stream.lose_queue(group, end));
+        for number in over {
+            self.drop_stream(group, number, end);
+        }
     }
 
     /// Nothing more of a stream is sent, because of what `end` says, and its handler is told. It is there until the handler is done.
     pub(super) fn cancel(&mut self, group: &Group, number: u32, end: End) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(stream) = framed.streams.get_mut(&number) else { return };
+        let Some(stream) = framed.streams.get_mut(number) else { return };
         if !stream.running {
             self.drop_stream(group, number, end);
             return;
@@ -413,12 +503,12 @@ impl Connection {
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
     pub(crate) fn forget(&mut self, group: &Group, key: Key) -> Option<End> {
         let framed = self.protocol.framed()?;
-        let stream = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead)?;
+        let stream = framed.streams.get_mut(key.stream).filter(|stream| stream.dead)?;
         stream.stop();
         let end = stream.ended_as;
         // One that was answered in its handler's place is there until that has left.
         if stream.queue.is_none()
-            && let Some(stream) = framed.streams.remove(&key.stream)
+            && let Some(stream) = framed.streams.remove(key.stream)
         {
             Stream::give_back(stream);
         }
@@ -441,7 +531,7 @@ impl Connection {
         match &mut self.protocol {
             Protocol::H1(_) => self.writer.as_deref_mut(),
             Protocol::Framed(framed) => {
-                framed.streams.get_mut(&key.stream)?.queue.as_mut()?.data.as_deref_mut()
+                framed.streams.get_mut(key.stream)?.queue.as_mut()?.data.as_deref_mut()
             }
         }
     }
@@ -458,7 +548,7 @@ impl Connection {
     fn queue_of(&self, key: Key) -> Option<&Queue> {
         match &self.protocol {
             Protocol::H1(_) => None,
-            Protocol::Framed(framed) => framed.streams.get(&key.stream)?.queue.as_deref(),
+            Protocol::Framed(framed) => framed.streams.get(key.stream)?.queue.as_deref(),
         }
     }
 }
@@ -473,21 +563,37 @@ impl Stream {
     }
 
     /// The engine's own answer is all that is sent; what its handler has sent so far is not.
-    pub(in crate::connection) fn answer_with(
-        &mut self,
-        heads: VecDeque<ResponseHead>,
-        contents: Vec<Content>,
-        record: Record,
-    ) {
+    pub(in crate::connection) fn answer_in_its_place(&mut self, heads: Heads, body: Body, record: Record) {
+        if let Some(queue) = &mut self.queue {
+            queue.record = Some(record);
+        }
+        self.answer_all(heads, body);
+    }
+
+    /// The engine answers; no handler has had the request.
+    pub(in crate::connection) fn answer_itself(&mut self, heads: Heads, body: Body, own: OwnAnswer) {
+        if let Some(queue) = &mut self.queue {
+            queue.own = Some(own);
+        }
+        self.answer_all(heads, body);
+    }
+
+    fn answer_all(&mut self, heads: Heads, body: Body) {
         self.answered = true;
         if let Some(queue) = &mut self.queue {
             queue.heads.clear();
             (queue.data, queue.trailers) = (None, None);
-            queue.record = Some(record);
         }
-        self.enqueue(Values { heads, content: Content::Static(b""), trailers: None, ended: true });
-        for content in contents {
-            self.enqueue(Values { heads: VecDeque::new(), content, trailers: None, ended: true });
+        let mut enqueue = |heads, content| {
+            self.enqueue(Values { heads, content, trailers: None, ended: true });
+        };
+        match body {
+            Body::Empty => enqueue(heads, Content::Static(b"")),
+            Body::One(content) => enqueue(heads, content),
+            Body::Many(contents) => {
+                enqueue(heads, Content::Static(b""));
+                contents.into_iter().for_each(|content| enqueue(Heads::new(), content));
+            }
         }
     }
 
@@ -497,7 +603,11 @@ impl Stream {
         if queue.send_timeout > 0 && !queue.has_more() {
             queue.moved = clock::monotonic();
         }
-        queue.heads.extend(values.heads);
+        if queue.heads.is_empty() {
+            queue.heads = values.heads;
+        } else {
+            queue.heads.extend(values.heads);
+        }
         if !values.content.is_empty() {
             queue.data.get_or_insert_with(connection::spare_writer).push(values.content, 0);
         }

@@ -1,21 +1,19 @@
 //! What comes in frames, by stream.
 
-use std::collections::VecDeque;
-
+use maitred_files::Body;
 use maitred_h1::HeadFacts;
-use maitred_http::{Method, ResponseHead, Status};
+use maitred_http::{Method, Status};
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 use maitred_log::End;
-use maitred_runtime::Content;
 
-use super::queue::Queue;
+use super::queue::{Heads, OwnAnswer, Queue};
 use super::{Codec, Event, Fault, Framed, Granted, Why};
 use crate::connection::body::{Keeping, spill};
 use crate::connection::protocol::Protocol;
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
-use crate::connection::stream::{Kept, Received, Stream};
+use crate::connection::stream::{Received, Stream};
 use crate::connection::{Connection, Context, Group, NEVER, Phase, Turn, idle_time, nanos};
 use crate::group::slots::Token;
 
@@ -43,7 +41,7 @@ impl Connection {
     ) {
         let Some(framed) = self.protocol.framed() else { return };
         framed.newest = 1;
-        let mut queue = Queue::new(framed.codec.windows().0);
+        let mut queue = Queue::take(framed.codec.windows().0);
         queue.received = true;
         stream.number = 1;
         stream.queue = Some(queue);
@@ -164,7 +162,7 @@ impl Connection {
             self.each_stream().filter(|stream| waits(stream)).map(|stream| stream.number).collect();
         for number in waiting {
             let Some(framed) = self.protocol.framed() else { return };
-            let Some(stream) = framed.streams.remove(&number) else { continue };
+            let Some(stream) = framed.streams.remove(number) else { continue };
             let received = if stream.is_filtering() {
                 let passed = self.pass_filters(context, stream);
                 if matches!(passed, Received::HandedOver) {
@@ -197,8 +195,8 @@ impl Connection {
     /// The same of one whose handler reads the body as it comes.
     fn hand_over_early(&mut self, number: u32) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(stream) = framed.streams.get_mut(&number) else { return };
-        let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut **stream else { return };
+        let Some(stream) = framed.streams.get_mut(number) else { return };
+        let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut *stream else { return };
         let early = std::mem::take(&mut queue.early);
         if !early.is_empty() {
             live.take(&early);
@@ -261,7 +259,7 @@ impl Connection {
                         Stream::give_back(begun);
                         continue;
                     }
-                    let mut queue = Queue::new(framed.codec.windows().0);
+                    let mut queue = Queue::take(framed.codec.windows().0);
                     queue.received = facts.complete;
                     if let Some(priority) = priority {
                         framed.prioritised = true;
@@ -293,7 +291,7 @@ impl Connection {
                 Event::Window { change } => framed.change_windows(change)?,
                 Event::Priority { stream, priority } => {
                     framed.prioritised = true;
-                    let stream = framed.streams.get_mut(&stream);
+                    let stream = framed.streams.get_mut(stream);
                     if let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) {
                         queue.priority = priority;
                     }
@@ -310,7 +308,7 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         // It is in the stream's memory from here on, or dropped. A frame is smaller than 4 GiB.
         framed.codec.put_credit(0, count as u32, &mut framed.control);
-        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         if let Some(queue) = &mut stream.queue {
             queue.untaken += count;
         }
@@ -335,7 +333,7 @@ impl Connection {
 
     fn take_end(&mut self, context: &mut Context<'_>, number: u32) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         if let Some(queue) = &mut stream.queue {
             queue.received = true;
         }
@@ -374,18 +372,21 @@ impl Connection {
         &mut self,
         context: &Context<'_>,
         mut stream: Box<Stream>,
-        heads: VecDeque<ResponseHead>,
-        contents: Vec<Content>,
+        heads: Heads,
+        body: Body,
         refused: bool,
     ) -> Received {
-        let status = heads.back().map_or(Status::OK, |head| head.status);
-        let head = std::mem::take(&mut stream.request.head);
-        let contents = if head.method == Method::Head { Vec::new() } else { contents };
-        let length = contents.iter().map(Content::len).sum();
-        let (times, number) = (stream.times, stream.request.number);
-        let head = Kept::Head(Box::new(head));
-        let record = self.record_of(context, (head, number), status, length, times, refused);
-        stream.answer_with(heads, contents, record);
+        let status = heads.last().map_or(Status::OK, |head| head.status);
+        let body = if stream.request.head.method == Method::Head { Body::Empty } else { body };
+        let own = OwnAnswer {
+            peer: self.client_of(&stream).peer,
+            listener: self.listener,
+            status,
+            body_bytes: body.len(),
+            begun: context.now,
+            refused,
+        };
+        stream.answer_itself(heads, body, own);
         self.served = self.served.saturating_add(1);
         self.put(stream);
         Received::Answered
@@ -457,7 +458,7 @@ impl Connection {
         let (site, now) = (&context.group.site, context.now);
         let still = self.look_at_reader(now);
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         stream.due = NEVER;
         let timeout = nanos(site.timeouts.send);
         let queue = stream.queue.as_ref();

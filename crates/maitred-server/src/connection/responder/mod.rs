@@ -6,7 +6,6 @@ mod own_limits;
 mod reshaped;
 mod trailers;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,9 +24,10 @@ use maitred_match::Shape;
 use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Request, Respond, SendError};
 use maitred_stats::{Span, Spans, Times};
 
+use super::framed::Heads;
 use super::spilling::spill;
 use super::stream::{Kept, Record};
-use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
+use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, spare_head, with_date};
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use own_limits::OwnLimits;
 use reshaped::{Reshaped, Reshaping};
@@ -671,7 +671,7 @@ pub(crate) enum Encoder {
 
 impl Encoder {
     /// The heads that have not been handed over, where they are values.
-    pub(crate) fn take_heads(&mut self) -> Option<VecDeque<ResponseHead>> {
+    pub(crate) fn take_heads(&mut self) -> Option<Heads> {
         match self {
             Self::H1(_) => None,
             Self::Values(sender) => Some(std::mem::take(&mut sender.heads)),
@@ -768,7 +768,7 @@ pub(crate) struct ValueSender {
     /// Fields behind the body are announced.
     trailers: bool,
     state: State,
-    heads: VecDeque<ResponseHead>,
+    heads: Heads,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -790,16 +790,11 @@ enum State {
 impl ValueSender {
     /// For the answer to one request; `to_head`: its method is HEAD.
     pub(crate) fn new(to_head: bool) -> Self {
-        Self { to_head, trailers: false, state: State::Waiting, heads: VecDeque::new() }
+        Self { to_head, trailers: false, state: State::Waiting, heads: Heads::new() }
     }
 
     /// The only head of a response of the engine's own, with so many bytes behind it.
-    pub(crate) fn only(
-        &mut self,
-        head: &ResponseHead,
-        length: Option<u64>,
-        date: &[u8; 29],
-    ) -> VecDeque<ResponseHead> {
+    pub(crate) fn only(&mut self, head: &ResponseHead, length: Option<u64>, date: &[u8; 29]) -> Heads {
         // One that cannot be sent is our mistake; its stream then ends without a head.
         let _ = self.send_head(head, length, date);
         std::mem::take(&mut self.heads)
@@ -813,7 +808,7 @@ impl ValueSender {
             return Err(HeadError::NotInterim(head.status));
         }
         let (head, _) = settled(head, false)?;
-        self.heads.push_back(head);
+        self.heads.push(head);
         Ok(())
     }
 
@@ -845,7 +840,7 @@ impl ValueSender {
             settled.fields.push("Content-Length", said.to_string());
         }
         self.state = state;
-        self.heads.push_back(settled);
+        self.heads.push(settled);
         let wrong = matches!(state, State::Fixed(_)) && length.is_some() && declared != length;
         Ok(HeadReport {
             length: match state {
@@ -895,7 +890,7 @@ struct Found {
 /// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length. `Trailer` is sent where it
 /// announces `trailers`.
 fn settled(head: &ResponseHead, trailers: bool) -> Result<(ResponseHead, Found), HeadError> {
-    let mut settled = ResponseHead::new(head.status);
+    let mut settled = spare_head(head.status);
     let mut found = Found::default();
     for (name, value) in head.fields.iter() {
         if !is_token(name) {
@@ -933,7 +928,7 @@ mod encoder_tests {
     fn sent(head: ResponseHead, length: Option<u64>) -> (ValueSender, ResponseHead, HeadReport) {
         let mut sender = ValueSender::new(false);
         let report = sender.send_head(&head, length, DATE).expect("a good head");
-        let head = sender.heads.pop_front().expect("the head");
+        let head = sender.heads.pop().expect("the head");
         (sender, head, report)
     }
 
@@ -981,7 +976,7 @@ mod encoder_tests {
         let mut encoder = Encoder::Values(Box::new(ValueSender::new(false)));
         encoder.announce_trailers();
         let report = encoder.send_head(&head, None, DATE, &mut Vec::new()).expect("a good head");
-        let sent = encoder.take_heads().and_then(|mut heads| heads.pop_front()).expect("the head");
+        let sent = encoder.take_heads().and_then(|mut heads| heads.pop()).expect("the head");
         assert_eq!((sent.fields.first("trailer"), report.removed), (Some(&b"X-Sum"[..]), vec![]));
     }
 
