@@ -54,7 +54,6 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_service_manager.py::test_sockets_are_chosen_by_name_and_have_options",
         "test_rights.py::test_who_connects_while_the_application_is_loaded_is_served",
         "test_rights.py::test_an_application_that_cannot_be_loaded_serves_nothing",
-        "test_rights.py::test_a_log_in_a_folder_of_root_is_given_to_the_user_and_its_folder_is_named",
     ),
     "the sockets are passed, and the client does not know which of them speak TLS": (
         "test_service_manager.py::test_all_sockets_are_served_and_stay_when_the_server_ends",

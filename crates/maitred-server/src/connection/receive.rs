@@ -266,7 +266,8 @@ impl Connection {
 
     /// Sets the deadline of what is awaited next.
     fn settle(&mut self, context: &Context<'_>) {
-        if self.phase != Phase::Receiving {
+        // A handshake has its own time, also in a drain.
+        if self.phase != Phase::Receiving || self.awaits_handshake() {
             return;
         }
         let timeouts = &context.group.site.timeouts;
