@@ -125,6 +125,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
     try:
         yield Site(server, authority, pair.certificate, folder)
         assert server.stop() == 0, server.said
-        assert not re.search(r"Z error |panicked", server.said), server.said
+        # That the loop stood still is told, too, where browsers have the processors.
+        errors = [line for line in server.said.splitlines() if re.search(r"Z error |panicked", line) and "standing still" not in line]
+        assert not errors, server.said
     finally:
         server.kill()

@@ -349,8 +349,9 @@ impl<'a> Reader<'a> {
             Some(length) => BodyLength::Fixed(length),
         };
         self.targets()?;
-        if self.authority.is_empty() && !self.has_host {
-            self.object(Status::BAD_REQUEST, "neither :authority nor Host");
+        // An http URI has a host (RFC 9110 §4.2.1).
+        if self.authority.is_empty() {
+            self.object(Status::BAD_REQUEST, "neither :authority nor Host names a host");
         }
         facts.protocol = self.protocol;
         facts.asterisk = self.head.path_and_query() == b"*";

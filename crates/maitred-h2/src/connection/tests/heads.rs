@@ -68,6 +68,11 @@ fn a_host_that_is_there_is_the_authority() {
     assert!(is_refused(&[&GET[..3], &[("host", "a"), ("host", "a")]].concat()));
     assert!(is_refused(&[&GET[..3], &[("host", "u@a")]].concat()));
     assert_eq!(seen(&GET[..3]), ["head 1 GET / ends 400"]);
+    assert_eq!(
+        seen(&[&GET[..3], &[("host", "")]].concat()),
+        ["head 1 GET / ends 400"],
+        "an http URI has a host"
+    );
 }
 
 #[test]
