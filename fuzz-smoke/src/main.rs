@@ -31,6 +31,15 @@ mod h1_chunked;
 #[path = "../../fuzz/fuzz_targets/h1_head.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod h1_head;
+#[path = "../../fuzz/fuzz_targets/h2_connection.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod h2_connection;
+#[path = "../../fuzz/fuzz_targets/hpack_decode.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod hpack_decode;
+#[path = "../../fuzz/fuzz_targets/hpack_round.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod hpack_round;
 #[path = "../../fuzz/fuzz_targets/path.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod path;
@@ -66,6 +75,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("forwarded", forwarded::run),
     ("h1_chunked", h1_chunked::run),
     ("h1_head", h1_head::run),
+    ("h2_connection", h2_connection::run),
+    ("hpack_decode", hpack_decode::run),
+    ("hpack_round", hpack_round::run),
     ("path", path::run),
     ("pool_rule", pool_rule::run),
     ("proxy_v1", proxy_v1::run),

@@ -23,7 +23,18 @@ SCHEME = "https" if WANTED else "http"
 
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
-    "speaks TLS by itself": ("test_tls_options.py", "test_tls_reload.py", "test_tls_sessions.py", "test_tls_abuse.py"),
+    "speaks TLS by itself": (
+        "test_tls_options.py",
+        "test_tls_reload.py",
+        "test_tls_sessions.py",
+        "test_tls_abuse.py",
+        "test_tls_names.py",
+    ),
+    "connections in clear text are looked at": (
+        "test_tls_applications.py::test_fields_of_a_request_are_no_session",
+        "test_tls_applications.py::test_asgi_without_tls_has_no_extension",
+        "test_tls_applications.py::test_https_at_a_proxy_is_https",
+    ),
     "speaks HTTP/2 by itself, and TLS where it wants": (
         "test_h2_abuse.py",
         "test_h2_browser.py",
@@ -43,11 +54,11 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_service_manager.py::test_sockets_are_chosen_by_name_and_have_options",
         "test_rights.py::test_who_connects_while_the_application_is_loaded_is_served",
         "test_rights.py::test_an_application_that_cannot_be_loaded_serves_nothing",
-        "test_rights.py::test_a_log_in_a_folder_of_root_is_given_to_the_user_and_its_folder_is_named",
     ),
     "the sockets are passed, and the client does not know which of them speak TLS": (
         "test_service_manager.py::test_all_sockets_are_served_and_stay_when_the_server_ends",
     ),
+    "HTTP/2 by prior knowledge, which by TLS is agreed on in the handshake": ("test_trailers.py::test_http_2_has_them_behind_any_body",),
     "Python's ssl cannot end its side while answers come": ("test_operation.py::test_a_peer_that_has_ended_its_side_gets_every_answer",),
     "select() finds session tickets, and no answers": ("test_protection.py::test_the_engine_answers_while_the_application_is_stuck",),
     "the client goes on to https by itself, with TLS in TLS": ("test_starlette.py::test_routes",),

@@ -23,6 +23,9 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
     scope = scope_of(asgi, "GET /scope/%C3%A9?a=%20b HTTP/1.1\nHost: Site.example:8\nX_Under: 1\nPROXY: p\n\n")
     host, port = scope.pop("client")
     assert (host, type(port)) == ("127.0.0.1", int)
+    if secured.WANTED:
+        names = {"server_cert", "client_cert_chain", "client_cert_name", "client_cert_error", "tls_version", "cipher_suite"}
+        assert set(scope["extensions"].pop("tls")) == names
     assert scope == {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},

@@ -103,6 +103,9 @@ ALWAYS = {
     *("wsgi.run_once", "wsgi.file_wrapper", "wsgi.input_terminated", "wsgi.early_hints"),
     "maitred.accepts_encoding",
 }
+#: The same where TLS ends at the server, of a client without a certificate that names the server.
+if secured.WANTED:
+    ALWAYS |= {"HTTPS", "SSL_PROTOCOL", "SSL_CIPHER", "SSL_SESSION_RESUMED", "SSL_TLS_SNI", "SSL_CLIENT_VERIFY"}
 
 
 def test_nothing_of_the_process_is_in_it(serve: Serve) -> None:

@@ -94,7 +94,7 @@ class TestCurl:
     def test_head_says_what_get_would_send(self, demo: Server, path: str) -> None:
         done = run_client("curl", "-sSI", f"{secured.SCHEME}://127.0.0.1:{demo.port}{path}")
         assert done.returncode == 0, done.stderr
-        assert f"Content-Length: {len(demo.fetch(path).body)}\n" in done.stdout.replace("\r", "")
+        assert f"content-length: {len(demo.fetch(path).body)}\n" in done.stdout.replace("\r", "").lower()
 
 
 def test_curl_range(demo: Server) -> None:
@@ -109,7 +109,8 @@ def test_curl_upload_waits_for_100_continue(demo: Server, tmp_path: Path) -> Non
     done = run_client("curl", "-sSv", *fields, "--data-binary", f"@{tmp_path / 'upload'}", url)
     assert done.returncode == 0, done.stderr
     assert "2,097,152 bytes" in done.stdout
-    assert done.stderr.index("HTTP/1.1 100 Continue") < done.stderr.index("HTTP/1.1 200 OK")
+    # By TLS curl takes HTTP/2, which has no reasons.
+    assert re.findall(r"^< HTTP/\S+ (\d+)", done.stderr, re.MULTILINE) == ["100", "200"]
 
 
 @pytest.mark.parametrize("path", ["/", "/static/demo.css"])
@@ -201,18 +202,23 @@ def test_four_thousand_active_connections(serve: Serve, root: Path, path: str) -
 # Signals.
 
 
+#: Connections, and what is asked for. By TLS the client, one thread of Python, opens 64 answers of a MiB in more than the 300 ms that a
+#: server which ends waits for the next request behind an answer that has left.
+EVERY = ["/static/kib", "/hello", "/stream", "/static/large"]
+CROWDS = [(64, EVERY[:3]), (8, EVERY)] if secured.WANTED else [(64, EVERY)]
+
+
 @pytest.mark.parametrize("turn", range(5))
-def test_sigterm_under_load_cuts_no_request(serve: Serve, root: Path, turn: int) -> None:
+@pytest.mark.parametrize(("connections", "paths"), CROWDS)
+def test_sigterm_under_load_cuts_no_request(serve: Serve, root: Path, connections: int, paths: list[str], turn: int) -> None:
     server = serve("--static", f"/static={root}", source=APP)
 
     def signal_amid(answers: int) -> None:
         if answers == 1_000 + 137 * turn:
             server.process.send_signal(signal.SIGTERM)
 
-    paths = ["/static/kib", "/hello", "/stream", "/static/large"]
     crowd = Crowd(server.port, [request(path) for path in paths], signal_amid)
-    # A client in Python, by TLS, would need longer for all of them than a server that ends waits for a request.
-    crowd.run(8 if secured.WANTED else 64)
+    crowd.run(connections)
     assert crowd.faults == []
     assert crowd.statuses == {b"200": crowd.answers}
     assert crowd.answers > 1_000

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import secured
 from conftest import MAITRED, PATIENCE, Reply, Serve, Server
 
 import maitred
@@ -337,7 +338,9 @@ def test_a_log_in_a_folder_of_root_is_given_to_the_user_and_its_folder_is_named(
     log = ("--access-log", "a.log", "--access-log-format", "$request_uri", "--error-log", str(folder / "e.log"))
     (folder / "app.py").write_text(WSGI)
     command = namespaced(folder, [MAITRED, "app:app", "--user", "nobody", "--listen", "127.0.0.1:80", *log])
-    environment = {**os.environ, "SECRET": str(folder / "secret")}
+    tls = secured.environment([], {})
+    secured.learn([80] if tls else [], [80])
+    environment = {**os.environ, **tls, "SECRET": str(folder / "secret")}
     with subprocess.Popen(command, env=environment) as process:
         try:
             eventually(folder / "e.log", "with no capability")

@@ -165,7 +165,7 @@ def test_all_sockets_are_served_and_stay_when_the_server_ends(tmp_path: Path, st
     server = start("--listen", "systemd", sockets=listeners, **variables(3, "http", "inside", "more"))
     for number, name, listener in zip((3, 4, 5), ("http", "inside", "more"), listeners):
         assert fetch(connect(listener)).status == 200
-        server.wait_for(re.escape(f"HTTP/1.1, socket {number} ({name}) of the service manager\n"))
+        server.wait_for(re.escape(f"HTTP/1.1, HTTP/2, socket {number} ({name}) of the service manager\n"))
     assert server.stop() == 0
     assert path.is_socket(), "whoever made it removes it"
     # Who connects between two servers waits for the next one.
@@ -177,7 +177,7 @@ def test_all_sockets_are_served_and_stay_when_the_server_ends(tmp_path: Path, st
 def test_sockets_are_taken_if_nobody_says_where_to_listen(start: Start) -> None:
     listener = listening()
     server = start(sockets=[listener], **variables(1))
-    server.wait_for(re.escape("HTTP/1.1, socket 3 (unknown) of the service manager\n"))
+    server.wait_for(re.escape("HTTP/1.1, HTTP/2, socket 3 (unknown) of the service manager\n"))
     assert fetch(connect(listener)).status == 200
 
 

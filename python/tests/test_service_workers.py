@@ -65,7 +65,7 @@ def test_the_service_manager_hears_the_supervisor_only(manager: Manager, start: 
     process, said = manager.hear()
     assert process == own and said["READY"] == "1" and said["MAINPID"] == str(own)
     assert said["STATUS"] == "supervising 2 workers"
-    assert "HTTP/1.1, socket 3 (http) of the service manager\n" in server.said
+    assert "HTTP/1.1, HTTP/2, socket 3 (http) of the service manager\n" in server.said
     worker, environment = json.loads(fetch(connect(listener)).body)
     assert worker != own
     assert not [name for name in VARIABLES if name in environment]

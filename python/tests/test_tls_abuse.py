@@ -246,6 +246,36 @@ def test_a_storm_of_handshakes_beside_kept_connections(secure: Start, authority:
     assert "error" not in server.said, server.said
 
 
+def test_a_handshake_that_begins_in_a_drain_has_its_time(secure: Start, authority: Authority) -> None:
+    """It is for a request that is on its way. Who says nothing is closed after a moment."""
+    for _ in range(5):
+        server = secure()
+        client = Half(authority.client())
+        with open_plainly(server) as late, open_plainly(server) as silent:
+            until("both are accepted", lambda: sockets(server) == 2)
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for("draining")
+            with contextlib.suppress(OSError):
+                late.sendall(client.flight())
+            begun = b""
+            with contextlib.suppress(ConnectionResetError):
+                begun = late.recv(65536)
+            assert rest(silent) == b""
+            if not begun:
+                # We were slower than that moment is long.
+                assert server.process.wait(PATIENCE) == 0
+                continue
+            client.incoming.write(begun)
+            late.sendall(client.flight())
+            late.sendall(client.sealed(REQUEST))
+            client.incoming.write(rest(late))
+            assert client.session.read(65536).startswith(b"HTTP/1.1 200 ")
+        assert server.process.wait(PATIENCE) == 0, server.said
+        assert "handshake" not in server.said
+        return
+    pytest.fail("this machine is too slow")
+
+
 # Broken
 
 
@@ -263,7 +293,7 @@ BROKEN: dict[str, tuple[bytes, int | None, str]] = {
     "an alert first": (record(b"\2\x28", 21), None, r"the peer has ended the handshake by the alert handshake_failure \(40\)"),
     "a server's message": (record(b"\2\0\0\4abcd"), 50, "the peer breaks the rules of TLS"),
     "a hello that is longer than any": (
-        record(b"\1\xff\xff\xff" + b"x" * 16380) + record(b"x" * 16384) * 5, None, "the peer breaks the rules of TLS"
+        record(b"\1\xff\xff\xff" + b"x" * 16380) + record(b"x" * 16384) * 5, 50, "the peer breaks the rules of TLS"
     ),
     "SSL 2": (b"\x80\x2e\1\0\2\0\x15\0\0\0\x10" + b"\7" * 36, 50, "the first bytes of the peer are not of TLS"),
 }

@@ -36,7 +36,7 @@ def test_a_certificate_for_development_is_made_once_and_kept(serve: Serve, tmp_p
     cache = tmp_path / "cache"
     file = cache / "maitred/development.pem"
     first = serve("--tls", source=APP, XDG_CACHE_HOME=str(cache))
-    first.wait_for(rf"https://127\.0\.0\.1:{first.port}  HTTP/1.1\n")
+    first.wait_for(rf"https://127\.0\.0\.1:{first.port}  HTTP/1.1, HTTP/2\n")
     shown = first.wait_for(r"a certificate for development, (\S+): .*SHA-256 ([0-9a-f]{64})")
     assert shown[1] == str(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -62,7 +62,7 @@ def test_both_serve_and_the_supervisor_loads_no_application(crew: Start) -> None
     assert imported == server.workers() and server.process.pid not in imported
     lines = [line for line in server.said.splitlines() if not line.startswith("imports")]
     assert re.fullmatch(r"maitred \S+ serving WSGI app.py:app on 1 to 10 threads in 2 workers", lines[0]), server.said
-    assert re.fullmatch(rf"{secured.SCHEME}://127.0.0.1:\d+  HTTP/1.1", lines[1])
+    assert re.fullmatch(rf"{secured.SCHEME}://127.0.0.1:\d+  HTTP/1.1, HTTP/2", lines[1])
     assert sorted(line.partition("info ")[2] for line in lines[2:]) == [
         "all workers are ready", "worker 1 is ready", "worker 2 is ready",
     ]  # fmt: skip

@@ -18,7 +18,7 @@ use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{Hsts, TlsConfig};
-use crate::value::{AcceptModel, ControlSocket, LogLevel, Mount, Spans};
+use crate::value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount, Spans};
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -32,6 +32,12 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// TLS of all hosts.
     pub tls: TlsConfig,
+    /// Whether HTTP/2 is spoken.
+    pub http2: Http2,
+    /// Whether a client of HTTP/1.1 may go over to it.
+    pub http2_upgrade: bool,
+    /// The most streams of an HTTP/2 connection at a time.
+    pub http2_streams: usize,
     /// The proxies that are believed.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Which of their fields.
@@ -348,6 +354,9 @@ impl Config {
             hosts: Vec::new(),
             listen: Vec::new(),
             tls: TlsConfig::default(),
+            http2: Http2::On,
+            http2_upgrade: false,
+            http2_streams: 128,
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
             pool: PoolConfig::EMPTY,

@@ -18,6 +18,7 @@ mod holder;
 mod hooks;
 mod host;
 mod hosts;
+mod http2;
 mod lifetime;
 mod limits;
 mod listen;
@@ -70,7 +71,7 @@ pub use mounted::MountedApplication;
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
 pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
-pub use value::{AcceptModel, ControlSocket, LogLevel, Mount};
+pub use value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount};
 
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};

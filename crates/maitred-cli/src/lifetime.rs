@@ -21,7 +21,7 @@ use maitred_server::listening::Address;
 use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal};
 use crate::validation::{Checked, CheckedListener, Target};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, tls};
+use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, http2, tls};
 
 /// What is asked of a running server at its end.
 pub(crate) trait Drain {
@@ -247,7 +247,8 @@ pub(crate) fn start_up_lines(
             lines.push(format!("{scheme}{address}  308 to https, port {port}{proxy}{passed}"));
             continue;
         }
-        lines.push(format!("{scheme}{address}  HTTP/1.1{live}{direct}{proxy}{passed}"));
+        let spoken = http2::spoken(config);
+        lines.push(format!("{scheme}{address}  {spoken}{live}{direct}{proxy}{passed}"));
     }
     lines.extend(checked.tls.as_ref().and_then(|tls| tls.development_line()));
     lines
@@ -439,8 +440,8 @@ mod tests {
             start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &[], &addresses),
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
-                "http://127.0.0.1:8000  HTTP/1.1",
-                "http://[::1]:81  HTTP/1.1, without read-ahead, socket 3 (http) of the service manager",
+                "http://127.0.0.1:8000  HTTP/1.1, HTTP/2",
+                "http://[::1]:81  HTTP/1.1, HTTP/2, without read-ahead, socket 3 (http) of the service manager",
             ]
         );
         checked.sites[0].target = Some(Target::Folder("public/".into()));

@@ -191,6 +191,18 @@ pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
     }
 }
 
+/// Whether HTTP/2 is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Http2 {
+    /// With clients that want it.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+    /// Nothing else is.
+    Only,
+}
+
 /// How the parts of a request's time are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spans {

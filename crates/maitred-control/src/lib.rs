@@ -23,6 +23,7 @@ mod deliveries;
 mod doors;
 mod explain;
 mod http;
+mod http2;
 mod nearest;
 mod owner;
 mod pool;

@@ -146,10 +146,12 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     let listeners = asking.server.addresses();
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
     let mut sessions: BTreeMap<SessionKind, u64> = BTreeMap::new();
+    let mut by_http2 = 0_u64;
     asking.server.each_connection(|_, shown| {
         let mut pools = shown.requests.iter().map(|(_, asked)| asked.pool);
         if shown.requests.is_empty() && wanted.has(None) || pools.any(|pool| wanted.has(pool)) {
             *counts.entry((shown.listener, shown.state)).or_default() += 1;
+            by_http2 += u64::from(shown.is_http2);
             if let Some(session) = &shown.tls {
                 let kind = (session.version, session.suite, session.resumed, session.sni.clone());
                 *sessions.entry(kind).or_default() += 1;
@@ -174,6 +176,7 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     Ok(json!({
         "total": total,
         "by_tls": by_tls,
+        "by_http2": by_http2,
         "connections": lines.collect::<Vec<_>>(),
         "tls_sessions": listed.collect::<Vec<_>>(),
     }))

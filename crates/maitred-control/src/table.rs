@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
-use super::{QueryContext, change, deliveries, explain, nearest, requests, stats, status, threads, tls};
+use super::{
+    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
+};
 
 /// A query or a change.
 pub struct Command {
@@ -137,6 +139,12 @@ const COMMANDS: &[Command] = &[
         &[required("id", "an id that deliveries shows")],
         "Ends a delivery: the connection is closed.",
         deliveries::end,
+    ),
+    query(
+        "http2",
+        &[POOL],
+        "What connections of HTTP/2 have done: frames, resets, waits, sizes of heads.",
+        http2::http2,
     ),
     query("tls", &[POOL], "Certificates with their names, files and ends, and handshakes.", tls::tls),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),
@@ -337,7 +345,8 @@ mod tests {
     #[test]
     fn names_are_words_of_a_path_and_every_command_says_what_it_does() {
         for (position, command) in COMMANDS.iter().enumerate() {
-            let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b' ';
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b' ';
             assert!(command.name.bytes().all(plain), "{}", command.name);
             assert!(command.help.ends_with('.'), "{}", command.name);
             assert!(command.change || command.arguments.contains(&POOL), "{}", command.name);

@@ -142,13 +142,18 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its pieces in their order.
-    pub fn into_contents(self) -> Vec<Content> {
+    /// Its bytes.
+    pub fn len(&self) -> u64 {
         match self {
-            Self::Empty => Vec::new(),
-            Self::One(content) => vec![content],
-            Self::Many(contents) => contents,
+            Self::Empty => 0,
+            Self::One(content) => content.len(),
+            Self::Many(contents) => contents.iter().map(Content::len).sum(),
         }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

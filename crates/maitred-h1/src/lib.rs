@@ -24,4 +24,6 @@ mod trailers;
 pub use error::{HeadError, RequestError};
 pub use limits::Limits;
 pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm};
-pub use sender::{DataPlan, Finish, HeadReport, Sender, error_response, hop_by_hop};
+pub use sender::{
+    DataPlan, Finish, HeadReport, Sender, TRAILER, error_response, hop_by_hop, is_forbidden_trailer,
+};

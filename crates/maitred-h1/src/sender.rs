@@ -26,6 +26,7 @@ pub struct Sender {
     to_head: bool,
     keep_alive: bool,
     continued: bool,
+    trailers: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +88,27 @@ impl Sender {
     /// `keep_alive`: the peer wants the connection kept (see
     /// [`HeadFacts::keep_alive`](crate::HeadFacts::keep_alive)) and so do we.
     pub fn new(version: Version, to_head: bool, keep_alive: bool) -> Self {
-        Self { state: State::Waiting, version, to_head, keep_alive, continued: false }
+        Self { state: State::Waiting, version, to_head, keep_alive, continued: false, trailers: false }
     }
 
     /// Closes the connection after this response. The peer is told if the head is not sent yet.
     pub fn close_after(&mut self) {
         self.keep_alive = false;
+    }
+
+    /// Has the head keep its field `Trailer` (RFC 9110 §6.6.2): what it names comes with [`finish`](Self::finish).
+    pub fn announce_trailers(&mut self) {
+        self.trailers = true;
+    }
+
+    /// Whether trailers have a place: behind a chunked body.
+    pub fn is_chunked(&self) -> bool {
+        self.state == State::Chunked
+    }
+
+    /// Whether no body follows the head: the request was HEAD, or the status forbids one.
+    pub fn is_suppressed(&self) -> bool {
+        matches!(self.state, State::Suppressed { .. })
     }
 
     /// Whether a head may still be sent.
@@ -128,7 +144,7 @@ impl Sender {
             return Ok(());
         }
         all_or_nothing(out, |out| {
-            write_head(head, out)?;
+            write_head(head, false, out)?;
             out.extend_from_slice(b"\r\n");
             Ok(())
         })
@@ -152,7 +168,7 @@ impl Sender {
             return Err(HeadError::InterimStatus(head.status));
         }
         all_or_nothing(out, |out| {
-            write_head(head, out)?;
+            write_head(head, false, out)?;
             out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: ");
             out.extend_from_slice(protocol.as_bytes());
             out.extend_from_slice(b"\r\n\r\n");
@@ -183,7 +199,7 @@ impl Sender {
             return Err(HeadError::InterimStatus(head.status));
         }
         all_or_nothing(out, |out| {
-            let found = write_head(head, out)?;
+            let found = write_head(head, self.trailers, out)?;
             if !found.has_date {
                 out.extend_from_slice(b"Date: ");
                 out.extend_from_slice(date);
@@ -364,19 +380,21 @@ pub(crate) struct Found {
     pub(crate) close: bool,
     pub(crate) length: Option<u64>,
     pub(crate) removed: Vec<&'static str>,
+    /// `Trailer` is the application's own.
+    trailers: bool,
 }
 
-/// Appends the status line and the fields that are the application's own.
+/// Appends the status line and the fields that are the application's own; `Trailer` is one of them where it announces `trailers`.
 ///
 /// # Errors
 /// The head cannot be sent; what was appended is to be taken back.
-pub(crate) fn write_head(head: &ResponseHead, out: &mut Vec<u8>) -> Result<Found, HeadError> {
+pub(crate) fn write_head(head: &ResponseHead, trailers: bool, out: &mut Vec<u8>) -> Result<Found, HeadError> {
     let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
     if head.reason.is_some() && !is_value(reason) {
         return Err(HeadError::InvalidReason);
     }
     status_line(head.status, reason, out);
-    let mut found = Found::default();
+    let mut found = Found { trailers, ..Found::default() };
     let checked = head.fields.is_checked();
     for (name, value) in head.fields.iter() {
         if !checked && !is_token(name) {
@@ -409,7 +427,7 @@ impl Found {
                 return Ok(false);
             }
             (Some(b'c' | b'k' | b'p' | b't' | b'u'), _) => {
-                if let Some(hop) = hop_by_hop(name) {
+                if let Some(hop) = hop_by_hop(name).filter(|hop| !(self.trailers && *hop == TRAILER)) {
                     self.close |= hop == "Connection" && names_close(value);
                     self.removed.push(hop);
                     return Ok(false);
@@ -497,10 +515,13 @@ const HOP_BY_HOP: [&str; 10] = [
     "Proxy-Authorization",
     "Proxy-Authentication-Info",
     "TE",
-    "Trailer",
+    TRAILER,
     "Transfer-Encoding",
     "Upgrade",
 ];
+
+/// Names the fields behind a body (RFC 9110 §6.6.2). An application may set it that announces them.
+pub const TRAILER: &str = "Trailer";
 
 /// The standard spelling of a field that is not sent for an application.
 pub fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
@@ -509,7 +530,7 @@ pub fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
 
 /// Whether a trailer of this name could change framing, routing, the request's meaning or its
 /// authority after the fact (RFC 9110 §6.5.1).
-pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
+pub fn is_forbidden_trailer(name: &[u8]) -> bool {
     const FORBIDDEN: [&str; 33] = [
         "content-length",
         "content-encoding",

@@ -119,19 +119,22 @@ impl Declared {
             self.length = Some(declared);
             return Ok(());
         }
-        self.head.fields.push_checked(name, value).map_err(|invalid| {
-            let name = String::from_utf8_lossy(name);
-            PyValueError::new_err(match invalid {
-                InvalidField::Name => format!("invalid header name {name:?}"),
-                InvalidField::Value => {
-                    format!(
-                        "the value of header {name:?} has a CR, LF, NUL or another control character in it"
-                    )
-                }
-                InvalidField::Size => "the headers are longer than 4 GiB".to_owned(),
-            })
-        })
+        push(&mut self.head.fields, name, value)
     }
+}
+
+/// Appends a field that can be sent as it is.
+pub(crate) fn push(fields: &mut FieldSet, name: &[u8], value: &[u8]) -> PyResult<()> {
+    fields.push_checked(name, value).map_err(|invalid| {
+        let name = String::from_utf8_lossy(name);
+        PyValueError::new_err(match invalid {
+            InvalidField::Name => format!("invalid header name {name:?}"),
+            InvalidField::Value => {
+                format!("the value of header {name:?} has a CR, LF, NUL or another control character in it")
+            }
+            InvalidField::Size => "the headers are longer than 4 GiB".to_owned(),
+        })
+    })
 }
 
 const CONTENT_LENGTH: &[u8] = b"content-length";

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_http::{ResponseHead, Status};
+use maitred_http::{FieldSet, ResponseHead, Status};
 
 use crate::content::{Content, Last};
 use crate::request::Request;
@@ -22,7 +22,7 @@ use crate::request::Request;
 /// What the server offers to an exchange. Not called by handlers.
 ///
 /// Every call brings the request it is for, so that what is written down can name it. Calls come in the order: any number of
-/// `send_interim`, `send_head`, any number of `send_data`, then one of `finish`, `finish_with` or `abort`. No call ever waits for the peer or for a disk except
+/// `send_interim`, `send_head`, any number of `send_data`, then one of `finish`, `finish_with`, `finish_with_trailers` or `abort`. No call ever waits for the peer or for a disk except
 /// [`wait`](Self::wait) and [`relieve`](Self::relieve).
 pub trait Respond: Send {
     /// Sends an interim response at once; see [`Exchange::send_interim`].
@@ -44,6 +44,11 @@ pub trait Respond: Send {
         head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError>;
+
+    /// Before the head: fields will stand behind the body; see [`Exchange::announce_trailers`].
+    fn announce_trailers(&mut self, request: &Request) {
+        let _ = request;
+    }
 
     /// What the server has in the place of an error's head and text, see [`Exchange::respond_error`]; none if it has nothing.
     fn error_page(&self, request: &Request, head: &ResponseHead) -> Option<(ResponseHead, Content)> {
@@ -81,6 +86,20 @@ pub trait Respond: Send {
         let sent = if last.is_empty() { Ok(Flow::Ready) } else { self.send_data(&request, last.keep()) };
         self.finish(request);
         sent.map(drop)
+    }
+
+    /// Ends the response with fields behind its body, where they have a place; see [`Stream::finish_with_trailers`].
+    ///
+    /// # Errors
+    /// As there. The response has ended all the same.
+    fn finish_with_trailers(
+        self: Box<Self>,
+        request: Box<Request>,
+        trailers: FieldSet,
+    ) -> Result<(), SendError> {
+        let _ = trailers;
+        self.finish(request);
+        Ok(())
     }
 
     /// Ends the response in the middle: the connection closes so that the peer can see it.
@@ -304,6 +323,15 @@ impl Exchange {
         }
     }
 
+    /// Says before the head that [`Stream::finish_with_trailers`] will end the response. The field `Trailer` of the head (RFC 9110
+    /// §6.6.2), which names them, is then sent to a client that [takes them](Request::takes_trailers), and the response is not cut to
+    /// the ranges of a request. For HTTP/1 [`start`](Self::start) it without a length: behind a counted body there is no place.
+    pub fn announce_trailers(&mut self) {
+        if let (Some(responder), Some(request)) = (&mut self.responder, &self.request) {
+            responder.announce_trailers(request);
+        }
+    }
+
     /// Has `observer` told of changes; see [`Respond::observe`]. It stays with the [`Stream`].
     pub fn observe(&mut self, observer: Arc<dyn Observe>) {
         self.responder.as_mut().expect("present until answered").observe(observer);
@@ -469,6 +497,20 @@ impl Stream {
             return Err(SendError::Closed);
         };
         responder.finish_with(request, last)
+    }
+
+    /// Ends the response with fields behind its body (RFC 9110 §6.5), best [announced](Exchange::announce_trailers) before. They are
+    /// left out where they have no place: for a client that does not [take them](Request::takes_trailers), with HEAD, 204 and 304, and
+    /// in HTTP/1 with a `Content-Length`, which gets a warning. So are those that have a meaning only in a head (RFC 9110 §6.5.1),
+    /// with a warning.
+    ///
+    /// # Errors
+    /// The peer is gone; or a field is invalid: then the response is cut, because what should stand behind it is missing.
+    pub fn finish_with_trailers(mut self, trailers: FieldSet) -> Result<(), SendError> {
+        let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) else {
+            return Err(SendError::Closed);
+        };
+        responder.finish_with_trailers(request, trailers)
     }
 
     /// Ends the response.

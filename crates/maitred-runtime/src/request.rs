@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_http::{Peer, RequestHead};
+use maitred_http::{Peer, RequestHead, Version};
 
 use crate::body::Body;
 
@@ -18,6 +18,21 @@ pub struct Request {
     pub endpoint: Endpoint,
     /// Tells it from other requests of this process.
     pub number: u64,
+}
+
+impl Request {
+    /// Whether the client takes fields behind the body of a response: always where the protocol has frames, in HTTP/1.1 if it
+    /// says `TE: trailers` (RFC 9110 §6.5.1, §10.1.4).
+    pub fn takes_trailers(&self) -> bool {
+        match self.head.version {
+            Version::Http10 => false,
+            Version::Http11 => {
+                let codings = self.head.fields.all("te").flat_map(|value| value.split(|byte| *byte == b','));
+                codings.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+            }
+            Version::Http2 | Version::Http3 => true,
+        }
+    }
 }
 
 /// The two ends of an exchange as an application sees them: those of the connection, or what a trusted proxy says of them.
@@ -57,5 +72,30 @@ impl Default for Endpoint {
     fn default() -> Self {
         let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
         Self { peer: Peer::Ip(unspecified), local: Local::Ip(unspecified), secure: false, process: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_http_11_says_that_it_takes_trailers() {
+        let takes = |version, fields: &[&str]| {
+            let mut request = Request::default();
+            request.head.version = version;
+            for value in fields {
+                request.head.fields.push("TE", value);
+            }
+            request.takes_trailers()
+        };
+        for said in [&["trailers"][..], &["gzip;q=0.5 , Trailers"], &["gzip", "trailers"]] {
+            assert!(takes(Version::Http11, said), "{said:?}");
+            assert!(!takes(Version::Http10, said), "{said:?}");
+        }
+        for said in [&[][..], &[""], &["gzip, xtrailers"], &["trailers;q=0.5"]] {
+            assert!(!takes(Version::Http11, said), "{said:?}");
+            assert!(takes(Version::Http2, said), "{said:?}");
+        }
     }
 }

@@ -84,6 +84,11 @@ impl Server {
         })
     }
 
+    /// What connections of HTTP/2 have done: names of figures with counts, those that are not zero.
+    pub fn http2(&self) -> Vec<(String, u64)> {
+        self.first().site.http2_counters.totals()
+    }
+
     /// What TLS handshakes have come to: names of figures with counts, those that are not zero.
     pub fn tls_handshakes(&self) -> Vec<(String, u64)> {
         self.first().site.handshakes.totals()

@@ -33,7 +33,9 @@ use crate::routes::Routes;
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 #[cfg(doc)]
 use crate::sharing::Accept;
-use crate::site::{self, Counters, Figures, Handshakes, Insight, Measures, Names, Site, Statistics};
+use crate::site::{
+    self, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Site, Statistics,
+};
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
 
@@ -234,7 +236,9 @@ impl Server {
             guard,
             timeouts: settings.timeouts,
             tls: ArcSwapOption::new(settings.tls),
+            http2: settings.http2,
             handshakes: Handshakes::new(&arena),
+            http2_counters: Http2Counters::new(&arena),
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             body_budget: BodyMemory::new(settings.body_budget),

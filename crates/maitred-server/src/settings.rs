@@ -22,7 +22,7 @@ use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
 use crate::sharing::Accept;
-use crate::site::{Insight, Timeouts};
+use crate::site::{Http2Settings, Insight, Timeouts};
 use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
@@ -38,6 +38,8 @@ pub struct Settings {
     pub bound: Option<BoundListeners>,
     /// What listeners with TLS go by; needed if there are any. [`Server::set_tls`](crate::Server::set_tls) changes it.
     pub tls: Option<Arc<Terms>>,
+    /// How HTTP/2 is spoken; none: it is not. By TLS clients and server agree on it (ALPN), so the terms have to offer it, too.
+    pub http2: Option<Http2Settings>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
     /// Which proxies are believed. None unless set.
@@ -108,6 +110,7 @@ impl Settings {
             listeners: Vec::new(),
             bound: None,
             tls: None,
+            http2: Some(Http2Settings::default()),
             accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),

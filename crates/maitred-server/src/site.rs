@@ -3,6 +3,7 @@
 //! Sections below: counters; figures of exchanges.
 
 mod handshakes;
+mod http2;
 mod metrics;
 mod snapshot;
 #[cfg(test)]
@@ -39,6 +40,8 @@ use crate::spill::Spilling;
 use crate::traced::Traced;
 
 pub(crate) use handshakes::Handshakes;
+pub(crate) use http2::Http2Counters;
+pub use http2::Http2Settings;
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
@@ -62,6 +65,9 @@ pub(crate) struct Site {
     pub(crate) timeouts: Timeouts,
     /// None without TLS.
     pub(crate) tls: ArcSwapOption<Terms>,
+    /// None where HTTP/2 is not spoken.
+    pub(crate) http2: Option<Http2Settings>,
+    pub(crate) http2_counters: Http2Counters,
     pub(crate) handshakes: Handshakes,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,

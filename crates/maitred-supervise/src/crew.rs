@@ -354,8 +354,15 @@ impl Crew {
         }
         let worker = WorkerId(self.next);
         let wear = Wear::new(self.settings.limits, &mut self.random, now);
-        let member =
-            Member { id: worker, phase: Phase::Starting, since: now, wear, killed: false, unserved: false };
+        let member = Member {
+            id: worker,
+            phase: Phase::Starting,
+            since: now,
+            wear,
+            killed: false,
+            late: false,
+            unserved: false,
+        };
         let slot = &mut self.slots[index];
         let place = if slot.current.is_none() { &mut slot.current } else { &mut slot.successor };
         if place.is_some() {
@@ -371,6 +378,7 @@ impl Crew {
     fn dismiss(&mut self, index: usize, mut member: Member, now: Instant) {
         let was_asked = member.phase == Phase::Stopping;
         if !was_asked {
+            member.late = member.killed;
             member.unserved = member.phase == Phase::Starting;
             (member.phase, member.since) = (Phase::Stopping, now);
             self.actions.push_back(Action::Stop(member.id));
@@ -439,7 +447,10 @@ impl Crew {
         {
             *code = 1;
         }
-        if left.killed {
+        if left.late {
+            let why = not_ready(self.settings.start_timeout);
+            self.say(Level::Error, format!("worker {number} {why}"));
+        } else if left.killed {
             let seconds = self.settings.stop_timeout.as_secs_f64();
             self.say(Level::Error, format!("worker {number} did not end within {seconds} s and was killed"));
         } else if !exit.is_as_asked() {
@@ -509,14 +520,16 @@ impl Crew {
 
 fn why(member: &Member, exit: Exit, cause: Option<&str>, start_timeout: Duration) -> String {
     match (member.phase, cause) {
-        (Phase::Starting, _) if member.killed => {
-            format!("was not ready within {} s (start-timeout) and was killed", start_timeout.as_secs_f64())
-        }
+        (Phase::Starting, _) if member.killed => not_ready(start_timeout),
         (Phase::Starting, Some(cause)) => format!("could not start: {cause}"),
         (Phase::Starting, None) => format!("{exit} before it was ready"),
         (_, Some(cause)) => format!("{exit}: {cause}"),
         (_, None) => exit.to_string(),
     }
+}
+
+fn not_ready(start_timeout: Duration) -> String {
+    format!("was not ready within {} s (start-timeout) and was killed", start_timeout.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -204,6 +204,19 @@ fn who_is_not_ready_in_time_is_killed() {
 }
 
 #[test]
+fn of_all_who_are_not_ready_in_time_the_right_limit_is_said() {
+    let mut played = Played::new(settings(2));
+    played.pass(31 * SECOND);
+    assert_eq!(played.killed, [WorkerId(1), WorkerId(2)]);
+    played.exit(1, Exit::Signal(9));
+    played.exit(2, Exit::Signal(9));
+    assert_eq!(played.ended, Some(1));
+    let late = "was not ready within 30 s (start-timeout) and was killed";
+    let first = format!("worker 1 {late}; no worker could start, so the server ends");
+    assert_eq!(played.said, [first, format!("worker 2 {late}")]);
+}
+
+#[test]
 fn who_does_not_end_in_time_is_killed() {
     let mut played = served(2);
     played.crew.stop(0, played.now);

@@ -42,6 +42,8 @@ pub(crate) struct Member {
     pub(crate) wear: Wear,
     /// SIGKILL has been asked for.
     pub(crate) killed: bool,
+    /// That was because it was not ready in time.
+    pub(crate) late: bool,
     /// It has been asked to end before it was ready.
     pub(crate) unserved: bool,
 }

@@ -112,11 +112,7 @@ impl Session {
                 Ok(_) => self.process()?,
                 // Plaintext waits.
                 Err(_) if self.waiting > 0 => break,
-                Err(error) => {
-                    let error = SessionError::Misbehaved(error.to_string().into());
-                    self.failed = Some(Box::new(error.clone()));
-                    return Err(error);
-                }
+                Err(error) => return Err(self.fail(SessionError::Misbehaved(error.to_string().into()))),
             }
         }
         Ok(ciphertext.len() - rest.len())
@@ -295,15 +291,26 @@ impl Session {
             Err(error) => SessionError::new(&error, &self.noted, self.terms.minimum(), self.first.version())
                 .in_handshake(was_handshaking),
         };
+        Err(self.fail(error))
+    }
+
+    /// This is the end of the session.
+    fn fail(&mut self, error: SessionError) -> SessionError {
         self.own_alert = match &error {
             SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),
             SessionError::MissingName => Some(&MISSING_EXTENSION),
             SessionError::NoCommonVersion { .. } => Some(&PROTOCOL_VERSION),
+            SessionError::Misbehaved(_) if self.is_silent() => Some(&DECODE_ERROR),
             _ => None,
         };
         self.waiting = 0;
         self.failed = Some(Box::new(error.clone()));
-        Err(error)
+        error
+    }
+
+    /// There is no ClientHello yet, and nothing to be said.
+    fn is_silent(&self) -> bool {
+        self.connection.negotiated_cipher_suite().is_none() && !self.connection.wants_write()
     }
 
     /// The certificate of a client stands in its ticket, and nobody has looked at its dates since (RFC 8446 §4.6.1 leaves that to us).
@@ -325,10 +332,11 @@ impl Session {
 }
 
 /// Fatal alerts in a record of their own, not encrypted as nothing is at the ClientHello (RFC 8446 §5.1, §6). rustls says `access_denied` in the place of the first
-/// two, and tells old clients what extension they lack, not that they are old.
+/// two, tells old clients what extension they lack, not that they are old, and says nothing to a ClientHello that is longer than 64 KiB.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 const MISSING_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 109];
 const PROTOCOL_VERSION: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
 /// The first bytes of the peer: the heads of its first record and message, and the version behind them, which clients before TLS 1.3 mean.
 #[derive(Default)]

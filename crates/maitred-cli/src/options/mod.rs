@@ -4,6 +4,7 @@
 mod application;
 mod compression;
 mod control;
+mod http2;
 mod insight;
 mod limits;
 mod logs;
@@ -37,7 +38,7 @@ use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
 use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
-use crate::value::{self, AcceptModel, BadValue, ControlSocket, LogLevel, Mount, Spans};
+use crate::value::{self, AcceptModel, BadValue, ControlSocket, Http2, LogLevel, Mount, Spans};
 use renamed::Names;
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
@@ -127,6 +128,7 @@ pub(crate) enum Kind {
     Accept(Field<AcceptModel>),
     UnknownName(Field<UnknownName>),
     MinVersion(Field<MinVersion>),
+    Http2(Field<Http2>),
     ClientAuth(Field<ClientAuth>),
     Hsts(Field<Option<Hsts>>),
     Switch(Field<bool>),
@@ -190,15 +192,17 @@ const ACCEPTS: &[(&str, AcceptModel)] =
 const UNKNOWN_NAMES: &[(&str, UnknownName)] =
     &[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)];
 
+const HTTP2: &[(&str, Http2)] = &[("on", Http2::On), ("off", Http2::Off), ("only", Http2::Only)];
 const MIN_VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)];
 
 const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 16] = [
+const TABLES: [&[Definition]; 17] = [
     serving::OPTIONS,
     tls::OPTIONS,
+    http2::OPTIONS,
     proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,
@@ -377,6 +381,7 @@ impl Definition {
             Kind::Accept(field) => *field(config) = choice(text, ACCEPTS)?,
             Kind::UnknownName(field) => *field(config) = choice(text, UNKNOWN_NAMES)?,
             Kind::MinVersion(field) => *field(config) = choice(text, MIN_VERSIONS)?,
+            Kind::Http2(field) => *field(config) = choice(text, HTTP2)?,
             Kind::ClientAuth(field) => *field(config) = choice(text, CLIENT_AUTHS)?,
             Kind::Hsts(field) => *field(config) = tls_values::hsts(text)?,
             Kind::Switch(field) => *field(config) = value::switch(text)?,
@@ -438,6 +443,7 @@ impl Definition {
             Kind::Accept(field) => quoted(word(*field(config), ACCEPTS)),
             Kind::UnknownName(field) => quoted(word(*field(config), UNKNOWN_NAMES)),
             Kind::MinVersion(field) => quoted(word(*field(config), MIN_VERSIONS)),
+            Kind::Http2(field) => quoted(word(*field(config), HTTP2)),
             Kind::ClientAuth(field) => quoted(word(*field(config), CLIENT_AUTHS)),
             Kind::Hsts(field) => quoted(&tls_values::show_hsts(*field(config))),
             Kind::Switch(field) => field(config).to_string(),
@@ -505,6 +511,7 @@ impl Definition {
             | Kind::Accept(_)
             | Kind::UnknownName(_)
             | Kind::MinVersion(_)
+            | Kind::Http2(_)
             | Kind::ClientAuth(_)
             | Kind::Period(_)
             | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),

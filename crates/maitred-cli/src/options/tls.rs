@@ -46,7 +46,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "The private key of the certificate in the same position, PEM, not encrypted. A certificate whose file \
                   has its key too needs none. Read before --user gives rights up, so root alone has to be able to read it.",
         cost: "none",
-        worst: "whoever can read the file can be the server: mode 0600",
+        worst: "anybody who can read the file can be the server: mode 0600",
     },
     Definition {
         name: "tls-ocsp",
@@ -133,7 +133,7 @@ pub(super) const OPTIONS: &[Definition] = &[
                   all: 32 bytes or more, for example from 'openssl rand -out FILE 48'. Without it they are random, and \
                   shared by the workers of this server.",
         cost: "none",
-        worst: "whoever gets the file can read recorded sessions of TLS 1.2 that were resumed: replace it each week",
+        worst: "with the file, recorded sessions of TLS 1.2 that were resumed can be read: replace it each week",
     },
     Definition {
         name: HANDSHAKE_TIMEOUT,

@@ -21,12 +21,10 @@ use serde_json::{Value, json};
 use super::files::Files;
 use super::{development, is_on, pairs};
 use crate::config::Config;
+use crate::http2;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::tls_values as values;
-
-/// What is spoken inside, in the server's order (RFC 7301).
-const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
 
 /// See the module text.
 #[derive(Debug)]
@@ -167,7 +165,7 @@ impl Material {
                 values::MinVersion::V1_2 => Version::V1_2,
                 values::MinVersion::V1_3 => Version::V1_3,
             },
-            alpn: PROTOCOLS.iter().map(|name| name.to_vec()).collect(),
+            alpn: http2::protocols(config),
             clock: system_clock,
         };
         let terms = Terms::new(settings).map_err(|error| {

@@ -29,7 +29,7 @@ fn a_folder_is_served_until_a_signal_drains_it() {
         serving.start_up,
         [
             format!("maitred {} serving the folder site/", env!("CARGO_PKG_VERSION")),
-            format!("http://{}  HTTP/1.1", serving.address),
+            format!("http://{}  HTTP/1.1, HTTP/2", serving.address),
         ]
     );
     let mut stream = serving.connect();

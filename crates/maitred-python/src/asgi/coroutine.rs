@@ -151,11 +151,17 @@ impl Coroutine {
                         "the application returned before the end of its response",
                         "the last http.response.body is the one without more_body",
                     ),
+                    Ended::Untrailed => self.report(
+                        py,
+                        "the application returned without the trailers that it had announced",
+                        "http.response.start had \"trailers\": True, so that http.response.trailers comes after the last \
+                         http.response.body, the last one without more_trailers",
+                    ),
                 }
                 return Ok(Step::Return(py.None()));
             }
             Finish::Closed => {
-                if matches!(ended, Ended::Unanswered | Ended::Unfinished) {
+                if matches!(ended, Ended::Unanswered | Ended::Unfinished | Ended::Untrailed) {
                     self.report(py, CLOSED, "");
                 }
                 return Ok(Step::Return(py.None()));

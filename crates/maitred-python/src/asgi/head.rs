@@ -1,27 +1,45 @@
-//! `http.response.start`, checked and turned into a response head.
+//! `http.response.start`, checked and turned into a response head; other fields of responses likewise.
 
-use maitred_http::Status;
+use maitred_http::{FieldSet, Status};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
 use super::message::Message;
 use crate::report::{found, type_name};
-use crate::values::Declared;
+use crate::values::{self, Declared};
 
-/// The head that `message` declares.
-pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<Declared> {
+/// The head that `message` declares, and whether it announces trailers.
+pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<(Declared, bool)> {
     let py = message.py();
     let Some(status) = message.get(intern!(py, "status"))? else {
         return Err(PyValueError::new_err("http.response.start has no 'status'; it is an int such as 200"));
     };
     let mut declared = Declared::new(parse_status(&status)?, None);
     match message.get(intern!(py, "headers"))? {
-        Some(headers) if !headers.is_none() => push_all(&mut declared, &headers)?,
+        Some(headers) if !headers.is_none() => push_all(&headers, |name, value| declared.push(name, value))?,
         _ => {}
     }
-    Ok(declared)
+    Ok((declared, is_true(message, intern!(py, "trailers"))?))
+}
+
+/// The fields of `http.response.trailers`, and whether more of them come.
+pub(super) fn parse_trailers(message: &Message<'_, '_>) -> PyResult<(FieldSet, bool)> {
+    let py = message.py();
+    let mut fields = FieldSet::new();
+    match message.get(intern!(py, "headers"))? {
+        Some(headers) if !headers.is_none() => {
+            push_all(&headers, |name, value| values::push(&mut fields, name, value))?;
+        }
+        _ => {}
+    }
+    Ok((fields, is_true(message, intern!(py, "more_trailers"))?))
+}
+
+/// Whether this key is there and true.
+pub(super) fn is_true<'py>(message: &Message<'_, 'py>, key: &Bound<'py, PyString>) -> PyResult<bool> {
+    message.get(key)?.map_or(Ok(false), |value| value.is_truthy())
 }
 
 /// The interim response of `http.response.early_hint`: each of its `links` is the value of a field `Link`.
@@ -67,10 +85,13 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
 }
 
 /// Any iterable of pairs; lists of tuples or lists are what nearly everybody sends.
-fn push_all(declared: &mut Declared, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+fn push_all(
+    headers: &Bound<'_, PyAny>,
+    mut append: impl FnMut(&[u8], &[u8]) -> PyResult<()>,
+) -> PyResult<()> {
     if let Ok(list) = headers.cast::<PyList>() {
         for item in list {
-            push(declared, &item)?;
+            push(&item, &mut append)?;
         }
         return Ok(());
     }
@@ -79,16 +100,17 @@ fn push_all(declared: &mut Declared, headers: &Bound<'_, PyAny>) -> PyResult<()>
         PyTypeError::new_err(format!("the headers must be an iterable of pairs of bytes, not {given}"))
     })?;
     for item in items {
-        push(declared, &item?)?;
+        push(&item?, &mut append)?;
     }
     Ok(())
 }
 
-fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
+fn push(item: &Bound<'_, PyAny>, append: &mut impl FnMut(&[u8], &[u8]) -> PyResult<()>) -> PyResult<()> {
     if let Ok(pair) = item.cast::<PyTuple>()
         && pair.len() == 2
     {
-        return push_pair(declared, &*pair.get_borrowed_item(0)?, &*pair.get_borrowed_item(1)?);
+        let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+        return append(bytes_of(&name, "name")?, bytes_of(&value, "value")?);
     }
     let wrong = || {
         let given = found(item);
@@ -96,13 +118,9 @@ fn push(declared: &mut Declared, item: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     let mut parts = item.try_iter().map_err(|_| wrong())?;
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), Some(value), None) => push_pair(declared, &name?, &value?),
+        (Some(name), Some(value), None) => append(bytes_of(&name?, "name")?, bytes_of(&value?, "value")?),
         _ => Err(wrong()),
     }
-}
-
-fn push_pair(declared: &mut Declared, name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    declared.push(bytes_of(name, "name")?, bytes_of(value, "value")?)
 }
 
 fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a [u8]> {

@@ -5,6 +5,9 @@
 //!        |                       |   `-----------body------------------------->  ^
 //!        `--end: 500-------------'                              `--end: cut------'
 //! ```
+//! Where trailers are announced and the client takes them, the last body leads to `Streaming` with `due` fields, and the last
+//! trailers to `Over`.
+//!
 //! `Busy` stands in for what one thread has taken out for a call of the engine. While the state is locked values are moved
 //! and questions are asked, and nothing else: no Python code runs, the interpreter is not released, and no object is made
 //! that the garbage collector tracks, since a collection runs Python code.
@@ -16,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use maitred_http::{Method, ResponseHead, Status};
+use maitred_http::{FieldSet, Method, ResponseHead, Status};
 use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
@@ -56,12 +59,15 @@ pub(super) struct Http {
     method: Held<PyString>,
     raw_path: Held<PyBytes>,
     is_head: bool,
+    takes_trailers: bool,
     parts: AtomicU32,
     state: Mutex<State>,
 }
 
 struct State {
     phase: Phase,
+    /// `http.response.start` has said that trailers will come.
+    announced: bool,
     reading: Reading,
     watch: Option<Arc<Watch>>,
     /// `receive` has said that the peer has left.
@@ -75,10 +81,19 @@ struct State {
 }
 
 enum Phase {
-    Waiting { exchange: Exchange, declared: Option<Declared> },
-    Streaming { stream: Stream },
+    Waiting {
+        exchange: Exchange,
+        declared: Option<Declared>,
+    },
+    /// `due`: the body is complete, and its trailers, of which these have come, are not.
+    Streaming {
+        stream: Stream,
+        due: Option<FieldSet>,
+    },
     Busy,
-    Over { peer_gone: bool },
+    Over {
+        peer_gone: bool,
+    },
 }
 
 /// How much of the request body the application has had.
@@ -113,6 +128,8 @@ pub(super) enum Ended {
     Unanswered,
     /// There was no last `http.response.body`.
     Unfinished,
+    /// There was no last `http.response.trailers`, which had been announced.
+    Untrailed,
     /// The peer has gone and the application was told so.
     PeerGone,
 }
@@ -134,9 +151,11 @@ impl Http {
             method: scope.method.clone().into(),
             raw_path: scope.raw_path.clone().into(),
             is_head,
+            takes_trailers: scope.takes_trailers,
             parts: AtomicU32::new(0),
             state: Mutex::new(State {
                 phase,
+                announced: false,
                 reading,
                 watch: None,
                 told: false,
@@ -179,41 +198,63 @@ impl Http {
     }
 
     /// Keeps the head until the body begins: it may leave with it, and the application may still fail.
-    pub(super) fn declare(&self, head: Declared) {
-        if let Phase::Waiting { declared, .. } = &mut self.state().phase {
+    /// `trailers`: they are announced.
+    pub(super) fn declare(&self, head: Declared, trailers: bool) {
+        let mut state = self.state();
+        if let Phase::Waiting { declared, .. } = &mut state.phase {
             *declared = Some(head);
+            state.announced = trailers;
         }
     }
 
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
-        let Some(phase) = self.take(py)? else { return Ok(Flow::Ready) };
+        let Some((mut phase, announced)) = self.take(py)? else { return Ok(Flow::Ready) };
+        if announced && let Phase::Waiting { exchange, .. } = &mut phase {
+            exchange.announce_trailers();
+        }
+        let next = match (more, announced && self.takes_trailers) {
+            (true, _) => After::Body,
+            (false, true) => After::Trailers,
+            (false, false) => After::End,
+        };
         let (sent, phase) = match phase {
-            phase if self.is_tight(&phase, body.len(), more) => to_disk(py, phase, body, more),
-            Phase::Waiting { exchange, declared: Some(declared) } if more => start(exchange, declared, body),
-            Phase::Waiting { exchange, declared: Some(declared) } => {
+            phase if self.is_tight(&phase, body.len(), more) => to_disk(py, phase, body, next),
+            Phase::Waiting { exchange, declared: Some(declared) } if next == After::End => {
                 whole(exchange, declared, body, self.is_head)
             }
-            Phase::Streaming { stream } => go_on(stream, body, more),
+            Phase::Waiting { exchange, declared: Some(declared) } => start(exchange, declared, body, next),
+            Phase::Streaming { stream, .. } => go_on(stream, body, next),
             unchanged => (Ok(Flow::Ready), unchanged),
         };
         self.put(py, if sent == Err(SendError::Closed) { Phase::Over { peer_gone: true } } else { phase });
-        sent.map_err(|error| match error {
+        sent.map_err(|error| self.raised(py, error))
+    }
+
+    /// What `send` raises.
+    fn raised(&self, py: Python<'_>, error: SendError) -> PyErr {
+        match error {
             SendError::Closed => self.adapter().disconnected(py),
             SendError::TooLong { declared } => PyRuntimeError::new_err(format!(
                 "the response body is longer than the {declared} bytes it may have; the surplus was dropped"
             )),
             error @ SendError::InvalidField(_) => PyValueError::new_err(error.to_string()),
-        })
+        }
     }
 
-    /// Takes out what a part of the body goes to, for this thread alone; `None` after the end of the response.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<Phase>> {
+    /// Takes out what a part of the body goes to, for this thread alone, with whether trailers are announced; `None` after the
+    /// end of the response.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<(Phase, bool)>> {
         let mut state = self.state();
         match &state.phase {
-            Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { .. } => {
-                Ok(Some(mem::replace(&mut state.phase, Phase::Busy)))
+            Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
+                let announced = state.announced;
+                Ok(Some((mem::replace(&mut state.phase, Phase::Busy), announced)))
             }
+            Phase::Streaming { due: Some(_), .. } => Err(PyRuntimeError::new_err(
+                "a body was sent after the last http.response.body; now comes http.response.trailers, which \
+                 http.response.start has announced",
+            )),
             Phase::Over { peer_gone: false } => Ok(None),
             Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
             Phase::Busy => {
@@ -223,6 +264,58 @@ impl Http {
                 "http.response.body was sent before http.response.start; start comes first, with the status",
             )),
         }
+    }
+
+    /// Keeps fields that stand behind the body, and ends the response with them unless there are `more`.
+    pub(super) fn send_trailers(&self, py: Python<'_>, mut fields: FieldSet, more: bool) -> PyResult<()> {
+        let (stream, fields) = {
+            let mut state = self.state();
+            let announced = state.announced;
+            match &mut state.phase {
+                Phase::Over { peer_gone: true } => return Err(self.adapter().disconnected(py)),
+                Phase::Waiting { declared: None, .. } => {
+                    return Err(PyRuntimeError::new_err(
+                        "http.response.trailers was sent before http.response.start; start comes first, with the status",
+                    ));
+                }
+                // While a thread sends, what it will be is not known.
+                Phase::Busy => {
+                    return Err(PyRuntimeError::new_err(
+                        "two threads send parts of one response at the same time",
+                    ));
+                }
+                _ if !announced => {
+                    return Err(PyRuntimeError::new_err(
+                        "http.response.trailers was sent and not announced; send http.response.start with \"trailers\": True",
+                    ));
+                }
+                // The client does not take them, or the end has been there.
+                Phase::Over { peer_gone: false } => return Ok(()),
+                Phase::Waiting { .. } | Phase::Streaming { due: None, .. } => {
+                    return Err(PyRuntimeError::new_err(
+                        "http.response.trailers was sent before the last http.response.body, the one without more_body",
+                    ));
+                }
+                Phase::Streaming { due: Some(due), .. } => {
+                    let before = mem::take(due);
+                    fields = joined(before, fields);
+                    if more {
+                        *due = fields;
+                        return Ok(());
+                    }
+                }
+            }
+            match mem::replace(&mut state.phase, Phase::Busy) {
+                Phase::Streaming { stream, .. } => (stream, fields),
+                other => {
+                    state.phase = other;
+                    return Ok(());
+                }
+            }
+        };
+        let sent = stream.finish_with_trailers(fields);
+        self.put(py, Phase::Over { peer_gone: sent == Err(SendError::Closed) });
+        sent.map_err(|error| self.raised(py, error))
     }
 
     /// Puts back what was taken out, as it is now.
@@ -255,7 +348,7 @@ impl Http {
             Phase::Waiting { exchange, declared: Some(_) } => {
                 !self.is_head && !waits && exchange.is_tight(length)
             }
-            Phase::Streaming { stream } => !waits && stream.is_tight(length),
+            Phase::Streaming { stream, .. } => !waits && stream.is_tight(length),
             Phase::Waiting { .. } | Phase::Busy | Phase::Over { .. } => false,
         }
     }
@@ -293,7 +386,7 @@ impl Http {
     pub(super) fn set_label(&self, label: &str) {
         match &mut self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
-            Phase::Streaming { stream } => stream.set_label(label),
+            Phase::Streaming { stream, .. } => stream.set_label(label),
             Phase::Busy | Phase::Over { .. } => {}
         }
     }
@@ -332,7 +425,7 @@ impl Http {
     pub(super) fn is_abandoned(&self) -> bool {
         match &self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.is_closed(),
-            Phase::Streaming { stream } => stream.is_closed(),
+            Phase::Streaming { stream, .. } => stream.is_closed(),
             Phase::Over { peer_gone } => *peer_gone,
             Phase::Busy => false,
         }
@@ -351,7 +444,7 @@ impl Http {
         let State { phase, reading, told, asked, .. } = &mut *state;
         let has_ended = match phase {
             Phase::Waiting { exchange, .. } => exchange.has_peer_ended(),
-            Phase::Streaming { stream } => stream.has_peer_ended(),
+            Phase::Streaming { stream, .. } => stream.has_peer_ended(),
             Phase::Busy => {
                 *asked = true;
                 return Next::Nothing;
@@ -444,8 +537,8 @@ impl Http {
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {
-            Phase::Streaming { stream } if stream.is_closed() => {}
-            Phase::Streaming { stream } => return Ok(!stream.is_full()),
+            Phase::Streaming { stream, .. } if stream.is_closed() => {}
+            Phase::Streaming { stream, .. } => return Ok(!stream.is_full()),
             Phase::Busy => {
                 state.asked = true;
                 return Ok(false);
@@ -454,7 +547,7 @@ impl Http {
         }
         let before = mem::replace(&mut state.phase, Phase::Over { peer_gone: true });
         drop(state);
-        if let Phase::Streaming { stream } = before {
+        if let Phase::Streaming { stream, .. } = before {
             stream.abort("the peer closed the connection");
         }
         self.settle(py);
@@ -518,10 +611,14 @@ impl Http {
                     None => Ended::Unanswered,
                 }
             }
-            Phase::Streaming { stream } => {
+            Phase::Streaming { stream, due } => {
                 let gone = told || stream.is_closed();
                 stream.abort(&reason());
-                if gone { Ended::PeerGone } else { Ended::Unfinished }
+                match due {
+                    _ if gone => Ended::PeerGone,
+                    None => Ended::Unfinished,
+                    Some(_) => Ended::Untrailed,
+                }
             }
             Phase::Busy | Phase::Over { .. } => Ended::Complete,
         };
@@ -535,7 +632,7 @@ impl State {
     fn observe(&mut self, watch: &Arc<Watch>) {
         match &mut self.phase {
             Phase::Waiting { exchange, .. } => exchange.observe(Arc::clone(watch) as _),
-            Phase::Streaming { stream } => stream.observe(Arc::clone(watch) as _),
+            Phase::Streaming { stream, .. } => stream.observe(Arc::clone(watch) as _),
             Phase::Busy => self.asked = true,
             Phase::Over { .. } => {}
         }
@@ -547,17 +644,32 @@ type Sent = (Result<Flow, SendError>, Phase);
 
 const OVER: Phase = Phase::Over { peer_gone: false };
 
+/// What follows a part of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Body,
+    Trailers,
+    End,
+}
+
+impl After {
+    /// The phase of a stream that is not over.
+    fn of(self, stream: Stream) -> Phase {
+        Phase::Streaming { stream, due: (self == Self::Trailers).then(FieldSet::new) }
+    }
+}
+
 /// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses together
 /// hold far more than they may, since bodies are made faster than the spooler writes them.
-fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> Sent {
+fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, next: After) -> Sent {
     let started = match phase {
         Phase::Waiting { exchange, declared: Some(declared) } => {
-            let length = declared.length.or_else(|| (!more).then(|| body.len()));
+            let length = declared.length.or_else(|| (next == After::End).then(|| body.len()));
             let started = exchange.start(&declared.head, length);
             Declared::recycle(declared.head);
             started
         }
-        Phase::Streaming { stream } => Ok(stream),
+        Phase::Streaming { stream, .. } => Ok(stream),
         unchanged => return (Ok(Flow::Ready), unchanged),
     };
     let mut stream = match started {
@@ -566,10 +678,11 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> Sent {
     };
     let sent = stream.send(body.keep()).and_then(|_| py.detach(|| stream.relieve()));
     match sent {
-        Ok(()) if more => {
+        Ok(()) if next == After::Body => {
             let flow = if stream.is_full() { Flow::Full } else { Flow::Ready };
-            return (Ok(flow), Phase::Streaming { stream });
+            return (Ok(flow), next.of(stream));
         }
+        Ok(()) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
         // If more was sent than declared, what was declared has been sent, so the response is whole.
         Ok(()) | Err(_) => stream.finish(),
@@ -577,24 +690,24 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, more: bool) -> Sent {
     (sent.map(|()| Flow::Ready), OVER)
 }
 
-fn start(exchange: Exchange, declared: Declared, body: Last<'_>) -> Sent {
+fn start(exchange: Exchange, declared: Declared, body: Last<'_>, next: After) -> Sent {
     let started = exchange.start(&declared.head, declared.length);
     Declared::recycle(declared.head);
     let started = started.and_then(|mut stream| {
-        if body.is_empty() {
+        if body.is_empty() && next == After::Body {
             // Nothing but the head is to be sent now; it would wait for the body otherwise.
             stream.wait(Duration::ZERO)?;
         }
         Ok(stream)
     });
     match started {
-        Ok(stream) => go_on(stream, body, true),
+        Ok(stream) => go_on(stream, body, next),
         Err(error) => (Err(error), OVER),
     }
 }
 
-fn go_on(mut stream: Stream, body: Last<'_>, more: bool) -> Sent {
-    if !more {
+fn go_on(mut stream: Stream, body: Last<'_>, next: After) -> Sent {
+    if next == After::End {
         // The engine delivers it; nobody has to wait.
         return (stream.finish_with(body).map(|()| Flow::Ready), OVER);
     }
@@ -603,7 +716,9 @@ fn go_on(mut stream: Stream, body: Last<'_>, more: bool) -> Sent {
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
         // What was declared has been sent, so the response is whole.
         Err(_) => stream.finish(),
-        Ok(_) => return (sent, Phase::Streaming { stream }),
+        // What is left of it the engine delivers.
+        Ok(_) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
+        Ok(_) => return (sent, next.of(stream)),
     }
     (sent, OVER)
 }
@@ -618,6 +733,18 @@ fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) 
     Declared::recycle(head);
     let sent = started.and_then(|stream| stream.finish_with(body));
     (sent.map(|()| Flow::Ready), OVER)
+}
+
+/// The fields of both.
+fn joined(mut before: FieldSet, after: FieldSet) -> FieldSet {
+    if before.is_empty() {
+        return after;
+    }
+    for (name, value) in after.iter() {
+        // They were checked; those past the length of a set are left out.
+        let _ = before.push_checked(name, value);
+    }
+    before
 }
 
 fn received_twice() -> PyErr {

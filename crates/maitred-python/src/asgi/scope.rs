@@ -30,6 +30,9 @@ pub(super) const PATHSEND: &str = "http.response.pathsend";
 /// The application says what the page will need (ASGI extensions, "Early Hints").
 pub(super) const EARLY_HINT: &str = "http.response.early_hint";
 
+/// The application sends fields behind the body (ASGI extensions, "HTTP Trailers").
+pub(super) const TRAILERS: &str = "http.response.trailers";
+
 /// Ours: the application says what it calls a response, for whoever looks at deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
@@ -58,6 +61,8 @@ pub(super) struct Scope<'py> {
     pub(super) method: Bound<'py, PyString>,
     pub(super) raw_path: Bound<'py, PyBytes>,
     pub(super) is_websocket: bool,
+    /// The client takes fields behind the body.
+    pub(super) takes_trailers: bool,
 }
 
 impl ScopeBuilder {
@@ -129,6 +134,10 @@ impl ScopeBuilder {
         if let Some(session) = &head.tls {
             extensions.set_item(intern!(py, TLS), tls::extension(py, session)?)?;
         }
+        let takes_trailers = request.takes_trailers();
+        if takes_trailers {
+            extensions.set_item(intern!(py, TRAILERS), PyDict::new(py))?;
+        }
         if let Some(process) = values::process(py, &request.endpoint) {
             extensions.set_item(intern!(py, values::PROCESS), process?)?;
         }
@@ -136,7 +145,7 @@ impl ScopeBuilder {
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
         }
-        Ok(Scope { dict, method, raw_path, is_websocket })
+        Ok(Scope { dict, method, raw_path, is_websocket, takes_trailers })
     }
 
     /// A dictionary with what is the same for all requests of this origin.

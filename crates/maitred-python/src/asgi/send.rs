@@ -13,7 +13,7 @@ use pyo3::{ffi, intern};
 use super::http::Http;
 use super::message::Message;
 use super::pending::{Pending, What};
-use super::scope::{EARLY_HINT, LABEL, PATHSEND};
+use super::scope::{EARLY_HINT, LABEL, PATHSEND, TRAILERS};
 use super::{head, path_send};
 use crate::child;
 use crate::native::{Native, Object, answer, object_at};
@@ -59,13 +59,11 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
     match kind(&message)? {
         Kind::Start => {
             http.check_start(py)?;
-            http.declare(head::parse(&message)?);
+            let (head, trailers) = head::parse(&message)?;
+            http.declare(head, trailers);
         }
         Kind::Body => {
-            let more = match message.get(intern!(py, "more_body"))? {
-                Some(more) => more.is_truthy()?,
-                None => false,
-            };
+            let more = head::is_true(&message, intern!(py, "more_body"))?;
             let body = message.get(intern!(py, "body"))?;
             let lent = body.as_ref().and_then(|body| body.cast::<PyBytes>().ok()).map(Lent);
             let last = match (&lent, &body) {
@@ -86,6 +84,10 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
             let range = path_send::open(py, &message)?;
             http.send(py, Last::Given(Content::File(range)), false)?;
         }
+        Kind::Trailers => {
+            let (fields, more) = head::parse_trailers(&message)?;
+            http.send_trailers(py, fields, more)?;
+        }
         Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
         Kind::Label => {
             if let Some(label) = message.get(intern!(py, "label"))? {
@@ -100,6 +102,7 @@ enum Kind {
     Start,
     Body,
     Path,
+    Trailers,
     Hint,
     Label,
 }
@@ -119,6 +122,7 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
         Some(b"http.response.start") => Ok(Kind::Start),
         Some(b"http.response.body") => Ok(Kind::Body),
         Some(name) if name == PATHSEND.as_bytes() => Ok(Kind::Path),
+        Some(name) if name == TRAILERS.as_bytes() => Ok(Kind::Trailers),
         Some(name) if name == EARLY_HINT.as_bytes() => Ok(Kind::Hint),
         Some(name) if name == LABEL.as_bytes() => Ok(Kind::Label),
         _ => Err(PyRuntimeError::new_err(format!(

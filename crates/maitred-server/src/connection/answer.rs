@@ -78,9 +78,9 @@ impl Connection {
             let mut text = String::new();
             // Reading the process's memory takes a while.
             let metrics = group.site.metrics.get();
-            group
-                .host
-                .without_interpreter(&mut || text = metrics.map_or_else(String::new, |make| make(format)));
+            self.beside_interpreter(context, &mut || {
+                text = metrics.as_ref().map_or_else(String::new, |make| make(format));
+            });
             let answer = ResponseHead::new(Status::OK)
                 .with("Content-Type", format.media_type())
                 .with("Vary", "Accept")
@@ -96,7 +96,7 @@ impl Connection {
                 let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
                 let mut answer = None;
                 // A file that is not in memory may have to wait for the disk.
-                group.host.without_interpreter(&mut || answer = Some(files.answer(head, below, now)));
+                self.beside_interpreter(context, &mut || answer = Some(files.answer(head, below, now)));
                 let answer = answer.expect("called");
                 if let Some(note) = &answer.note {
                     group.site.log.error(format_args!("{}: {note}", head.path().escape_ascii()));
@@ -122,6 +122,12 @@ impl Connection {
         };
         context.scratch.path = path;
         received
+    }
+
+    /// Does what may take a while, so that others have the interpreter meanwhile. With frames they do not: a handler of the same
+    /// connection that has it could wait for the slot, whose lock this turn has, and the turn for the interpreter.
+    fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut()) {
+        if self.protocol.is_framed() { act() } else { context.group.host.without_interpreter(act) }
     }
 
     fn answer_text(
@@ -162,7 +168,7 @@ impl Connection {
         if self.protocol.is_framed() {
             let mut values = ValueSender::new(stream.request.head.method == Method::Head);
             let heads = values.only(head, Some(length), &date);
-            return self.answer_stream(context, stream, heads, body.into_contents(), false);
+            return self.answer_stream(context, stream, heads, body, false);
         }
         if let Err(error) = sender.send_head(head, Some(length), &date, &mut context.scratch.out) {
             let log = &context.group.site.log;
@@ -364,7 +370,7 @@ impl Connection {
         let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
         if self.protocol.is_framed() {
             let heads = error_head(context, met, status, &page);
-            return self.answer_stream(context, stream, heads, vec![Content::Shared(page.body)], true);
+            return self.answer_stream(context, stream, heads, Body::One(Content::Shared(page.body)), true);
         }
         put_error(context, met, status, &page);
         let (mut times, number) = (stream.times, stream.request.number);

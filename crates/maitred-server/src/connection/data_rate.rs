@@ -27,6 +27,13 @@ pub(super) fn own_nanos(milliseconds: u32) -> u64 {
     u64::from(milliseconds) * 1_000_000
 }
 
+/// The least that a peer has to take, and how long it may take nothing, where a response asks for `own`, in nanoseconds, and all have
+/// these. Where it may take nothing for longer, the rate is an average over as long at least.
+pub(super) fn limits_of_one(own: u64, (minimum, all): (Minimum, u64)) -> (Minimum, u64) {
+    let grace = if own > all { minimum.grace.max(own) } else { minimum.grace };
+    (Minimum { grace, ..minimum }, own)
+}
+
 impl Stream {
     /// The deadline for the next bytes of its body, from `body-timeout` and `min-rate-in`.
     pub(super) fn body_due(&mut self, site: &Site, now: u64) -> u64 {
@@ -91,7 +98,7 @@ impl Connection {
     }
 
     /// The least that the peer has to take, and how long it may take nothing. Of responses that share the connection the
-    /// longest time counts; where it is longer than that of all, the rate is an average over as long at least.
+    /// longest time counts.
     fn send_limits(&self, site: &Site) -> (Minimum, u64) {
         let (minimum, all) = (site.guard.outward(), nanos(site.timeouts.send));
         let waiting = match &self.protocol {
@@ -101,11 +108,7 @@ impl Connection {
         match self.send_timeout.max(waiting) {
             0 => (minimum, all),
             own if own == send_timeout_of_all(site) => (minimum, all),
-            own => {
-                let own = own_nanos(own);
-                let grace = if own > all { minimum.grace.max(own) } else { minimum.grace };
-                (Minimum { grace, ..minimum }, own)
-            }
+            own => limits_of_one(own_nanos(own), (minimum, all)),
         }
     }
 

@@ -8,16 +8,16 @@
 //! ```
 //! Leaves out: what filters decide (`filters/`).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use maitred_files::Body;
 use maitred_filters::{Answer, Asker, At, Decision, Passed, decoded_path};
 use maitred_h1::Sender;
-use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
+use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 use maitred_runtime::Content;
 
 use super::body::Keeping;
+use super::framed::Heads;
 use super::responder::ValueSender;
 use super::stream::{Received, Stream};
 use super::streaming_body::MAX_DROPPED;
@@ -121,7 +121,7 @@ pub(super) fn error_head(
     met: Option<(&Passed, &RequestHead)>,
     status: Status,
     page: &ErrorPage,
-) -> VecDeque<ResponseHead> {
+) -> Heads {
     let date = *context.scratch.date();
     let filters = &context.group.site.filters;
     let head = page.head(status);

@@ -15,6 +15,7 @@ use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
+use super::framed::http2;
 use super::secured::{self, Shaking};
 use super::{Connection, Context, Phase, Turn, nanos};
 
@@ -52,6 +53,10 @@ impl Connection {
             match Session::new(&terms) {
                 Ok(session) => self.transport.begin_handshake(session),
                 Err(error) => return Some(self.refuse_handshake(context, &error)),
+            }
+            if context.group.is_draining() {
+                // It has been given the time of an idle connection, and is none any more.
+                self.set_deadline(context, context.now + nanos(context.group.site.timeouts.handshake));
             }
             received = std::mem::take(&mut self.input);
         }
@@ -124,12 +129,16 @@ impl Connection {
         let site = &context.group.site;
         site.handshakes.note(&handshake);
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
+        let speaks_http2 = site.http2.is_some() && handshake.alpn.as_deref() == Some(b"h2");
         if let Some(ends) = &mut self.ends {
             (ends.awaits_handshake, ends.secure) = (false, true);
             ends.session = Some(Arc::new(secured::session(handshake)));
             ends.shaking = Some(Shaking { began, ended: context.now.max(began) });
         }
         self.unread = true;
+        if speaks_http2 {
+            self.speak_framed(http2::codec(site));
+        }
         self.set_deadline(context, context.now + nanos(site.timeouts.head));
     }
 

@@ -46,7 +46,7 @@ use std::io;
 use std::sync::Arc;
 
 use maitred_dispatch::{Signals, TurnClock, TurnContext};
-use maitred_http::{Peer, RequestHead, date};
+use maitred_http::{Peer, RequestHead, ResponseHead, Status, date};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
@@ -330,6 +330,12 @@ impl Connection {
             let end = context.now + idle_time(context.group);
             self.set_deadline(context, self.deadline.min(end));
         }
+        if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.phase == Phase::Receiving {
+            match self.begin_drain(context) {
+                Turn::Wait => {}
+                other => return other,
+            }
+        }
         if context.group.is_draining() {
             if self.is_dead() && self.is_running() {
                 self.abandon(context.group);
@@ -404,7 +410,7 @@ impl Connection {
     fn is_idle(&self) -> bool {
         let between = match &self.protocol {
             Protocol::H1(_) => self.stream.is_none(),
-            Protocol::Framed(framed) => framed.streams.is_empty() && self.writer.is_none(),
+            Protocol::Framed(framed) => framed.is_between() && self.writer.is_none(),
         };
         self.phase == Phase::Receiving && between && self.input.is_empty()
     }
@@ -478,7 +484,7 @@ impl Connection {
             return Some(turn);
         }
         if self.protocol.is_framed() && self.phase == Phase::Receiving {
-            return self.check_streams(context);
+            return self.check_streams(context, alone);
         }
         if context.now < self.deadline {
             // A limit lets more of a response leave, as the turn sees.
@@ -771,6 +777,7 @@ struct Answered {
     requests: Vec<Box<Request>>,
     buffers: Vec<Vec<u8>>,
     writers: Vec<Box<Writer>>,
+    heads: Vec<ResponseHead>,
 }
 
 /// Empties `request`. False when it holds too much memory to be kept.
@@ -786,10 +793,14 @@ pub(crate) fn clear_request(request: &mut Request) -> bool {
 
 /// An empty request, and an empty buffer for a response: with used memory if this thread has some.
 pub(crate) fn spare_request() -> (Box<Request>, Vec<u8>) {
-    ANSWERED.with_borrow_mut(|answered| {
-        let buffer = answered.buffers.pop().unwrap_or_else(|| Vec::with_capacity(RESPONSE));
-        (answered.requests.pop().unwrap_or_default(), buffer)
-    })
+    let buffer = spare_buffer();
+    (ANSWERED.with_borrow_mut(|answered| answered.requests.pop()).unwrap_or_default(), buffer)
+}
+
+/// An empty buffer for a response, with used memory if this thread has some.
+pub(crate) fn spare_buffer() -> Vec<u8> {
+    let spare = ANSWERED.with_borrow_mut(|answered| answered.buffers.pop());
+    spare.unwrap_or_else(|| Vec::with_capacity(RESPONSE))
 }
 
 /// Keeps the memory of a request that has been answered.
@@ -810,6 +821,25 @@ pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
         ANSWERED.with_borrow_mut(|answered| {
             if answered.buffers.len() < MAX_SPARE_BUFFERS {
                 answered.buffers.push(buffer);
+            }
+        });
+    }
+}
+
+/// A head without fields, with used memory if this thread has some.
+pub(crate) fn spare_head(status: Status) -> ResponseHead {
+    let spare = ANSWERED.with_borrow_mut(|answered| answered.heads.pop());
+    spare.map_or_else(|| ResponseHead::new(status), |head| ResponseHead { status, ..head })
+}
+
+/// Keeps the memory of a head.
+pub(crate) fn recycle_head(mut head: ResponseHead) {
+    if head.fields.memory() <= MAX_KEPT_BUFFER {
+        head.fields.clear();
+        head.reason = None;
+        ANSWERED.with_borrow_mut(|answered| {
+            if answered.heads.len() < MAX_SPARE {
+                answered.heads.push(head);
             }
         });
     }

@@ -10,10 +10,6 @@ pub(crate) enum Protocol {
     /// One exchange at a time, in the order of the requests.
     H1(Receiver),
     /// Any number of exchanges at once, interleaved in frames.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users")
-    )]
     Framed(Box<Framed>),
 }
 

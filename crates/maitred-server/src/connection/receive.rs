@@ -5,6 +5,7 @@
 use std::io;
 
 use maitred_h1::{Event, Step};
+use maitred_h2::Preface;
 use maitred_http::Status;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Moved;
@@ -13,6 +14,7 @@ use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
 use super::body::spill;
+use super::framed::http2;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::{Connection, Context, Phase, Turn, idle_time, nanos};
@@ -36,6 +38,9 @@ impl Connection {
     /// used up.
     pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
         let turn = self.receive_all(context);
+        if self.protocol.is_framed() {
+            return if matches!(turn, Turn::Close) { turn } else { self.receive_framed(context) };
+        }
         let flushed = self.flush(context);
         match (turn, flushed) {
             (turn, _) if self.phase == Phase::Running => {
@@ -84,6 +89,12 @@ impl Connection {
             && let Some(turn) = self.shake_hands(context)
         {
             return turn;
+        }
+        if !self.protocol.is_framed() && context.group.site.http2.is_some_and(|http2| http2.only) {
+            self.speak_framed(http2::codec(&context.group.site));
+        }
+        if self.protocol.is_framed() {
+            return Turn::Wait;
         }
         if self.waits_for_filter() {
             // While a password is checked, packets wake threads for nothing.
@@ -245,7 +256,7 @@ impl Connection {
     }
 
     /// Nothing can be received any more. That a peer leaves is usual; that it breaks the rules of TLS is told.
-    fn end_broken(&self, context: &Context<'_>, error: &io::Error) -> Turn {
+    pub(super) fn end_broken(&self, context: &Context<'_>, error: &io::Error) -> Turn {
         if error.kind() == io::ErrorKind::InvalidData {
             // The line is the same for all connections of an address, so that the log folds them.
             context.group.site.log.info(format_args!("{}: TLS: {error}; closed", self.peer.without_port()));
@@ -255,7 +266,8 @@ impl Connection {
 
     /// Sets the deadline of what is awaited next.
     fn settle(&mut self, context: &Context<'_>) {
-        if self.phase != Phase::Receiving {
+        // A handshake has its own time, also in a drain.
+        if self.phase != Phase::Receiving || self.awaits_handshake() {
             return;
         }
         let timeouts = &context.group.site.timeouts;
@@ -355,6 +367,16 @@ impl Connection {
     /// Takes events from `data` until it is used up or something has to be done first.
     pub(super) fn consume(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Consumed {
         let mut at = 0;
+        if self.streams == 0 && self.stream.is_none() {
+            match self.is_http2(context, data) {
+                Preface::No => {}
+                Preface::Perhaps => return Consumed { bytes: 0, turn: None },
+                Preface::Yes => {
+                    self.speak_framed(http2::codec(&context.group.site));
+                    return Consumed { bytes: 0, turn: Some(Turn::Wait) };
+                }
+            }
+        }
         loop {
             if self.stream.is_none() && at == data.len() {
                 return Consumed { bytes: at, turn: None };
@@ -384,6 +406,10 @@ impl Connection {
                                 self.stream = Some(stream);
                                 return Consumed { bytes: at, turn: None };
                             }
+                            Event::Head(facts) if self.goes_over(context, &stream, facts) => {
+                                self.go_over(context, stream, facts);
+                                return Consumed { bytes: at, turn: Some(Turn::Wait) };
+                            }
                             Event::Head(facts) => self.head_received(context, stream, facts),
                             Event::Data(bytes) => self.data_received(context, stream, bytes),
                             Event::Trailers(_) => Received::Goes(stream),
@@ -398,6 +424,13 @@ impl Connection {
                 return Consumed { bytes: at, turn: Some(turn) };
             }
         }
+    }
+
+    /// Whether a connection begins with HTTP/2 although nobody has agreed on that (prior knowledge, RFC 9113 §3.3).
+    fn is_http2(&self, context: &Context<'_>, data: &[u8]) -> Preface {
+        // By TLS it is agreed on (ALPN).
+        let may = context.group.site.http2.is_some() && self.session().is_none();
+        if may { maitred_h2::preface(data) } else { Preface::No }
     }
 
     /// Goes on after something was received of the exchange; none when more of this connection's bytes can be looked at.
@@ -428,12 +461,8 @@ impl Connection {
 
     /// The first byte of a request is there.
     pub(super) fn begin_stream(&mut self, now: u64) -> Box<Stream> {
-        self.streams = self.streams.wrapping_add(1);
-        self.end_own_limits();
-        let mut stream = Stream::take(self.streams, now, self.received);
-        if let Some(shaking) = self.ends.as_mut().and_then(|ends| ends.shaking.take()) {
-            shaking.count(&mut stream.times);
-        }
+        let mut stream = Stream::blank();
+        self.note_begun(&mut stream, now);
         stream
     }
 

@@ -17,6 +17,7 @@
 
 use std::time::Duration;
 
+use maitred_files::Body;
 use maitred_http::{Method, Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
@@ -143,9 +144,9 @@ impl Connection {
     ) {
         let (page, record) = self.timed_out(context, awaited, stream.flags().begun());
         let heads = error_head(context, None, record.status, &page);
-        let contents = if record.body_bytes > 0 { vec![Content::Shared(page.body)] } else { Vec::new() };
+        let body = if record.body_bytes > 0 { Body::One(Content::Shared(page.body)) } else { Body::Empty };
         stream.dead = true;
-        stream.answer_with(heads, contents, record);
+        stream.answer_in_its_place(heads, body, record);
         self.served = self.served.saturating_add(1);
         self.put(stream);
     }

@@ -47,7 +47,7 @@ impl Connection {
         let (shaper, send_timeout) = match &mut self.protocol {
             Protocol::H1(_) => (&mut self.shaper, &mut self.send_timeout),
             Protocol::Framed(framed) => {
-                let stream = framed.streams.get_mut(&key.stream);
+                let stream = framed.streams.get_mut(key.stream);
                 let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) else { return };
                 (&mut queue.shaper, &mut queue.send_timeout)
             }

@@ -18,6 +18,8 @@ pub struct ConnectionSnapshot {
     pub listener: u32,
     /// What it is doing.
     pub state: State,
+    /// It speaks HTTP/2.
+    pub is_http2: bool,
     /// Its TLS session; none by plain TCP, and before the handshake is over.
     pub tls: Option<Arc<TlsSession>>,
     /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
@@ -123,6 +125,7 @@ impl Connection {
             peer: self.peer,
             listener: self.listener,
             state: self.state(),
+            is_http2: self.protocol.is_framed(),
             tls: self.session(),
             requests,
             deliveries,

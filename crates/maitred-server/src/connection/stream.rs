@@ -28,7 +28,7 @@ use super::answer::{is_of_engine, leads_to_application};
 use super::body::{Keeping, keep};
 use super::client::Client;
 use super::filter::Filtered;
-use super::framed::Queue;
+use super::framed::{Queue, Values};
 use super::request_timeout::Awaited;
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
@@ -90,12 +90,15 @@ thread_local! {
 
 impl Stream {
     /// An empty one, with used memory if this thread has some.
-    pub(crate) fn take(number: u32, began: u64, arrived: u64) -> Box<Self> {
-        let mut stream = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        (stream.number, stream.began, stream.due) = (number, began, NEVER);
-        stream.times = Times { arrived, ..Times::default() };
-        stream.request.number = next_number();
-        stream
+    pub(super) fn blank() -> Box<Self> {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+
+    /// Its first byte is there.
+    fn begin(&mut self, number: u32, began: u64, arrived: u64) {
+        (self.number, self.began, self.due) = (number, began, NEVER);
+        self.times = Times { arrived, ..Times::default() };
+        self.request.number = next_number();
     }
 
     /// Whether its head waits in the filters.
@@ -182,7 +185,10 @@ impl Stream {
             return;
         }
         stream.stop();
-        (stream.answered, stream.dead, stream.tunnel, stream.queue) = (false, false, false, None);
+        if let Some(queue) = stream.queue.take() {
+            Queue::give_back(queue);
+        }
+        (stream.answered, stream.dead, stream.tunnel) = (false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);
@@ -279,6 +285,16 @@ impl Received {
 }
 
 impl Connection {
+    /// The first byte of this request is there, at `now`.
+    pub(super) fn note_begun(&mut self, stream: &mut Stream, now: u64) {
+        self.streams = self.streams.wrapping_add(1);
+        self.end_own_limits();
+        stream.begin(self.streams, now, self.received);
+        if let Some(shaking) = self.ends.as_mut().and_then(|ends| ends.shaking.take()) {
+            shaking.count(&mut stream.times);
+        }
+    }
+
     /// The head of a request is there.
     pub(super) fn head_received(
         &mut self,
@@ -381,7 +397,9 @@ impl Connection {
         if let BodyLength::Fixed(length) = stream.request.head.body {
             stream.request.body.reserve(length.min(MAX_RESERVED) as usize);
         }
-        if facts.expect_continue {
+        if facts.expect_continue && self.protocol.is_framed() {
+            stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
+        } else if facts.expect_continue {
             let version = stream.request.head.version;
             Sender::new(version, false, true).send_continue(&mut context.scratch.out);
         }

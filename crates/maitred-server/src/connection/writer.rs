@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,9 +17,9 @@ use maitred_io::transport::{Moved, SEND_AHEAD};
 use maitred_limits::minimum::RateWatch;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
-use super::recycle_buffer;
 use super::snapshot::Delivery;
 use super::stream::Record;
+use super::{recycle_buffer, spare_buffer};
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
 
 /// Segments offered to the kernel in one call. Pipelined heads and bodies alternate, so this is
@@ -210,6 +211,18 @@ impl Writer {
         }
     }
 
+    /// Appends a copy of `bytes`.
+    fn push_copy(&mut self, bytes: &[u8]) {
+        if let Some(Segment { content: Content::Bytes(last), .. }) = self.segments.back_mut()
+            && last.len() + bytes.len() <= MAX_JOINED
+        {
+            self.held += bytes.len() as u64;
+            last.extend_from_slice(bytes);
+        } else {
+            self.push(bytes.to_vec().into(), 0);
+        }
+    }
+
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self, transport: &mut Transport) -> Sent {
         self.send_within(transport, MAX_BYTES_A_TURN, false)
@@ -279,25 +292,33 @@ impl Writer {
         }
     }
 
-    /// Moves the first `count` bytes, of which there are as many, to another one: what is in memory as a copy.
-    pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) {
+    /// Moves the first `count` bytes, of which there are as many, to another one: as a copy, and what is in a file is read. A call that
+    /// sends a part of a file costs more than to read and copy it, where each part has something before it, and a transport that changes
+    /// bytes reads it in any case.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has become shorter.
+    pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) -> io::Result<()> {
         while let Some(first) = self.segments.front() {
             let here = count.min(first.content.len() - first.done);
             if here == 0 {
-                return;
+                break;
             }
             match (&first.content, first.rest()) {
                 (Content::File(range), _) => {
-                    let offset = range.offset + first.done;
-                    let file = FileRange { file: Arc::clone(&range.file), offset, length: here };
-                    other.push(Content::File(file), 0);
+                    // No more than a frame has.
+                    let (mut bytes, length) = (spare_buffer(), here as usize);
+                    bytes.resize(length, 0);
+                    range.file.read_exact_at(&mut bytes, range.offset + first.done)?;
+                    other.push(Content::Bytes(bytes), 0);
                 }
-                (_, Some(bytes)) => other.push_all(&mut bytes[..here as usize].to_vec()),
+                (_, Some(bytes)) => other.push_copy(&bytes[..here as usize]),
                 (_, None) => {}
             }
             self.advance(here);
             count -= here;
         }
+        Ok(())
     }
 
     pub(crate) fn advance(&mut self, mut count: u64) {

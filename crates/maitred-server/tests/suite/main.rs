@@ -36,4 +36,5 @@ mod statistics;
 mod strategies;
 mod submissions;
 mod threads;
+mod trailers;
 mod workers;

@@ -248,6 +248,23 @@ fn what_is_not_tls_is_said_so() {
 }
 
 #[test]
+fn a_hello_without_end_is_refused_with_an_alert() {
+    let authority = Authority::new("Tests");
+    let terms = Terms::new(settings(vec![authority.identity(&Wanted::default())])).expect("terms");
+    // Records of a ClientHello that says it has 16 MiB.
+    let mut hello = vec![22, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff];
+    hello.resize(5 + 0x4000, 0);
+    let mut session = Session::new(&terms).expect("a session");
+    let refused = (0..10).find_map(|_| {
+        let refused = session.feed(&hello).err();
+        hello[5..9].fill(0);
+        refused
+    });
+    assert!(matches!(refused, Some(SessionError::Misbehaved(_))), "{refused:?}");
+    assert_eq!(unsent(&mut session), [21, 3, 3, 0, 2, 2, 50], "{refused:?}");
+}
+
+#[test]
 fn a_peer_that_goes_away_in_the_handshake_is_cut_off() {
     let authority = Authority::new("Tests");
     let terms = Terms::new(settings(vec![authority.identity(&Wanted::default())])).expect("terms");

@@ -15,12 +15,12 @@
 //! Leaves out: what frames look like (a [`Codec`]).
 
 pub(super) mod codec;
+pub(super) mod http2;
 mod queue;
 mod receive;
+mod table;
 #[cfg(test)]
 mod tests;
-
-use std::collections::BTreeMap;
 
 use super::Connection;
 use super::Key;
@@ -28,56 +28,114 @@ use super::protocol::Protocol;
 use super::stream::Stream;
 use crate::connection::writer::Writer;
 use crate::site::Site;
-pub(crate) use codec::{Codec, Event};
-pub(super) use queue::Queue;
+pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
 pub(crate) use queue::Values;
+pub(super) use queue::{Heads, Queue};
+use table::Table;
 
 /// See the module text.
 pub(crate) struct Framed {
     codec: Box<dyn Codec>,
     /// By their numbers.
-    pub(super) streams: BTreeMap<u32, Box<Stream>>,
+    pub(super) streams: Table,
     /// The highest number that a request has had.
     newest: u32,
     /// Which stream has sent a frame last: the next one is another's turn.
     sent: u32,
-    /// Bytes of bodies that the peer takes now, and that it may send now, of all streams together.
-    outward: u64,
-    inward: u64,
-    /// Frames that are not of a queue: credit and resets.
+    /// How many frames have been sent since all streams were last looked at in turn.
+    turns: u8,
+    /// The peer has said how urgent something is.
+    prioritised: bool,
+    /// Bytes of bodies that the peer takes now, of all streams together.
+    outward: i64,
+    /// Frames that are not of a queue: answers of the codec, credit and resets.
     control: Vec<u8>,
+    /// The frames that are being made.
+    wire: Vec<u8>,
+    /// When the first byte came of a frame or head that is not complete, in monotonic nanoseconds; 0 if there is none.
+    partial: u64,
+    /// The peer makes no further requests.
+    leaving: bool,
+    /// It was told that no further request is wanted.
+    draining: bool,
+    /// Responses that have had to wait for the window of their stream, and of the connection, and are not counted yet.
+    waits: [u64; 2],
 }
 
 impl Framed {
     /// A connection that begins.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "HTTP/2 comes next; until then tests are its only users")
-    )]
-    pub(crate) fn new(codec: Box<dyn Codec>) -> Box<Self> {
+    pub(crate) fn new(mut codec: Box<dyn Codec>) -> Box<Self> {
         let (_, window) = codec.windows();
+        let mut control = Vec::new();
+        codec.begin(&mut control);
         Box::new(Self {
             codec,
-            streams: BTreeMap::new(),
+            streams: Table::default(),
             newest: 0,
             sent: 0,
-            outward: window,
-            inward: window,
-            control: Vec::new(),
+            turns: 0,
+            prioritised: false,
+            outward: window.into(),
+            control,
+            wire: Vec::new(),
+            partial: 0,
+            leaving: false,
+            draining: false,
+            waits: [0; 2],
         })
+    }
+
+    /// Whether no exchange is under way, and nothing has come of a frame or a head that is not complete.
+    pub(super) fn is_between(&self) -> bool {
+        self.streams.is_empty() && self.partial == 0
+    }
+
+    /// Adds to the figures what has been counted.
+    fn count(&mut self, site: &Site) {
+        self.codec.count(site, std::mem::take(&mut self.waits));
     }
 
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
     pub(super) fn credit(&mut self, number: u32, bytes: u64) {
-        if let Some(queue) = self.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) {
+        if let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) {
             let bytes = bytes.min(queue.untaken);
             queue.untaken -= bytes;
-            queue.inward += bytes;
             // A window is smaller than 4 GiB.
             if bytes > 0 && !queue.received {
                 self.codec.put_credit(number, bytes as u32, &mut self.control);
             }
         }
+    }
+
+    /// The peer takes more, of a stream or with 0 of the connection.
+    ///
+    /// # Errors
+    /// It takes more than there may be.
+    fn take_credit(&mut self, number: u32, bytes: u32, now: u64) -> Result<Granted, Fault> {
+        if number == 0 {
+            self.outward += i64::from(bytes);
+            return if self.outward > MAX_WINDOW { Err(self.codec.overflow()) } else { Ok(Granted::Yes) };
+        }
+        let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
+            return Ok(Granted::Yes);
+        };
+        queue.outward += i64::from(bytes);
+        queue.moved = now;
+        Ok(if queue.outward > MAX_WINDOW { Granted::TooMuch } else { Granted::Yes })
+    }
+
+    /// The windows of all streams change (RFC 9113 §6.9.2); they may become negative.
+    ///
+    /// # Errors
+    /// One becomes larger than there may be.
+    fn change_windows(&mut self, change: i64) -> Result<(), Fault> {
+        for queue in self.streams.values_mut().filter_map(|stream| stream.queue.as_mut()) {
+            queue.outward += change;
+            if queue.outward > MAX_WINDOW {
+                return Err(self.codec.overflow());
+            }
+        }
+        Ok(())
     }
 
     /// The longest time for which the peer may take nothing, of the responses that have something to send; in milliseconds, 0
@@ -98,12 +156,19 @@ impl Framed {
     }
 }
 
+/// What has become of a peer's credit.
+enum Granted {
+    Yes,
+    /// The stream's window would be larger than it may be.
+    TooMuch,
+}
+
 impl Connection {
     /// The exchange that `key` names, if a handler still answers it.
     pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
         let stream = match &mut self.protocol {
             Protocol::H1(_) => self.stream.as_deref_mut(),
-            Protocol::Framed(framed) => framed.streams.get_mut(&key.stream).map(|stream| &mut **stream),
+            Protocol::Framed(framed) => framed.streams.get_mut(key.stream),
         };
         stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
     }
@@ -113,7 +178,7 @@ impl Connection {
         match self.protocol.framed() {
             None => self.stream = Some(stream),
             Some(framed) => {
-                framed.streams.insert(stream.number, stream);
+                framed.streams.insert(stream);
             }
         }
     }
@@ -123,7 +188,7 @@ impl Connection {
         self.stream_of(key)?;
         match self.protocol.framed() {
             None => self.stream.take(),
-            Some(framed) => framed.streams.remove(&key.stream),
+            Some(framed) => framed.streams.remove(key.stream),
         }
     }
 
@@ -140,12 +205,12 @@ impl Connection {
             Protocol::H1(_) => None,
             Protocol::Framed(framed) => Some(framed.streams.values()),
         };
-        self.stream.iter().chain(streams.into_iter().flatten()).map(|stream| &**stream)
+        self.stream.as_deref().into_iter().chain(streams.into_iter().flatten())
     }
 
     /// All exchanges.
     pub(super) fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream> {
         let streams = self.protocol.framed().map(|framed| framed.streams.values_mut());
-        self.stream.iter_mut().chain(streams.into_iter().flatten()).map(|stream| &mut **stream)
+        self.stream.as_deref_mut().into_iter().chain(streams.into_iter().flatten())
     }
 }

@@ -3,20 +3,26 @@
 //! A handler hands over values: heads, data, the end. They wait here until [`fill`](Connection::fill) makes frames of them,
 //! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::io;
 
-use maitred_http::ResponseHead;
+use maitred_files::Body;
+use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_limits::Shaper;
+use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
+use maitred_stats::Times;
+use smallvec::{SmallVec, smallvec};
 
+use super::{Framed, Priority, Why};
 use crate::connection;
-use crate::connection::data_rate::{own_nanos, send_timeout_of_all};
+use crate::connection::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
-use crate::connection::stream::Record;
+use crate::connection::stream::{Kept, Record};
 use crate::connection::writer::Writer;
-use crate::connection::{Connection, Context, Group, Key, Stream, Turn};
+use crate::connection::{Connection, Context, Group, Key, MAX_SPARE, Stream, Turn};
 use crate::group::slots::Token;
 use crate::site::Site;
 
@@ -27,7 +33,7 @@ const AHEAD: u64 = 64 * 1024;
 /// What waits to be sent of one exchange.
 pub(crate) struct Queue {
     /// Interim ones, then the final one.
-    heads: VecDeque<ResponseHead>,
+    heads: Heads,
     pub(in crate::connection) data: Option<Box<Writer>>,
     /// What holds it back, where there is a limit, and how many bytes that lets leave now.
     pub(in crate::connection) shaper: Option<Box<Shaper>>,
@@ -38,39 +44,77 @@ pub(crate) struct Queue {
     ended: bool,
     /// It ends as a reset: the response is not whole.
     cut: bool,
-    /// Bytes of the body that the peer takes now, and that it may send now.
-    pub(super) outward: u64,
-    pub(super) inward: u64,
+    /// What stands behind the body.
+    trailers: Option<Box<FieldSet>>,
+    /// Bytes of the body that the peer takes now; fewer than none if it has made its windows smaller.
+    pub(super) outward: i64,
+    pub(super) priority: Priority,
     /// Bytes of the request's body that have come and that nobody has taken.
     pub(super) untaken: u64,
     /// The same while the request waits in the filters: what has come.
     pub(super) early: Vec<u8>,
+    /// Bytes of the body in frames so far, and the time that the peer has left to open a window; none while it waits for none.
+    sent: u64,
+    patience: Option<RateWatch>,
     /// When a frame of it was made last, or the first value came, in monotonic nanoseconds.
     pub(super) moved: u64,
     /// The peer has sent all of its request.
     pub(super) received: bool,
+    /// It waits for a window, and that is counted.
+    waits: bool,
     /// Written down when its last byte has left.
     record: Option<Record>,
+    /// The same of an answer of the engine's, of which the stream has the request still.
+    own: Option<OwnAnswer>,
 }
 
-impl Queue {
-    pub(super) fn new(window: u64) -> Box<Self> {
-        Box::new(Self {
-            heads: VecDeque::new(),
+thread_local! {
+    #[expect(clippy::vec_box, reason = "it moves in and out of streams by its pointer")]
+    static SPARE: RefCell<Vec<Box<Queue>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            heads: Heads::new(),
             data: None,
             shaper: None,
             allowed: u64::MAX,
             send_timeout: 0,
             ended: false,
             cut: false,
-            outward: window,
-            inward: window,
+            trailers: None,
+            outward: 0,
+            priority: Priority::default(),
             untaken: 0,
             early: Vec::new(),
+            sent: 0,
+            patience: None,
             moved: 0,
             received: false,
+            waits: false,
             record: None,
-        })
+            own: None,
+        }
+    }
+}
+
+impl Queue {
+    /// An empty one, with used memory if this thread has some.
+    pub(super) fn take(window: u32) -> Box<Self> {
+        let mut queue = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        queue.outward = window.into();
+        queue
+    }
+
+    /// Keeps its memory for the next one.
+    pub(in crate::connection) fn give_back(mut queue: Box<Self>) {
+        *queue = Self::default();
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MAX_SPARE {
+                spare.push(queue);
+            }
+        });
     }
 
     /// Bytes in memory.
@@ -79,7 +123,7 @@ impl Queue {
     }
 
     /// Whether a frame of it could leave now.
-    fn is_ready(&self, outward: u64) -> bool {
+    fn is_ready(&self, outward: i64) -> bool {
         !self.heads.is_empty() || self.room(outward) > 0 || self.ended && self.data.is_none()
     }
 
@@ -96,47 +140,145 @@ impl Queue {
         !self.heads.is_empty() || self.data.is_some()
     }
 
+    /// Whether nothing stands behind the heads.
+    fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.data.is_none() && self.trailers.is_none()
+    }
+
     /// How long its peer may take nothing of it, in milliseconds.
     pub(super) fn own_send_timeout(&self, site: &Site) -> u32 {
         if self.send_timeout > 0 { self.send_timeout } else { send_timeout_of_all(site) }
     }
 
-    /// When its peer has taken nothing of it for too long; none while it does not wait for its peer. The connection has `outward`
-    /// and takes nothing since `still`, if it does not. `timeout` is that of all, in nanoseconds: where the whole connection
-    /// stands still it ends that, and a response has its own only if it asks for one.
-    pub(super) fn reader_due(&self, outward: u64, still: Option<u64>, timeout: u64) -> Option<u64> {
+    /// When to look at its peer; none while it does not wait for that. The connection has `outward` and takes nothing since `still`, if it does
+    /// not. `limits` are those of all: where the whole connection stands still they end that, and a response has its own only if
+    /// it asks for one.
+    pub(super) fn reader_due(
+        &mut self,
+        outward: i64,
+        still: Option<u64>,
+        limits: (Minimum, u64),
+        now: u64,
+    ) -> Option<u64> {
         let own = (self.send_timeout > 0).then(|| own_nanos(self.send_timeout));
+        let (minimum, timeout) = self.limits(limits);
         if self.is_stalled(outward) {
-            return Some(self.moved.saturating_add(own.unwrap_or(timeout)));
+            let sent = self.sent;
+            let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, sent));
+            patience.note(now, sent);
+            patience.touch(self.moved);
+            return Some(patience.due(minimum, timeout));
         }
+        self.patience = None;
         let is_held = self.heads.is_empty() && self.allowed == 0;
         let still = still.filter(|_| self.has_more() && !is_held)?;
         Some(self.moved.max(still).saturating_add(own?))
     }
 
+    /// The least that its peer has to take, and how long it may take nothing: what it asks for, else those of all.
+    fn limits(&self, all: (Minimum, u64)) -> (Minimum, u64) {
+        match self.send_timeout {
+            0 => all,
+            own => limits_of_one(own_nanos(own), all),
+        }
+    }
+
+    /// Its time has come: how its peer is late, or none if that has still time.
+    pub(super) fn look_at_peer(&mut self, limits: (Minimum, u64), now: u64) -> Option<Late> {
+        let (minimum, timeout) = self.limits(limits);
+        match &mut self.patience {
+            Some(patience) => patience.look(minimum, timeout, now, self.sent).err(),
+            None => Some(Late::Silent),
+        }
+    }
+
     /// Whether it waits for the peer's credit, of its own or of the connection, which has `outward`.
-    pub(super) fn is_stalled(&self, outward: u64) -> bool {
-        self.heads.is_empty() && self.data.is_some() && self.outward.min(outward) == 0
+    pub(super) fn is_stalled(&self, outward: i64) -> bool {
+        self.heads.is_empty() && self.data.is_some() && self.outward.min(outward) <= 0
+    }
+
+    /// Bytes of the body that windows and limits let leave now.
+    fn most(&self, outward: i64) -> u64 {
+        u64::try_from(self.outward.min(outward)).unwrap_or(0).min(self.allowed)
     }
 
     /// Bytes of the body that can leave now.
-    fn room(&self, outward: u64) -> u64 {
-        let most = self.outward.min(outward).min(self.allowed);
-        self.data.as_ref().map_or(0, |data| data.waiting(most))
+    fn room(&self, outward: i64) -> u64 {
+        self.data.as_ref().map_or(0, |data| data.waiting(self.most(outward)))
     }
 }
 
+/// What is written down of an answer of the engine's own.
+pub(in crate::connection) struct OwnAnswer {
+    pub(in crate::connection) peer: Peer,
+    pub(in crate::connection) listener: u32,
+    pub(in crate::connection) status: Status,
+    pub(in crate::connection) body_bytes: u64,
+    /// When it was made, in monotonic nanoseconds.
+    pub(in crate::connection) begun: u64,
+    pub(in crate::connection) refused: bool,
+}
+
+impl OwnAnswer {
+    /// Its record, with the request of its stream.
+    fn record(self, stream: Box<Stream>) -> Record {
+        let Self { peer, listener, status, body_bytes, begun, refused } = self;
+        Record {
+            number: stream.request.number,
+            peer,
+            listener,
+            pool: None,
+            status,
+            body_bytes,
+            times: Times { begun, ..stream.times },
+            end: End::Complete,
+            refused,
+            trace: None,
+            request: Kept::Stream(stream),
+        }
+    }
+}
+
+/// Heads in their order: nearly always one.
+pub(crate) type Heads = SmallVec<[ResponseHead; 1]>;
+
 /// What is handed over at once.
 pub(crate) struct Values {
-    pub(crate) heads: VecDeque<ResponseHead>,
+    pub(crate) heads: Heads,
     pub(crate) content: Content,
+    /// What stands behind the body, which ends with it.
+    pub(crate) trailers: Option<Box<FieldSet>>,
     pub(crate) ended: bool,
 }
 
 impl Values {
     /// One interim response.
     pub(crate) fn interim(head: ResponseHead) -> Self {
-        Self { heads: [head].into(), content: Content::Static(b""), ended: false }
+        Self { heads: smallvec![head], content: Content::Static(b""), trailers: None, ended: false }
+    }
+}
+
+/// Of so many frames one is that of the next stream in turn, however urgent it is: so none starves.
+const TURN_OF_ALL: u8 = 16;
+
+impl Framed {
+    /// Whose turn it is: by urgency if the peer has ever said one (RFC 9218 §10), else one after the other.
+    fn pick(&mut self) -> Option<u32> {
+        let outward = self.outward;
+        let ready = |stream: &&Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
+        let mut in_turn = self.streams.in_turn(self.sent).filter(ready);
+        self.turns = (self.turns + 1) % TURN_OF_ALL;
+        if !self.prioritised || self.turns == 0 {
+            return in_turn.next().map(|stream| stream.number);
+        }
+        let order = |(place, stream): (usize, &Stream)| {
+            let Priority { urgency, incremental } =
+                stream.queue.as_ref().map_or_else(Priority::default, |queue| queue.priority);
+            // Of those that are of use only as a whole the first one, then parts of the others in turn.
+            let place = if incremental { place as u64 } else { u64::from(stream.number) };
+            ((urgency, incremental, place), stream.number)
+        };
+        in_turn.enumerate().map(order).min().map(|(_, number)| number)
     }
 }
 
@@ -172,7 +314,10 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
-            self.frame(group);
+            if let Err(error) = self.frame(group) {
+                self.note_broken(group, &error);
+                return self.fail_sending(group).map(drop);
+            }
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -201,81 +346,100 @@ impl Connection {
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
-    fn frame(&mut self, group: &Group) {
+    ///
+    /// # Errors
+    /// What is in a file cannot be read.
+    fn frame(&mut self, group: &Group) -> io::Result<()> {
         let now = clock::monotonic();
         if self.writer.is_none() {
             self.send_timeout = 0;
         }
-        let Some(framed) = self.protocol.framed() else { return };
+        let Some(framed) = self.protocol.framed() else { return Ok(()) };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
             self.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
         }
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
-            let outward = framed.outward;
-            let ready = |stream: &Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_ready(outward));
-            let after = framed.streams.range(framed.sent.saturating_add(1)..);
-            let before = framed.streams.range(..=framed.sent);
-            let next = after.chain(before).find(|(_, stream)| ready(stream)).map(|(number, _)| *number);
-            let Some(number) = next else { break };
+            let Some(number) = framed.pick() else { break };
             framed.sent = number;
-            let Some(queue) = framed.streams.get_mut(&number).and_then(|stream| stream.queue.as_mut()) else {
+            let Framed { codec, streams, outward, wire, waits, .. } = &mut *framed;
+            let Some(queue) = streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
             queue.moved = now;
             self.send_timeout = self.send_timeout.max(queue.own_send_timeout(&group.site));
             let writer = self.writer.get_or_insert_with(connection::spare_writer);
-            let mut out = Vec::new();
-            let mut ends = queue.ended && queue.data.is_none();
-            if let Some(head) = queue.heads.pop_front() {
-                ends &= queue.heads.is_empty() && !queue.cut;
-                framed.codec.put_head(number, &head, ends, &mut out);
-                writer.push_all(&mut out);
-            } else if let Some(data) = &mut queue.data {
-                let most = queue.outward.min(outward).min(queue.allowed).min(framed.codec.max_data() as u64);
-                let length = data.waiting(most);
-                let all = data.waiting(length + 1) == length;
-                ends = queue.ended && all && !queue.cut && framed.codec.ends_with_data();
-                // As many as one frame has.
-                framed.codec.put_data(number, length as usize, ends, &mut out);
-                writer.push_all(&mut out);
-                data.move_to(writer, length);
-                queue.outward -= length;
-                framed.outward -= length;
-                if let Some(shaper) = &mut queue.shaper {
-                    shaper.use_up(length);
-                }
-                if all && let Some(data) = queue.data.take() {
-                    connection::recycle_writer(data);
-                }
-                queue.look_at_limit(now);
-            } else if queue.cut {
-                framed.codec.put_reset(number, &mut out);
-                writer.push_all(&mut out);
-            } else {
-                framed.codec.put_end(number, &mut out);
-                writer.push_all(&mut out);
+            let mut ends = false;
+            for head in std::mem::take(&mut queue.heads) {
+                // The last one; an interim one never is.
+                ends = queue.ended && queue.is_empty() && !queue.cut && head.status.code() >= 200;
+                codec.put_head(number, &head, ends, wire);
+                connection::recycle_head(head);
             }
+            if !ends && let Some(data) = &mut queue.data {
+                let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
+                let length = data.waiting(most.min(codec.max_data() as u64));
+                if length > 0 {
+                    let all = data.waiting(length + 1) == length;
+                    ends = queue.ended
+                        && all
+                        && !queue.cut
+                        && queue.trailers.is_none()
+                        && codec.ends_with_data();
+                    codec.put_data(number, length as usize, ends, wire);
+                    writer.push_all(wire);
+                    // If that fails, the frame has been begun, and nothing can follow it.
+                    data.move_to(writer, length)?;
+                    // A frame is shorter than 16 MiB.
+                    queue.outward -= length as i64;
+                    queue.sent += length;
+                    *outward -= length as i64;
+                    if let Some(shaper) = &mut queue.shaper {
+                        shaper.use_up(length);
+                    }
+                    if all && let Some(data) = queue.data.take() {
+                        connection::recycle_writer(data);
+                    }
+                    queue.look_at_limit(now);
+                    queue.waits = false;
+                }
+                if queue.is_stalled(*outward) && !std::mem::replace(&mut queue.waits, true) {
+                    waits[usize::from(queue.outward > *outward)] += 1;
+                }
+            }
+            if !ends && queue.ended && queue.data.is_none() {
+                if queue.cut {
+                    codec.put_reset(number, Why::Cut, wire);
+                } else if let Some(trailers) = queue.trailers.take() {
+                    codec.put_trailers(number, &trailers, wire);
+                } else {
+                    codec.put_end(number, wire);
+                }
+                ends = true;
+            }
+            if ends && !queue.received && !queue.cut {
+                // What is still on its way is not wanted (RFC 9113 §8.1).
+                codec.put_reset(number, Why::Answered, wire);
+            }
+            writer.push_all(wire);
             if !ends {
                 continue;
             }
-            if !queue.received && !queue.cut {
-                // What is still on its way is not wanted.
-                framed.codec.put_reset(number, &mut out);
-                writer.push_all(&mut out);
-            }
             writer.records.extend(queue.record.take());
-            match framed.streams.remove(&number) {
+            let own = queue.own.take();
+            match (streams.remove(number), own) {
                 // Its handler does not know yet that it was answered.
-                Some(mut stream) if stream.running => {
+                (Some(mut stream), _) if stream.running => {
                     stream.queue = None;
-                    framed.streams.insert(number, stream);
+                    streams.insert(stream);
                 }
-                Some(stream) => Stream::give_back(stream),
-                None => {}
+                (Some(stream), Some(own)) => writer.records.push(own.record(stream)),
+                (Some(stream), None) => Stream::give_back(stream),
+                (None, _) => {}
             }
         }
+        Ok(())
     }
 
     /// Whether a handler of this stream has to wait.
@@ -326,24 +490,41 @@ impl Connection {
 
     /// Takes a stream out that will not be sent to its end.
     fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
-        let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(&number));
+        let stream = self.protocol.framed().and_then(|framed| framed.streams.remove(number));
         let Some(mut stream) = stream else { return };
+        let own = stream.queue.as_mut().and_then(|queue| queue.own.take());
         stream.lose_queue(group, end);
-        Stream::give_back(stream);
+        match own {
+            Some(own) => {
+                let mut record = own.record(stream);
+                record.end = end;
+                group.site.note(record, clock::monotonic());
+            }
+            None => Stream::give_back(stream),
+        }
     }
 
     /// The peer is gone: what has been answered is written down as that.
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
         let end = self.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
-        framed.streams.values_mut().for_each(|stream| stream.lose_queue(group, end));
-        framed.streams.retain(|_, stream| stream.running);
+        framed.count(&group.site);
+        let over: Vec<u32> =
+            framed.streams.values().filter(|stream| !stream.running).map(|stream| stream.number).collect();
+        framed
+            .streams
+            .values_mut()
+            .filter(|stream| stream.running)
+            .for_each(|stream| stream.lose_queue(group, end));
+        for number in over {
+            self.drop_stream(group, number, end);
+        }
     }
 
     /// Nothing more of a stream is sent, because of what `end` says, and its handler is told. It is there until the handler is done.
     pub(super) fn cancel(&mut self, group: &Group, number: u32, end: End) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(stream) = framed.streams.get_mut(&number) else { return };
+        let Some(stream) = framed.streams.get_mut(number) else { return };
         if !stream.running {
             self.drop_stream(group, number, end);
             return;
@@ -358,12 +539,12 @@ impl Connection {
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
     pub(crate) fn forget(&mut self, group: &Group, key: Key) -> Option<End> {
         let framed = self.protocol.framed()?;
-        let stream = framed.streams.get_mut(&key.stream).filter(|stream| stream.dead)?;
+        let stream = framed.streams.get_mut(key.stream).filter(|stream| stream.dead)?;
         stream.stop();
         let end = stream.ended_as;
         // One that was answered in its handler's place is there until that has left.
         if stream.queue.is_none()
-            && let Some(stream) = framed.streams.remove(&key.stream)
+            && let Some(stream) = framed.streams.remove(key.stream)
         {
             Stream::give_back(stream);
         }
@@ -386,7 +567,7 @@ impl Connection {
         match &mut self.protocol {
             Protocol::H1(_) => self.writer.as_deref_mut(),
             Protocol::Framed(framed) => {
-                framed.streams.get_mut(&key.stream)?.queue.as_mut()?.data.as_deref_mut()
+                framed.streams.get_mut(key.stream)?.queue.as_mut()?.data.as_deref_mut()
             }
         }
     }
@@ -394,7 +575,7 @@ impl Connection {
     /// Ends a stream for an operator, or because the server stops; the others go on.
     pub(in crate::connection) fn reset_stream(&mut self, group: &Group, key: Key, end: End) {
         if let Some(framed) = self.protocol.framed() {
-            framed.codec.put_reset(key.stream, &mut framed.control);
+            framed.codec.put_reset(key.stream, Why::Ended, &mut framed.control);
             self.cancel(group, key.stream, end);
             group.resume(key.token);
         }
@@ -403,7 +584,7 @@ impl Connection {
     fn queue_of(&self, key: Key) -> Option<&Queue> {
         match &self.protocol {
             Protocol::H1(_) => None,
-            Protocol::Framed(framed) => framed.streams.get(&key.stream)?.queue.as_deref(),
+            Protocol::Framed(framed) => framed.streams.get(key.stream)?.queue.as_deref(),
         }
     }
 }
@@ -418,21 +599,37 @@ impl Stream {
     }
 
     /// The engine's own answer is all that is sent; what its handler has sent so far is not.
-    pub(in crate::connection) fn answer_with(
-        &mut self,
-        heads: VecDeque<ResponseHead>,
-        contents: Vec<Content>,
-        record: Record,
-    ) {
+    pub(in crate::connection) fn answer_in_its_place(&mut self, heads: Heads, body: Body, record: Record) {
+        if let Some(queue) = &mut self.queue {
+            queue.record = Some(record);
+        }
+        self.answer_all(heads, body);
+    }
+
+    /// The engine answers; no handler has had the request.
+    pub(in crate::connection) fn answer_itself(&mut self, heads: Heads, body: Body, own: OwnAnswer) {
+        if let Some(queue) = &mut self.queue {
+            queue.own = Some(own);
+        }
+        self.answer_all(heads, body);
+    }
+
+    fn answer_all(&mut self, heads: Heads, body: Body) {
         self.answered = true;
         if let Some(queue) = &mut self.queue {
             queue.heads.clear();
-            queue.data = None;
-            queue.record = Some(record);
+            (queue.data, queue.trailers) = (None, None);
         }
-        self.enqueue(Values { heads, content: Content::Static(b""), ended: true });
-        for content in contents {
-            self.enqueue(Values { heads: VecDeque::new(), content, ended: true });
+        let mut enqueue = |heads, content| {
+            self.enqueue(Values { heads, content, trailers: None, ended: true });
+        };
+        match body {
+            Body::Empty => enqueue(heads, Content::Static(b"")),
+            Body::One(content) => enqueue(heads, content),
+            Body::Many(contents) => {
+                enqueue(heads, Content::Static(b""));
+                contents.into_iter().for_each(|content| enqueue(Heads::new(), content));
+            }
         }
     }
 
@@ -442,9 +639,16 @@ impl Stream {
         if queue.send_timeout > 0 && !queue.has_more() {
             queue.moved = clock::monotonic();
         }
-        queue.heads.extend(values.heads);
+        if queue.heads.is_empty() {
+            queue.heads = values.heads;
+        } else {
+            queue.heads.extend(values.heads);
+        }
         if !values.content.is_empty() {
             queue.data.get_or_insert_with(connection::spare_writer).push(values.content, 0);
+        }
+        if values.trailers.is_some() {
+            queue.trailers = values.trailers;
         }
         queue.ended |= values.ended;
     }

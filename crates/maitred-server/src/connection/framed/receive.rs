@@ -1,57 +1,148 @@
 //! What comes in frames, by stream.
 
-use std::collections::VecDeque;
-
-use maitred_http::{Method, ResponseHead, Status};
+use maitred_files::Body;
+use maitred_h1::HeadFacts;
+use maitred_http::{Method, Status};
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
 use maitred_log::End;
-use maitred_runtime::Content;
 
-use super::Event;
-use super::queue::Queue;
+use super::queue::{Heads, OwnAnswer, Queue};
+use super::{Codec, Event, Fault, Framed, Granted, Why};
 use crate::connection::body::{Keeping, spill};
+use crate::connection::protocol::Protocol;
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
-use crate::connection::stream::{Kept, Received, Stream};
-use crate::connection::{Connection, Context, Group, NEVER, Turn, idle_time, nanos};
+use crate::connection::stream::{Received, Stream};
+use crate::connection::{Connection, Context, Group, NEVER, Phase, Turn, idle_time, nanos};
 use crate::group::slots::Token;
 
+/// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
+const LEAVING: u64 = 2_000_000_000;
+
 impl Connection {
+    /// Goes over to a protocol with frames; what has come of it is in the input.
+    pub(in crate::connection) fn speak_framed(&mut self, codec: Box<dyn Codec>) {
+        self.protocol = Protocol::Framed(Framed::new(codec));
+        self.phase = Phase::Receiving;
+    }
+
+    /// The same where something is sent before it.
+    pub(super) fn speak_framed_after(&mut self, before: &[u8], codec: Box<dyn Codec>) {
+        self.speak_framed(codec);
+        if let Some(framed) = self.protocol.framed() {
+            framed.control.splice(..0, before.iter().copied());
+        }
+    }
+
+    /// A request that has come by another protocol is the first stream.
+    pub(super) fn take_first(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        facts: HeadFacts,
+    ) {
+        let Some(framed) = self.protocol.framed() else { return };
+        framed.newest = 1;
+        let mut queue = Queue::take(framed.codec.windows().0);
+        queue.received = true;
+        stream.number = 1;
+        stream.queue = Some(queue);
+        let received = self.head_received(context, stream, facts);
+        self.keep_on(received);
+    }
+
     /// Reads and answers until there is nothing to read, or the budget is used up.
     pub(in crate::connection) fn receive_framed(&mut self, context: &mut Context<'_>) -> Turn {
         let mut rest = MAX_RECEIVES_A_TURN;
         self.go_on_with_waiting(context);
-        while self.unread && rest > 0 {
+        if !self.input.is_empty()
+            && let Err(fault) = self.take_kept_frames(context, &[])
+        {
+            return self.end_faulty(context, fault);
+        }
+        while self.unread && rest > 0 && !self.is_clogged() {
             rest -= 1;
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
-            match moved {
+            let taken = match moved {
                 Moved::Bytes(count) => {
                     let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
                     self.unread = !empty || self.read_closed;
-                    self.input.extend_from_slice(&buffer[..count]);
+                    self.take_kept_frames(context, &buffer[..count])
                 }
-                Moved::Blocked => self.unread = false,
-                Moved::End => (self.unread, self.last) = (false, true),
-                Moved::Failed(_) => return Turn::Close,
-            }
+                Moved::Blocked => {
+                    self.unread = false;
+                    Ok(())
+                }
+                Moved::End => {
+                    (self.unread, self.last) = (false, true);
+                    Ok(())
+                }
+                Moved::Failed(error) => {
+                    context.scratch.return_receive(buffer);
+                    return self.end_broken(context, &error);
+                }
+            };
             context.scratch.return_receive(buffer);
-            if let Err(reason) = self.take_frames(context) {
-                let log = &context.group.site.log;
-                log.info(format_args!("{}: {reason}; the connection was closed", self.peer));
-                return Turn::Close;
+            if let Err(fault) = taken {
+                return self.end_faulty(context, fault);
             }
         }
         match self.flush_framed(context) {
             Turn::Wait => {}
             turn => return turn,
         }
+        if let Some(framed) = self.protocol.framed() {
+            framed.count(&context.group.site);
+        }
         if self.last && self.writer.is_none() && self.is_between_streams() {
             return Turn::Close;
         }
         self.settle_framed(context.group, context.token, context.now);
-        if self.unread { Turn::Later } else { Turn::Wait }
+        if self.unread && !self.is_clogged() { Turn::Later } else { Turn::Wait }
+    }
+
+    /// Whether so much waits for the peer that nothing more is read of it: answers to what it asks without reading.
+    fn is_clogged(&self) -> bool {
+        /// As h2o has it.
+        const MOST: u64 = 512 * 1024;
+        self.writer.as_ref().is_some_and(|writer| writer.held() > MOST)
+    }
+
+    /// The peer has broken the rules: it is told, and everything of it ends.
+    fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
+        let Fault(reason) = fault;
+        let log = &context.group.site.log;
+        // The line is the same for all connections of an address, so that the log folds them.
+        log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
+        let numbers: Vec<u32> = self.streams().map(|stream| stream.number).collect();
+        for number in numbers {
+            self.cancel(context.group, number, End::PeerGone);
+        }
+        self.end_framed(context)
+    }
+
+    /// The connection ends, and the peer is told so. What it still sends is read and dropped, so that it can read that.
+    pub(in crate::connection) fn end_framed(&mut self, context: &mut Context<'_>) -> Turn {
+        let Some(framed) = self.protocol.framed() else { return Turn::Close };
+        framed.codec.put_last(&mut framed.control);
+        if self.fill(context.group, context.token).is_err() {
+            return self.peer_gone(context);
+        }
+        self.last = true;
+        self.phase = Phase::Sending;
+        if self.writer.is_none() { self.end_gently(context) } else { Turn::Wait }
+    }
+
+    /// No further request is wanted, because the server stops: the peer is told so, once.
+    pub(in crate::connection) fn begin_drain(&mut self, context: &mut Context<'_>) -> Turn {
+        let Some(framed) = self.protocol.framed() else { return Turn::Wait };
+        if std::mem::replace(&mut framed.draining, true) {
+            return Turn::Wait;
+        }
+        framed.codec.put_drain(&mut framed.control);
+        self.flush_framed(context)
     }
 
     /// Whether no exchange is under way.
@@ -71,7 +162,7 @@ impl Connection {
             self.each_stream().filter(|stream| waits(stream)).map(|stream| stream.number).collect();
         for number in waiting {
             let Some(framed) = self.protocol.framed() else { return };
-            let Some(stream) = framed.streams.remove(&number) else { continue };
+            let Some(stream) = framed.streams.remove(number) else { continue };
             let received = if stream.is_filtering() {
                 let passed = self.pass_filters(context, stream);
                 if matches!(passed, Received::HandedOver) {
@@ -104,8 +195,8 @@ impl Connection {
     /// The same of one whose handler reads the body as it comes.
     fn hand_over_early(&mut self, number: u32) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(stream) = framed.streams.get_mut(&number) else { return };
-        let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut **stream else { return };
+        let Some(stream) = framed.streams.get_mut(number) else { return };
+        let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut *stream else { return };
         let early = std::mem::take(&mut queue.early);
         if !early.is_empty() {
             live.take(&early);
@@ -115,100 +206,134 @@ impl Connection {
         }
     }
 
-    /// Takes what is complete of the frames received.
-    fn take_frames(&mut self, context: &mut Context<'_>) -> Result<(), &'static str> {
-        let input = std::mem::take(&mut self.input);
-        let mut at = 0;
-        loop {
-            let Some(framed) = self.protocol.framed() else { return Ok(()) };
-            let (used, event) = framed.codec.poll(&input[at..])?;
-            at += used;
-            match event {
-                Event::NeedMore => break,
-                Event::Head { stream, head, facts, tunnel } => {
-                    if stream <= framed.newest {
-                        return Err("a request with a number that is used up");
-                    }
-                    framed.newest = stream;
-                    if framed.streams.len() >= framed.codec.max_streams() {
-                        framed.codec.put_reset(stream, &mut framed.control);
-                        continue;
-                    }
-                    let mut queue = Queue::new(framed.codec.windows().0);
-                    queue.received = facts.complete;
-                    let mut begun = self.begin_stream(context.now);
-                    (begun.number, begun.tunnel) = (stream, tunnel);
-                    begun.request.head = *head;
-                    begun.queue = Some(queue);
-                    let received = self.head_received(context, begun, facts);
-                    self.keep_on(received);
-                }
-                Event::Data { stream, bytes } => self.take_data(context, stream, bytes)?,
-                Event::End { stream } => self.take_end(context, stream),
-                Event::Reset { stream } => self.cancel(context.group, stream, End::PeerGone),
-                Event::Credit { stream: 0, bytes } => framed.outward += u64::from(bytes),
-                Event::Credit { stream, bytes } => {
-                    if let Some(queue) =
-                        framed.streams.get_mut(&stream).and_then(|stream| stream.queue.as_mut())
-                    {
-                        queue.outward += u64::from(bytes);
-                        queue.moved = context.now;
-                    }
-                }
+    /// Takes what is complete of the frames received, and keeps the rest.
+    fn take_kept_frames(&mut self, context: &mut Context<'_>, received: &[u8]) -> Result<(), Fault> {
+        let used = if self.input.is_empty() {
+            let used = self.take_frames(context, received)?;
+            self.input.extend_from_slice(&received[used..]);
+            used
+        } else {
+            let mut input = std::mem::take(&mut self.input);
+            input.extend_from_slice(received);
+            let used = self.take_frames(context, &input)?;
+            if used < input.len() {
+                input.drain(..used);
+                self.input = input;
             }
-        }
-        if at < input.len() {
-            self.input = input;
-            self.input.drain(..at);
+            used
+        };
+        let is_whole = self.input.is_empty();
+        if let Some(framed) = self.protocol.framed() {
+            let is_whole = is_whole && framed.codec.is_between_heads();
+            framed.partial = match framed.partial {
+                _ if is_whole => 0,
+                // The time of a frame counts from its first byte, that of a head from its first frame.
+                0 => context.now,
+                _ if used > 0 && framed.codec.is_between_heads() => context.now,
+                since => since,
+            };
         }
         Ok(())
     }
 
-    fn take_data(
-        &mut self,
-        context: &mut Context<'_>,
-        number: u32,
-        bytes: &[u8],
-    ) -> Result<(), &'static str> {
+    /// Takes what is complete of the frames in `input`; returns how many bytes are used up.
+    fn take_frames(&mut self, context: &mut Context<'_>, input: &[u8]) -> Result<usize, Fault> {
+        let mut at = 0;
+        // The next request: its head is filled as soon as one comes.
+        let mut next = Stream::blank();
+        while let Some(framed) = self.protocol.framed() {
+            let Framed { codec, control, .. } = &mut *framed;
+            let (used, event) = codec.poll(&input[at..], &mut next.request.head, context.now, control)?;
+            at += used;
+            match event {
+                Event::NeedMore => break,
+                Event::Head { stream, facts, tunnel, priority, objection } => {
+                    let mut begun = std::mem::replace(&mut next, Stream::blank());
+                    if stream <= framed.newest {
+                        return Err(Fault("a request with a number that is used up"));
+                    }
+                    framed.newest = stream;
+                    // Also those count that are reset, and that handlers still have.
+                    if framed.streams.len() >= framed.codec.max_streams() {
+                        framed.codec.put_reset(stream, Why::Refused, &mut framed.control);
+                        Stream::give_back(begun);
+                        continue;
+                    }
+                    let mut queue = Queue::take(framed.codec.windows().0);
+                    queue.received = facts.complete;
+                    if let Some(priority) = priority {
+                        framed.prioritised = true;
+                        queue.priority = priority;
+                    }
+                    self.note_begun(&mut begun, context.now);
+                    (begun.number, begun.tunnel) = (stream, tunnel);
+                    begun.queue = Some(queue);
+                    let received = match objection {
+                        None => self.head_received(context, begun, facts),
+                        Some((status, reason)) => {
+                            begun.facts = Some(facts);
+                            begun.times.complete = self.received;
+                            self.identify(context, &mut begun);
+                            self.refuse(context, begun, status, reason)
+                        }
+                    };
+                    self.keep_on(received);
+                }
+                Event::Data { stream, bytes } => self.take_data(context, stream, bytes),
+                Event::End { stream } => self.take_end(context, stream),
+                Event::Reset { stream } => self.cancel(context.group, stream, End::PeerGone),
+                Event::Credit { stream, bytes } => {
+                    if matches!(framed.take_credit(stream, bytes, context.now)?, Granted::TooMuch) {
+                        framed.codec.put_reset(stream, Why::Overflow, &mut framed.control);
+                        self.cancel(context.group, stream, End::PeerGone);
+                    }
+                }
+                Event::Window { change } => framed.change_windows(change)?,
+                Event::Priority { stream, priority } => {
+                    framed.prioritised = true;
+                    let stream = framed.streams.get_mut(stream);
+                    if let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) {
+                        queue.priority = priority;
+                    }
+                }
+                Event::Leaving => framed.leaving = true,
+            }
+        }
+        Stream::give_back(next);
+        Ok(at)
+    }
+
+    fn take_data(&mut self, context: &mut Context<'_>, number: u32, bytes: &[u8]) {
         let count = bytes.len() as u64;
-        // A frame is smaller than 4 GiB.
-        let credit = count as u32;
-        let Some(framed) = self.protocol.framed() else { return Ok(()) };
-        framed.inward = framed.inward.checked_sub(count).ok_or("more than the connection's window")?;
-        // It is in the stream's memory from here on, or dropped.
-        framed.inward += count;
-        framed.codec.put_credit(0, credit, &mut framed.control);
-        let Some(mut stream) = framed.streams.remove(&number) else { return Ok(()) };
+        let Some(framed) = self.protocol.framed() else { return };
+        // It is in the stream's memory from here on, or dropped. A frame is smaller than 4 GiB.
+        framed.codec.put_credit(0, count as u32, &mut framed.control);
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         if let Some(queue) = &mut stream.queue {
-            queue.inward = queue.inward.checked_sub(count).ok_or("more than the stream's window")?;
             queue.untaken += count;
         }
         stream.received += count;
         if stream.answered || stream.dead {
-            self.put(stream);
-            return Ok(());
+            return self.put(stream);
         }
         if let Keeping::Live(live) = &mut stream.keeping {
             live.take(bytes);
-            self.put(stream);
-            return Ok(());
+            return self.put(stream);
         }
         if stream.is_filtering() {
             // Nothing of it is looked at before the filters have let it pass.
             if let Some(queue) = &mut stream.queue {
                 queue.early.extend_from_slice(bytes);
             }
-            self.put(stream);
-            return Ok(());
+            return self.put(stream);
         }
         let received = self.data_received(context, stream, bytes);
         self.keep_on(received);
-        Ok(())
     }
 
     fn take_end(&mut self, context: &mut Context<'_>, number: u32) {
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         if let Some(queue) = &mut stream.queue {
             queue.received = true;
         }
@@ -247,18 +372,21 @@ impl Connection {
         &mut self,
         context: &Context<'_>,
         mut stream: Box<Stream>,
-        heads: VecDeque<ResponseHead>,
-        contents: Vec<Content>,
+        heads: Heads,
+        body: Body,
         refused: bool,
     ) -> Received {
-        let status = heads.back().map_or(Status::OK, |head| head.status);
-        let head = std::mem::take(&mut stream.request.head);
-        let contents = if head.method == Method::Head { Vec::new() } else { contents };
-        let length = contents.iter().map(Content::len).sum();
-        let (times, number) = (stream.times, stream.request.number);
-        let head = Kept::Head(Box::new(head));
-        let record = self.record_of(context, (head, number), status, length, times, refused);
-        stream.answer_with(heads, contents, record);
+        let status = heads.last().map_or(Status::OK, |head| head.status);
+        let body = if stream.request.head.method == Method::Head { Body::Empty } else { body };
+        let own = OwnAnswer {
+            peer: self.client_of(&stream).peer,
+            listener: self.listener,
+            status,
+            body_bytes: body.len(),
+            begun: context.now,
+            refused,
+        };
+        stream.answer_itself(heads, body, own);
         self.served = self.served.saturating_add(1);
         self.put(stream);
         Received::Answered
@@ -266,12 +394,13 @@ impl Connection {
 
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
-        let timeout = nanos(group.site.timeouts.send);
+        let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
         let still = self.stands_still_since();
-        let Some(outward) = self.protocol.framed().map(|framed| framed.outward) else { return };
+        let Some(framed) = self.protocol.framed() else { return };
+        let (outward, partial, leaving) = (framed.outward, framed.partial, framed.leaving);
         for stream in self.each_stream() {
-            let queue = stream.queue.as_ref();
-            if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, timeout)) {
+            let queue = stream.queue.as_mut();
+            if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, limits, now)) {
                 stream.due = due;
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
@@ -280,18 +409,27 @@ impl Connection {
             }
         }
         if self.is_idle() {
-            self.deadline = now + idle_time(group);
+            // Who makes no further requests ends the connection itself; if not, there is nothing to wait for.
+            let most = if leaving { LEAVING } else { NEVER };
+            self.deadline = now + idle_time(group).min(most);
         } else if self.writer.is_none() {
-            self.deadline = NEVER;
+            // A head that does not come to its end holds back everything behind it.
+            self.deadline = if partial > 0 { partial + nanos(group.site.timeouts.head) } else { NEVER };
         }
         self.arm(group, token);
     }
 
-    /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's.
-    pub(in crate::connection) fn check_streams(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+    /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's. `alone`
+    /// says that nothing else has happened.
+    pub(in crate::connection) fn check_streams(
+        &mut self,
+        context: &mut Context<'_>,
+        alone: bool,
+    ) -> Option<Turn> {
         let now = context.now;
         let late: Vec<u32> =
             self.each_stream().filter(|stream| stream.due <= now).map(|stream| stream.number).collect();
+        let is_one_late = !late.is_empty();
         for number in late {
             self.check_stream(context, number);
         }
@@ -300,8 +438,21 @@ impl Connection {
                 return self.check_reader(context);
             }
             if self.is_idle() {
-                return Some(Turn::Close);
+                return Some(self.end_framed(context));
             }
+            if self.protocol.framed().is_some_and(|framed| framed.partial > 0) {
+                let site = &context.group.site;
+                site.guard.applied.note(Rule::HeadTimeout, self.peer, &site.log);
+                let numbers: Vec<u32> = self.streams().map(|stream| stream.number).collect();
+                for number in numbers {
+                    self.cancel(context.group, number, End::PeerGone);
+                }
+                return Some(self.end_framed(context));
+            }
+        } else if alone && !is_one_late && self.is_idle() {
+            // It was put off since the timer was set.
+            self.arm(context.group, context.token);
+            return Some(Turn::Wait);
         }
         None
     }
@@ -310,20 +461,26 @@ impl Connection {
         let (site, now) = (&context.group.site, context.now);
         let still = self.look_at_reader(now);
         let Some(framed) = self.protocol.framed() else { return };
-        let Some(mut stream) = framed.streams.remove(&number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else { return };
         stream.due = NEVER;
-        let timeout = nanos(site.timeouts.send);
-        let queue = stream.queue.as_ref();
-        if let Some(due) = queue.and_then(|queue| queue.reader_due(framed.outward, still, timeout)) {
-            if now < due {
-                // What it had taken was not known.
-                stream.due = due;
+        let limits = (site.guard.outward(), nanos(site.timeouts.send));
+        let outward = framed.outward;
+        if let Some(queue) = &mut stream.queue
+            && let Some(due) = queue.reader_due(outward, still, limits, now)
+        {
+            let late = if now < due { None } else { queue.look_at_peer(limits, now) };
+            let Some(late) = late else {
+                // What it had taken was not known, or it has taken enough.
+                stream.due = queue.reader_due(outward, still, limits, now).unwrap_or(NEVER);
                 return self.put(stream);
-            }
+            };
             // Its peer takes nothing: the others go on.
-            framed.codec.put_reset(number, &mut framed.control);
-            let is_own = queue.is_some_and(|queue| queue.send_timeout > 0);
-            let rule = if is_own { Rule::OwnSendTimeout } else { Rule::SendTimeout };
+            framed.codec.put_reset(number, Why::Ended, &mut framed.control);
+            let rule = match late {
+                Late::Slow => Rule::MinRateOut,
+                Late::Silent if queue.send_timeout > 0 => Rule::OwnSendTimeout,
+                Late::Silent => Rule::SendTimeout,
+            };
             site.guard.applied.note(rule, self.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);

@@ -1,11 +1,10 @@
 //! How a handler's answer reaches its connection, from whatever thread it comes.
-//!
-//! Sections below: the encoder.
 
+mod encoder;
 mod own_limits;
 mod reshaped;
+mod trailers;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,9 +13,8 @@ use std::time::Duration;
 use maitred_dispatch::Trace;
 use maitred_files::Submitted;
 use maitred_filters::Passed;
-use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, hop_by_hop};
-use maitred_http::fields::{is_token, is_value};
-use maitred_http::{Peer, ResponseHead, Status};
+use maitred_h1::{Finish, HeadError, TRAILER};
+use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
@@ -28,6 +26,7 @@ use super::spilling::spill;
 use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
 use crate::spill::{MIN_COUNTED, Which};
+pub(crate) use encoder::{Encoder, ValueSender};
 pub(crate) use own_limits::OwnLimits;
 use reshaped::{Reshaped, Reshaping};
 
@@ -59,6 +58,10 @@ pub(crate) struct Responder {
     label: Option<Arc<str>>,
     /// A file is sent in the place of the body.
     submitted: Option<Vec<Content>>,
+    /// The application has said that fields will stand behind the body.
+    announced: bool,
+    /// Those fields, when the response ends with them.
+    trailers: Option<Box<FieldSet>>,
 }
 
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
@@ -104,6 +107,8 @@ impl Responder {
             direct: false,
             label: None,
             submitted: None,
+            announced: false,
+            trailers: None,
         }
     }
 
@@ -134,7 +139,7 @@ impl Responder {
         let sent = self.with_connection(|connection| {
             let sent = match heads {
                 Some(heads) => {
-                    let values = Values { heads, content, ended: false };
+                    let values = Values { heads, content, trailers: None, ended: false };
                     connection.deliver_values(&self.group, self.key, values)
                 }
                 None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
@@ -166,6 +171,7 @@ impl Responder {
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
         let heads = self.encoder.take_heads();
+        let trailers = self.trailers.take();
         let rest = !buffer.is_empty() || !last.is_empty() || heads.is_some();
         let Origin { peer, listener, pool, times } = self.origin;
         let times = Times { done: self.group.site.later(times.begun), ..times };
@@ -184,7 +190,7 @@ impl Responder {
         });
         let ended = self.with_connection(|connection| {
             if let Some(heads) = heads {
-                let values = Values { heads, content: last.keep(), ended: true };
+                let values = Values { heads, content: last.keep(), trailers, ended: true };
                 let sent =
                     connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
                 return (sent, connection.lost_as(), clock::monotonic());
@@ -287,7 +293,7 @@ impl Respond for Responder {
             }
         }
         if let Some(heads) = self.encoder.take_heads() {
-            let values = Values { heads, content: Content::Static(b""), ended: false };
+            let values = Values { heads, content: Content::Static(b""), trailers: None, ended: false };
             let sent = self.with_connection(|connection| {
                 connection.deliver_values(&self.group, self.key, values).map(drop)
             });
@@ -330,8 +336,11 @@ impl Respond for Responder {
             head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
         });
         let head = timed.as_ref().unwrap_or(head);
+        // What stands behind the body is about all of it.
+        let whole = self.announced && request.takes_trailers();
         // A file is sent as it is.
-        let reshaped = submitted.is_none().then(|| reshaped::of(site, request, head, length)).flatten();
+        let reshaped =
+            submitted.is_none().then(|| reshaped::of(site, request, head, length, whole)).flatten();
         let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
         let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.encoder.clone());
         let sent = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
@@ -343,7 +352,7 @@ impl Respond for Responder {
                 if length.is_none() && is_events(head) {
                     self.with_connection(|connection| connection.begin_events(&self.group, self.key));
                 }
-                for name in report.removed {
+                for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
                     let text = format!(
                         "the application set {name}, which belongs to the connection; it was not sent"
                     );
@@ -372,6 +381,13 @@ impl Respond for Responder {
                 log.error(format_args!("{on}: the application's response cannot be sent: {error}"));
                 Err(SendError::InvalidField(error.to_string()))
             }
+        }
+    }
+
+    fn announce_trailers(&mut self, request: &Request) {
+        self.announced = true;
+        if request.takes_trailers() {
+            self.encoder.announce_trailers();
         }
     }
 
@@ -421,7 +437,7 @@ impl Respond for Responder {
             let _ = self.finish_reshaped(*reshaping, request, Last::NOTHING);
             return;
         }
-        let finish = self.encoder.finish(&mut self.buffer);
+        let finish = self.encoder.finish(None, &mut self.buffer);
         let end = self.end_of(&request, finish);
         // A peer that is gone has been noted.
         let _ = (*self).end(request, finish.reusable, end, Last::NOTHING, b"");
@@ -435,6 +451,9 @@ impl Respond for Responder {
         if let Some(reshaping) = self.reshaping.take() {
             return self.finish_reshaped(*reshaping, request, last);
         }
+        if let Some(trailers) = self.trailers.take_if(|_| matches!(self.encoder, Encoder::H1(_))) {
+            return self.finish_chunked(request, last, &trailers);
+        }
         let length = last.len();
         let (plan, finish) = self.encoder.send_last(length, &mut self.buffer);
         self.body_bytes += plan.allowed;
@@ -447,6 +466,22 @@ impl Respond for Responder {
         let end = self.end_of(&request, finish);
         let sent = (*self).end(request, finish.reusable, end, last, plan.suffix);
         surplus.map_or(sent, Err)
+    }
+
+    fn finish_with_trailers(
+        mut self: Box<Self>,
+        request: Box<Request>,
+        trailers: FieldSet,
+    ) -> Result<(), SendError> {
+        match self.place_trailers(&request, trailers) {
+            Ok(trailers) => self.trailers = trailers,
+            Err(error) => {
+                let text = format!("a field behind its body cannot be sent: {error}");
+                self.abort(request, &text);
+                return Err(SendError::InvalidField(error.to_string()));
+            }
+        }
+        self.finish_with(request, Last::NOTHING)
     }
 
     fn abort(mut self: Box<Self>, request: Box<Request>, reason: &str) {
@@ -612,311 +647,5 @@ fn cut(content: Content, length: u64) -> Content {
         Content::Shared(all) => Content::Bytes(all[..bytes].to_vec()),
         Content::Owned(owner) => Content::Bytes(owner.bytes()[..bytes].to_vec()),
         Content::File(range) => Content::File(FileRange { length, ..range }),
-    }
-}
-
-// ---- The encoder ----
-//
-// It makes of a response what its connection sends: bytes that are complete, or values that are framed when it is their turn.
-//
-// Both settle a response's length, and take out the fields that belong to a connection. Head and framing of HTTP/1 are written
-// here, on the handler's thread. A head for frames stays a value: a compression with a state needs the order of the wire.
-
-/// Makes of a response what its connection sends.
-#[derive(Clone)]
-pub(crate) enum Encoder {
-    /// To bytes, in the buffer that is given.
-    H1(Sender),
-    /// To values, which [`take_heads`](Self::take_heads) has; the buffer stays empty.
-    Values(Box<ValueSender>),
-}
-
-impl Encoder {
-    /// The heads that have not been handed over, where they are values.
-    pub(crate) fn take_heads(&mut self) -> Option<VecDeque<ResponseHead>> {
-        match self {
-            Self::H1(_) => None,
-            Self::Values(sender) => Some(std::mem::take(&mut sender.heads)),
-        }
-    }
-
-    /// Whether heads have not been handed over.
-    pub(crate) fn has_heads(&self) -> bool {
-        matches!(self, Self::Values(sender) if !sender.heads.is_empty())
-    }
-
-    /// The connection ends after this response, if it is one of several in order.
-    pub(crate) fn close_after(&mut self) {
-        if let Self::H1(sender) = self {
-            sender.close_after();
-        }
-    }
-
-    /// As [`Sender::send_interim`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn send_interim(&mut self, head: &ResponseHead, out: &mut Vec<u8>) -> Result<(), HeadError> {
-        match self {
-            Self::H1(sender) => sender.send_interim(head, out),
-            Self::Values(sender) => sender.send_interim(head),
-        }
-    }
-
-    /// As [`Sender::send_head`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn send_head(
-        &mut self,
-        head: &ResponseHead,
-        length: Option<u64>,
-        date: &[u8; 29],
-        out: &mut Vec<u8>,
-    ) -> Result<HeadReport, HeadError> {
-        match self {
-            Self::H1(sender) => sender.send_head(head, length, date, out),
-            Self::Values(sender) => sender.send_head(head, length, date),
-        }
-    }
-
-    /// As [`Sender::send_data`].
-    pub(crate) fn send_data(&mut self, length: u64, out: &mut Vec<u8>) -> DataPlan {
-        match self {
-            Self::H1(sender) => sender.send_data(length, out),
-            Self::Values(sender) => sender.send_data(length),
-        }
-    }
-
-    /// As [`Sender::send_last`].
-    pub(crate) fn send_last(&mut self, length: u64, out: &mut Vec<u8>) -> (DataPlan, Finish) {
-        match self {
-            Self::H1(sender) => sender.send_last(length, out),
-            Self::Values(sender) => (sender.send_data(length), sender.finish()),
-        }
-    }
-
-    /// As [`Sender::finish`].
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Finish {
-        match self {
-            Self::H1(sender) => sender.finish(None, out),
-            Self::Values(sender) => sender.finish(),
-        }
-    }
-}
-
-/// Settles a response whose parts stay values.
-#[derive(Clone)]
-pub(crate) struct ValueSender {
-    to_head: bool,
-    state: State,
-    heads: VecDeque<ResponseHead>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Waiting,
-    /// So many bytes of the declared length are missing.
-    Fixed(u64),
-    /// The end of the stream ends it.
-    Open,
-    /// `permitted`: the response is to HEAD.
-    Suppressed {
-        permitted: bool,
-    },
-    Done {
-        whole: bool,
-    },
-}
-
-impl ValueSender {
-    /// For the answer to one request; `to_head`: its method is HEAD.
-    pub(crate) fn new(to_head: bool) -> Self {
-        Self { to_head, state: State::Waiting, heads: VecDeque::new() }
-    }
-
-    /// The only head of a response of the engine's own, with so many bytes behind it.
-    pub(crate) fn only(
-        &mut self,
-        head: &ResponseHead,
-        length: Option<u64>,
-        date: &[u8; 29],
-    ) -> VecDeque<ResponseHead> {
-        // One that cannot be sent is our mistake; its stream then ends without a head.
-        let _ = self.send_head(head, length, date);
-        std::mem::take(&mut self.heads)
-    }
-
-    fn send_interim(&mut self, head: &ResponseHead) -> Result<(), HeadError> {
-        if self.state != State::Waiting {
-            return Err(HeadError::AlreadySent);
-        }
-        if !matches!(head.status.code(), 102..=199) {
-            return Err(HeadError::NotInterim(head.status));
-        }
-        let (head, _) = settled(head)?;
-        self.heads.push_back(head);
-        Ok(())
-    }
-
-    fn send_head(
-        &mut self,
-        head: &ResponseHead,
-        length: Option<u64>,
-        date: &[u8; 29],
-    ) -> Result<HeadReport, HeadError> {
-        if self.state != State::Waiting {
-            return Err(HeadError::AlreadySent);
-        }
-        if head.status.code() < 200 {
-            return Err(HeadError::InterimStatus(head.status));
-        }
-        let (mut settled, Found { removed, length: declared }) = settled(head)?;
-        settled.fields.push_missing("Date", date);
-        settled.fields.push_missing("Server", "maitred");
-        let known = length.or(declared);
-        let (state, said) = if head.status.forbids_body() {
-            let said = declared.filter(|_| head.status == Status::NOT_MODIFIED);
-            (State::Suppressed { permitted: self.to_head }, said)
-        } else if self.to_head {
-            (State::Suppressed { permitted: true }, declared.or(length.filter(|length| *length > 0)))
-        } else {
-            (known.map_or(State::Open, State::Fixed), known)
-        };
-        if let Some(said) = said {
-            settled.fields.push("Content-Length", said.to_string());
-        }
-        self.state = state;
-        self.heads.push_back(settled);
-        let wrong = matches!(state, State::Fixed(_)) && length.is_some() && declared != length;
-        Ok(HeadReport {
-            length: match state {
-                State::Fixed(left) => Some(left),
-                State::Suppressed { .. } => Some(0),
-                _ => None,
-            },
-            removed,
-            wrong_length: declared.filter(|_| wrong),
-            close: false,
-        })
-    }
-
-    fn send_data(&mut self, length: u64) -> DataPlan {
-        let plan = |allowed, surplus| DataPlan { allowed, surplus, suffix: b"" };
-        match self.state {
-            State::Fixed(left) => {
-                let allowed = length.min(left);
-                self.state = State::Fixed(left - allowed);
-                plan(allowed, length - allowed)
-            }
-            State::Open => plan(length, 0),
-            State::Suppressed { permitted: true } => plan(0, 0),
-            State::Suppressed { permitted: false } | State::Waiting | State::Done { .. } => plan(0, length),
-        }
-    }
-
-    fn finish(&mut self) -> Finish {
-        let (whole, short_by) = match self.state {
-            State::Fixed(left) => (left == 0, left),
-            State::Open | State::Suppressed { .. } => (true, 0),
-            State::Waiting => (false, 0),
-            State::Done { whole } => (whole, 0),
-        };
-        self.state = State::Done { whole };
-        Finish { reusable: whole, short_by }
-    }
-}
-
-/// What the fields of a head say about things that are decided here.
-#[derive(Default)]
-struct Found {
-    removed: Vec<&'static str>,
-    length: Option<u64>,
-}
-
-/// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length.
-fn settled(head: &ResponseHead) -> Result<(ResponseHead, Found), HeadError> {
-    let mut settled = ResponseHead::new(head.status);
-    let mut found = Found::default();
-    for (name, value) in head.fields.iter() {
-        if !is_token(name) {
-            return Err(HeadError::InvalidName(name.escape_ascii().to_string()));
-        }
-        if !is_value(value) {
-            return Err(HeadError::InvalidValue(name.escape_ascii().to_string()));
-        }
-        if name.eq_ignore_ascii_case(b"content-length") {
-            let length = std::str::from_utf8(value.trim_ascii()).ok().and_then(|text| text.parse().ok());
-            let length: u64 = length.ok_or(HeadError::ContentLength)?;
-            if found.length.replace(length).is_some_and(|before| before != length) {
-                return Err(HeadError::ContentLength);
-            }
-        } else if let Some(hop) = hop_by_hop(name) {
-            // "close" is about a connection with one exchange at a time.
-            if !value.eq_ignore_ascii_case(b"close") {
-                found.removed.push(hop);
-            }
-        } else {
-            settled.fields.push(name, value);
-        }
-    }
-    Ok((settled, found))
-}
-
-#[cfg(test)]
-mod encoder_tests {
-    use super::*;
-
-    const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
-
-    fn sent(head: ResponseHead, length: Option<u64>) -> (ValueSender, ResponseHead, HeadReport) {
-        let mut sender = ValueSender::new(false);
-        let report = sender.send_head(&head, length, DATE).expect("a good head");
-        let head = sender.heads.pop_front().expect("the head");
-        (sender, head, report)
-    }
-
-    #[test]
-    fn a_head_has_its_length_and_no_field_of_a_connection() {
-        let head = ResponseHead::new(Status::OK)
-            .with("Connection", "close")
-            .with("Keep-Alive", "5")
-            .with("Content-Length", "7")
-            .with("X-A", "b");
-        let (_, head, report) = sent(head, Some(5));
-        assert_eq!(head.fields.first("content-length"), Some(&b"5"[..]));
-        assert!(!head.fields.contains("connection") && !head.fields.contains("keep-alive"));
-        assert_eq!(head.fields.first("x-a"), Some(&b"b"[..]));
-        assert_eq!((report.wrong_length, report.removed), (Some(7), vec!["Keep-Alive"]));
-    }
-
-    #[test]
-    fn a_body_is_counted_against_its_length() {
-        let (mut sender, ..) = sent(ResponseHead::new(Status::OK), Some(5));
-        assert_eq!(sender.send_data(3), DataPlan { allowed: 3, surplus: 0, suffix: b"" });
-        assert_eq!(sender.clone().finish(), Finish { reusable: false, short_by: 2 });
-        assert_eq!(sender.send_data(3), DataPlan { allowed: 2, surplus: 1, suffix: b"" });
-        assert_eq!(sender.finish(), Finish { reusable: true, short_by: 0 });
-        let (mut open, head, _) = sent(ResponseHead::new(Status::OK), None);
-        assert!(!head.fields.contains("content-length"));
-        assert_eq!(open.send_data(9).allowed, 9);
-        assert_eq!(open.finish(), Finish { reusable: true, short_by: 0 });
-    }
-
-    #[test]
-    fn what_cannot_be_sent_is_refused_and_another_head_may_follow() {
-        let mut sender = ValueSender::new(false);
-        let bad = ResponseHead::new(Status::OK).with("X-A", "b\r\nc");
-        assert!(matches!(sender.send_head(&bad, None, DATE), Err(HeadError::InvalidValue(_))));
-        assert!(sender.send_head(&ResponseHead::new(Status::OK), None, DATE).is_ok());
-        assert!(matches!(sender.send_head(&bad, None, DATE), Err(HeadError::AlreadySent)));
-    }
-
-    #[test]
-    fn a_response_to_head_has_a_length_and_no_body() {
-        let mut sender = ValueSender::new(true);
-        sender.send_head(&ResponseHead::new(Status::OK), Some(5), DATE).expect("a good head");
-        assert_eq!(sender.send_data(5), DataPlan { allowed: 0, surplus: 0, suffix: b"" });
-        assert!(sender.finish().reusable);
     }
 }

@@ -63,13 +63,15 @@ pub(super) struct Parts {
     made: u64,
 }
 
-/// What becomes of a response with this head; `None` for nearly all of them.
+/// What becomes of a response with this head; `None` for nearly all of them. Of one that is `whole` no ranges are sent.
 pub(super) fn of(
     site: &Site,
     request: &Request,
     head: &ResponseHead,
     length: Option<u64>,
+    whole: bool,
 ) -> Option<Reshaped> {
+    let in_ranges = |head| !whole && partial::is_wanted(&request.head, head);
     let known = || length.or_else(|| compress::decimal(head.fields.first("content-length")?));
     let ranges = |head| Held { head, length: known(), wish: Wish::Ranges };
     match site.compression.as_ref().map_or(Opinion::None, |own| own.consider(&request.head, head, length)) {
@@ -77,13 +79,9 @@ pub(super) fn of(
             Some(Reshaped::Held(Held { head: plain, length: known(), wish: Wish::Compress(coding) }))
         }
         Opinion::Unmade(head) => Some(Reshaped::Head(head, None)),
-        Opinion::Plain(head) if partial::is_wanted(&request.head, &head) => {
-            Some(Reshaped::Held(ranges(head)))
-        }
+        Opinion::Plain(head) if in_ranges(&head) => Some(Reshaped::Held(ranges(head))),
         Opinion::Plain(head) => Some(Reshaped::Head(head, length)),
-        Opinion::None => {
-            partial::is_wanted(&request.head, head).then(|| Reshaped::Held(ranges(head.clone())))
-        }
+        Opinion::None => in_ranges(head).then(|| Reshaped::Held(ranges(head.clone()))),
     }
 }
 
@@ -136,6 +134,14 @@ impl Responder {
         self.write_head(&head, None);
         let parts = Parts { compressing, left: length, taken: 0, made: 0 };
         self.reshaping = Some(Box::new(Reshaping::Parts(parts)));
+    }
+
+    /// There is no body for which the head could wait any more.
+    pub(super) fn begin_without_body(&mut self) {
+        let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
+        if let Some(Reshaping::Held(Held { head, length, .. })) = held.map(|held| *held) {
+            self.write_head(&head, length);
+        }
     }
 
     /// `send_data` for a response that is reshaped.

@@ -1,8 +1,10 @@
 //! A connection with many streams, in memory: the toy protocol of the test kit, a pipe, and a test that takes every turn itself
 //! and says what time it is.
 
+mod http2;
 mod own_limits;
 mod toy;
+mod trailers;
 
 use std::io;
 use std::io::{Read, Write};
@@ -16,7 +18,7 @@ use std::time::Duration;
 use base64ct::{Base64, Encoding};
 use maitred_dispatch::{Ran, Serve, Signals, TurnContext};
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
-use maitred_http::{ResponseHead, Status};
+use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::{Pipe, Transport};
 use maitred_log::{Level, Log};
@@ -30,6 +32,7 @@ use crate::group::slots::Token;
 use crate::routes::Routes;
 use crate::server::Server;
 use crate::settings::{Overflow, Settings};
+use crate::site::Site;
 use toy::Toy;
 
 /// No thread is made: the test is all of them.
@@ -74,6 +77,7 @@ enum Do {
     /// Reads a part of the request's body, and says what.
     Read,
     Finish,
+    FinishWith(FieldSet),
     Cut,
 }
 
@@ -171,6 +175,11 @@ impl Handler for Handle {
                     let _ = done.send(Done::Yes);
                     return;
                 }
+                Do::FinishWith(trailers) => {
+                    let ended = response.finish_with_trailers(trailers);
+                    let _ = done.send(if ended.is_ok() { Done::Yes } else { Done::Gone });
+                    return;
+                }
                 Do::Cut => {
                     response.abort("the test says so");
                     let _ = done.send(Done::Yes);
@@ -200,6 +209,14 @@ fn open(change: impl FnOnce(&mut Settings)) -> Driven {
 }
 
 fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
+    open_speaking(capacity, change, |_| Protocol::Framed(Framed::new(Box::<Toy>::default())))
+}
+
+fn open_speaking(
+    capacity: usize,
+    change: impl FnOnce(&mut Settings),
+    protocol: impl FnOnce(&Site) -> Protocol,
+) -> Driven {
     let log = Log::open(Level::Error, maitred_io::line_writer::Target::Path("/dev/null".into()), None);
     let puppets = Arc::new(Puppets::default());
     let routes = Routes::new().with_application(Arc::new(Handle(Arc::clone(&puppets))));
@@ -211,7 +228,7 @@ fn open_with(capacity: usize, change: impl FnOnce(&mut Settings)) -> Driven {
     let group = Arc::clone(server.first());
     let (client, ours) = pair(capacity);
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
-    let protocol = Protocol::Framed(Framed::new(Box::new(Toy)));
+    let protocol = protocol(&group.site);
     Connection::open(&group, Transport::memory(Wire(ours)), protocol, (peer.into(), None), 0, false)
         .expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
@@ -649,8 +666,7 @@ fn an_idle_connection_ends_after_its_time() {
     assert_eq!(driven.answers().len(), 3);
     driven.passes(Duration::from_secs(4));
     assert!(!driven.client.is_at_end());
-    // What has rung was none of its deadlines, and has put them off.
-    driven.passes(Duration::from_secs(6));
+    driven.passes(Duration::from_secs(2));
     assert!(driven.client.is_at_end());
 }
 

@@ -117,7 +117,7 @@ fn a_time_that_was_asked_for_begins_when_there_is_something_to_take() {
         let minimum = Minimum { rate: 0, grace: 0 };
         let position = connection.writer.as_ref()?.sent();
         connection.writer.as_mut()?.patience = Some(RateWatch::begin(minimum, back_then, position));
-        connection.protocol.framed()?.streams.get_mut(&1)?.queue.as_mut()?.moved = back_then;
+        connection.protocol.framed()?.streams.get_mut(1)?.queue.as_mut()?.moved = back_then;
         Some(())
     });
     assert_eq!(aged, Some(Some(())));

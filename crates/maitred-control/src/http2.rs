@@ -1,0 +1,16 @@
+//! HTTP/2: what its connections have done.
+
+use serde_json::{Map, Value};
+
+use super::QueryContext;
+use super::owner::Refusal;
+use super::table::Given;
+
+pub(super) fn http2(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
+    let plain = |series: &str| series.replacen("maitred_http2_", "", 1).replacen("_total", "", 1);
+    // Those of several workers are added up by these names.
+    let counts = asking.server.http2();
+    let counts: Map<String, Value> =
+        counts.iter().map(|(series, count)| (plain(series), (*count).into())).collect();
+    Ok(counts.into())
+}

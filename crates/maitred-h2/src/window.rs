@@ -1,0 +1,84 @@
+//! A window: how many bytes the peer may send, and those that it is to be given again (RFC 9113 §6.9).
+
+/// See the module text.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    size: i64,
+    /// What the peer may send now; negative only where it knows a smaller size late (§6.9.2).
+    left: i64,
+    /// What it is to be given, and does not know yet.
+    owed: i64,
+}
+
+impl Window {
+    /// A window of `size` bytes, below 2^31.
+    pub(crate) fn new(size: u32) -> Self {
+        let size = i64::from(size);
+        Self { size, left: size, owed: 0 }
+    }
+
+    /// A change of what the peer may send, of a window whose size it does not know yet.
+    pub(crate) fn change(&mut self, bytes: i64) {
+        self.left += bytes;
+    }
+
+    /// The peer has sent so many bytes; whether it might.
+    pub(crate) fn take(&mut self, bytes: u32) -> bool {
+        let bytes = i64::from(bytes);
+        let fits = bytes <= self.left;
+        if fits {
+            self.left -= bytes;
+        }
+        fits
+    }
+
+    /// The peer may send so many bytes more. Returns what it is to be told now, which is at least a quarter of the window: then a
+    /// window that is closed never stays so, as what is not owed is with somebody who gives it back.
+    pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
+        let most = (self.size - self.left).max(0);
+        self.owed = self.owed.saturating_add(i64::from(bytes)).min(most);
+        if self.owed == 0 || self.owed * 4 < self.size {
+            return None;
+        }
+        self.left += self.owed;
+        // At most the size.
+        u32::try_from(std::mem::take(&mut self.owed)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_is_gathered_up_to_a_quarter() {
+        let mut window = Window::new(100);
+        assert!(!window.take(101));
+        assert!(window.take(100));
+        assert!(!window.take(1) && window.take(0));
+        assert_eq!(window.give(24), None);
+        assert!(!window.take(1), "it does not know yet");
+        assert_eq!(window.give(1), Some(25));
+        assert!(window.take(25) && !window.take(1));
+        assert_eq!(window.give(u32::MAX), Some(100), "never more than its size");
+        assert_eq!(window.give(100), None);
+    }
+
+    #[test]
+    fn a_window_without_room_gives_no_credit() {
+        let mut window = Window::new(0);
+        assert!(window.take(0) && !window.take(1));
+        assert_eq!(window.give(1), None);
+    }
+
+    #[test]
+    fn a_window_that_shrinks_late_may_be_negative() {
+        let mut window = Window::new(10);
+        window.change(90);
+        assert!(window.take(50));
+        window.change(-90);
+        assert!(!window.take(1));
+        assert_eq!(window.give(50), Some(50));
+        assert!(window.take(10) && !window.take(1));
+    }
+}
