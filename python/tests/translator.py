@@ -28,6 +28,7 @@ NAMES = {"etag": "ETag", "te": "TE", "www-authenticate": "WWW-Authenticate", "x-
 #: For what is no HTTP/1, so that no test takes it for an answer of the server.
 UNTRANSLATED = b"HTTP/1.1 599 Not To Be Translated\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 RESET = struct.pack("ii", 1, 0)
+BUFFER = 128 << 10
 
 
 def through(far: socket.socket) -> socket.socket:
@@ -37,8 +38,11 @@ def through(far: socket.socket) -> socket.socket:
     # One for each, in the network in which this thread is at the moment.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         test = Near(socket.AF_INET, socket.SOCK_STREAM)
+        # Little is between the server and a test that does not read.
+        test.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         test.connect(listener.getsockname())
         near, _ = listener.accept()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     for each in (near, test, far):
         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     test.translator = Translator(near, far)
@@ -165,7 +169,9 @@ class Translator:
         values = {name: value for name, value in fields}
         options = {each.strip() for name, value in fields if name == b"connection" for each in value.lower().split(b",")}
         is_old = version == b"HTTP/1.0"
-        exchange = Exchange(self._next, method == b"HEAD", is_old, is_old or b"close" in options)
+        # Without Host a request of HTTP/1.1 is broken, and ends its connection.
+        is_broken = not is_old and b"host" not in values and b"://" not in target
+        exchange = Exchange(self._next, method == b"HEAD", is_old, is_old or is_broken or b"close" in options)
         is_chunked = values.get(b"transfer-encoding", b"").lower() == b"chunked"
         if b"transfer-encoding" in values and not is_chunked:
             raise Untranslated(values[b"transfer-encoding"])
@@ -174,6 +180,7 @@ class Translator:
         self._exchange, self._next = exchange, self._next + 2
         with self._changed:
             self._windows[exchange.stream] = self._initial_window
+        fields += [(b"host", b"localhost")] if is_old and b"host" not in values else []
         block = self._encoder.encode(_head(method, target, [pair for pair in fields if pair[0] not in options - {b"te"}]))
         self._send(b"".join(_blocks(exchange.stream, block, not has_body)))
         if is_chunked:
@@ -411,8 +418,7 @@ def _length(values: dict[bytes, bytes]) -> int:
 
 
 def _head(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    # Without it there is no request of HTTP/2.
-    scheme, authority = b"http", next((value for name, value in fields if name == b"host"), b"localhost")
+    scheme, authority = b"http", next((value for name, value in fields if name == b"host"), None)
     if b"://" in target and not target.startswith(b"/"):
         scheme, _, rest = target.partition(b"://")
         authority, slash, path = rest.partition(b"/")
@@ -421,7 +427,8 @@ def _head(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> li
     if method == b"CONNECT":
         head.append((b":authority", target))
     else:
-        head += [(b":scheme", scheme), (b":path", target), (b":authority", authority)]
+        head += [(b":scheme", scheme), (b":path", target)]
+        head += [(b":authority", authority)] if authority is not None else []
     for name, value in fields:
         if name in OF_CONNECTION or name == b"host" or (name == b"te" and value != b"trailers"):
             continue
