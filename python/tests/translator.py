@@ -112,6 +112,9 @@ class Translator:
         self._is_gone = self._is_over = self._goes_away = False
         #: How the ends are closed: as the other one was.
         self._resets_far = self._resets_near = False
+        #: The test gets the end behind an answer, and may go on with what nobody wants any more.
+        self._lingers = False
+        self._flushed = threading.Event()
         self._awake, self._waker = socket.socketpair()
         #: What the test is to get, and how many bytes of which stream may come for it.
         self._answers: queue.Queue[tuple[bytes, int, int] | None] = queue.Queue()
@@ -242,6 +245,9 @@ class Translator:
             if not exchange.is_done and not self._is_over:
                 self._send(frames.reset(exchange.stream))
         self._waker.close()
+        if self._lingers:
+            self._flushed.wait()
+            self._near.close()
 
     def _send(self, wire: bytes) -> None:
         with self._sending:
@@ -369,6 +375,7 @@ class Translator:
         exchange = self._exchange
         if exchange and exchange.stream == each.stream and not (exchange.is_done and exchange.is_sent):
             # Nothing in HTTP/1 cuts a response, or says that the rest of a request is not wanted, but the end of its connection.
+            self._lingers = exchange.closes = exchange.is_done
             self._answers.put(None)
 
     def _finish(self, exchange: Exchange) -> None:
@@ -396,8 +403,10 @@ class Translator:
             if self._resets_near:
                 self._near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             else:
-                self._near.shutdown(socket.SHUT_RDWR)
-        self._near.close()
+                self._near.shutdown(socket.SHUT_WR if self._lingers else socket.SHUT_RDWR)
+        if not self._lingers:
+            self._near.close()
+        self._flushed.set()
 
 
 def _fields(file: BinaryIO) -> Iterator[tuple[bytes, bytes]]:
