@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import struct
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ FOLDER = "/files"
 SMALL = f"{FOLDER}/1k"
 #: As rustls names them.
 GROUPS = {"x25519": "x25519", "hybrid": "x25519mlkem768"}
-KEPT, FULL, RESUMED = "kept", "full", "resumed"
+KEPT, FULL, RESUMED, PACED = "kept", "full", "resumed", "paced"
 #: Of the handshakes of a probe, whose first ones are full; more, and a server does not resume.
 MOST_FULL = 0.5
 
@@ -100,7 +101,7 @@ def _granian(files: Pair, contender: Contender, place: Place) -> list[str]:
 
 @dataclass(frozen=True)
 class Load:
-    """What the clients do: `KEPT` connections, or one for each request with a `FULL` or a `RESUMED` handshake."""
+    """What the clients do: `KEPT` connections, or one for each request with a `FULL` or a `RESUMED` handshake; `PACED` is `storm`."""
 
     path: str
     length: int
@@ -121,9 +122,41 @@ class Outcome:
 
 def run(server: Server, what: Load, seconds: float) -> rounds.Timed[Outcome]:
     """Load the server for so long, and account for it behind the warm-up.  Raise `CannotDo` where a handshake fails."""
+    said, meter = _play(server, what, seconds)
+    closed = load.Closed(int(said["answered"]), float(said["seconds"]), int(said["broken"]), int(said["bytes"]))
+    outcome = Outcome(closed, int(said["resumed"]), said.get("suite", ""), said.get("group", ""))
+    return rounds.Timed(outcome, meter.cpu_ns, meter.others)
+
+
+@dataclass(frozen=True)
+class Storm:
+    """Kept connections with a fixed schedule beside new connections with another.  Latencies count from the scheduled time; microseconds, every one, sorted."""
+
+    latencies: list[float]
+    #: How late the client was with the latest hundredth of its requests, microseconds.
+    lag_p99: float
+    #: New connections in a second: opened, and answered behind a full handshake.
+    opened: float
+    answered: float
+    #: New connections that ended before.
+    broken: int
+
+
+def storm(server: Server, what: Load, requests: float, handshakes: float, seconds: float, folder: Path) -> rounds.Timed[Storm]:
+    """Ask so many requests a second on the kept connections, beside so many handshakes a second."""
+    dump = folder / "latencies"
+    said, meter = _play(server, dataclasses.replace(what, kind=PACED), seconds, str(requests), str(handshakes), str(dump))
+    latencies = sorted(tenths / 10 for (tenths,) in struct.iter_unpack("<I", dump.read_bytes()))
+    opened, answered = (int(said[name]) / float(said["seconds"]) for name in ("begun", "handshakes"))
+    outcome = Storm(latencies, float(said["lag_p99_us"]), opened, answered, int(said["broken"]))
+    return rounds.Timed(outcome, meter.cpu_ns, meter.others)
+
+
+def _play(server: Server, what: Load, seconds: float, *pace: str) -> tuple[dict[str, str], rounds.Meter]:
+    """Run the client; what it has said, and the server's account of the time that it measured."""
     program = workbench.PROGRAM.parent / "secured"
     command = [*machine.pinned(machine.cores()[1]), str(program), str(server.port), what.path, str(what.length), str(seconds),
-               str(what.connections), what.kind, what.version, what.group]
+               str(what.connections), what.kind, what.version, what.group, *pace]
     meter = rounds.Meter(server)
     marks = {"measuring": meter.start, "measured": meter.stop}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -144,9 +177,7 @@ def run(server: Server, what: Load, seconds: float) -> rounds.Timed[Outcome]:
         limit.cancel()
         process.kill()
         process.wait()
-    closed = load.Closed(int(said["answered"]), float(said["seconds"]), int(said["broken"]), int(said["bytes"]))
-    outcome = Outcome(closed, int(said["resumed"]), said.get("suite", ""), said.get("group", ""))
-    return rounds.Timed(outcome, meter.cpu_ns, meter.others)
+    return said, meter
 
 
 def probe(server: Server, what: Load, seconds: float) -> Outcome:

@@ -18,8 +18,18 @@ pub(crate) struct Work {
     pub(crate) request: Vec<u8>,
     /// Of an answer's body.
     pub(crate) length: usize,
-    /// The connection is kept.
-    pub(crate) kept: bool,
+    pub(crate) manner: Manner,
+}
+
+/// When a client asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Without a pause, on a connection that is kept.
+    Kept,
+    /// Once, and the server is to close the connection.
+    Once,
+    /// When it is told, on a connection that is kept.
+    Told,
 }
 
 pub(crate) enum Fault {
@@ -132,6 +142,17 @@ impl Client {
         &self.stream
     }
 
+    /// The handshake is over.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Asks, behind the handshake and the answers to what it has asked before.
+    pub(crate) fn ask(&mut self, work: &Work) -> io::Result<()> {
+        self.session.writer().write_all(&work.request)?;
+        self.send()
+    }
+
     /// Reads once what has come, and does what is to be done about it.
     pub(crate) fn go_on(&mut self, work: &Work, buffers: &mut Buffers) -> Result<Moved, Fault> {
         let mut moved = Moved::default();
@@ -167,7 +188,9 @@ impl Client {
             if !self.is_open && !self.session.is_handshaking() {
                 self.is_open = true;
                 moved.handshake = Some(self.agreed());
-                self.session.writer().write_all(&work.request)?;
+                if work.manner != Manner::Told {
+                    self.session.writer().write_all(&work.request)?;
+                }
             }
             if state.plaintext_bytes_to_read() > 0 {
                 self.read(plain, work, moved)?;
@@ -209,10 +232,10 @@ impl Client {
             if ends {
                 self.left = None;
                 moved.answered += 1;
-                if work.kept {
-                    self.session.writer().write_all(&work.request)?;
-                } else {
-                    self.closes = true;
+                match work.manner {
+                    Manner::Kept => self.session.writer().write_all(&work.request)?,
+                    Manner::Once => self.closes = true,
+                    Manner::Told => {}
                 }
             }
         }

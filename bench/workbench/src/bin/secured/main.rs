@@ -3,13 +3,16 @@
 //!
 //! ```text
 //! secured PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed 1.2|1.3 x25519|hybrid
+//! secured PORT PATH LENGTH SECONDS CONNECTIONS paced 1.2|1.3 x25519|hybrid REQUESTS HANDSHAKES FILE
 //! ```
 //! It sleeps when nothing has come, and prints `measuring` and `measured`, between which the server's CPU time counts, and lines with
 //! what there was in between: `answered`, `seconds`, `bytes` (of bodies), `resumed` (handshakes), `broken` (connections), and with what was agreed: `suite`,
-//! `group`. An answer that is not 200 or has another length ends it with an error. The certificate is not looked at: that would cost the client more
+//! `group`. With `paced` the connections together ask REQUESTS times a second, whatever the answers do, beside HANDSHAKES new connections a second with a full handshake
+//! and one request each; FILE gets how long each answer took since the time that its request was due, in tenths of microseconds (u32, little-endian). An answer that is not 200 or has another length ends it with an error. The certificate is not looked at: that would cost the client more
 //! than a handshake costs the server.
 
 mod client;
+mod paced;
 mod trust;
 
 use std::error::Error;
@@ -25,7 +28,7 @@ use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::{ClientConfig, version};
 
-use client::{Buffers, Client, Moved, Work};
+use client::{Buffers, Client, Manner, Moved, Work};
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -48,28 +51,33 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [port, path, length, seconds, connections, kind, version, group] = words[..] else {
-        return Err("PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed 1.2|1.3 x25519|hybrid".into());
+    let [port, path, length, seconds, connections, kind, version, group, ref pace @ ..] = words[..] else {
+        return Err(
+            "PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed|paced 1.2|1.3 x25519|hybrid".into()
+        );
     };
-    let kept = match kind {
-        "kept" => true,
-        "full" | "resumed" => false,
-        _ => return Err("kept, full or resumed".into()),
-    };
+    let (address, length) = (SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse()?)), length.parse()?);
     let count = connections.parse()?;
-    let work = Work {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse()?)),
-        configs: (0..count).map(|_| config(version, group, kind == "resumed")).collect::<Result<_>>()?,
-        request: format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
-            if kept { "" } else { "Connection: close\r\n" }
-        )
-        .into_bytes(),
-        length: length.parse()?,
-        kept,
+    let work = |manner, count: usize| -> Result<Work> {
+        let end = if manner == Manner::Once { "Connection: close\r\n" } else { "" };
+        Ok(Work {
+            address,
+            configs: (0..count).map(|_| config(version, group, kind == "resumed")).collect::<Result<_>>()?,
+            request: format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{end}\r\n").into_bytes(),
+            length,
+            manner,
+        })
     };
-    let length = Duration::from_secs_f64(seconds.parse()?);
-    Load::new(work, count)?.run(length)
+    let seconds = Duration::from_secs_f64(seconds.parse()?);
+    match (kind, pace) {
+        ("kept", []) => Load::new(work(Manner::Kept, count)?, count)?.run(seconds),
+        ("full" | "resumed", []) => Load::new(work(Manner::Once, count)?, count)?.run(seconds),
+        ("paced", [requests, handshakes, file]) => {
+            let pace = paced::Pace { requests: requests.parse()?, handshakes: handshakes.parse()? };
+            paced::run(&work(Manner::Told, count)?, &work(Manner::Once, 1)?, &pace, seconds, file.as_ref())
+        }
+        _ => Err("kept, full or resumed; or paced with REQUESTS HANDSHAKES FILE".into()),
+    }
 }
 
 /// A client that offers one version, one suite (the one that browsers prefer) and one group.
@@ -117,7 +125,7 @@ struct Counts {
 
 struct Load {
     work: Work,
-    poll: rustix::fd::OwnedFd,
+    poll: Poll,
     clients: Vec<Client>,
     buffers: Buffers,
     counts: Counts,
@@ -128,7 +136,7 @@ struct Load {
 
 impl Load {
     fn new(work: Work, connections: usize) -> Result<Self> {
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let poll = Poll::new()?;
         let (counts, buffers) = (Counts::default(), Buffers::new());
         let mut load = Self {
             work,
@@ -141,15 +149,10 @@ impl Load {
         };
         for place in 0..connections {
             let client = Client::open(&load.work, place)?;
-            load.watch(&client, place)?;
+            load.poll.watch(&client, place as u64)?;
             load.clients.push(client);
         }
         Ok(load)
-    }
-
-    fn watch(&self, client: &Client, place: usize) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(place as u64);
-        Ok(epoll::add(&self.poll, client.socket(), data, epoll::EventFlags::IN)?)
     }
 
     fn run(mut self, length: Duration) -> Result<()> {
@@ -175,21 +178,15 @@ impl Load {
     }
 
     fn until(&mut self, end: Instant) -> Result<()> {
-        let mut events = Vec::with_capacity(256);
         loop {
             let now = Instant::now();
             let Some(left) = end.checked_duration_since(now) else { return Ok(()) };
             if now.duration_since(self.heard) > LIMIT {
                 return Err("the server does not answer".into());
             }
-            events.clear();
-            let left = left.min(LIMIT);
-            let timeout =
-                Timespec { tv_sec: left.as_secs().try_into()?, tv_nsec: left.subsec_nanos().into() };
-            epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&timeout))?;
-            for event in &events {
+            for place in self.poll.wait(left.min(LIMIT))? {
                 self.heard = now;
-                self.go_on(usize::try_from(event.data.u64())?)?;
+                self.go_on(usize::try_from(place)?)?;
             }
         }
     }
@@ -218,10 +215,31 @@ impl Load {
         }
         if moved.ended {
             let client = Client::open(&self.work, place)?;
-            self.watch(&client, place)?;
+            self.poll.watch(&client, place as u64)?;
             self.clients[place] = client;
         }
         Ok(())
+    }
+}
+
+/// What tells of connections that something has come on, by their numbers.
+struct Poll(rustix::fd::OwnedFd);
+
+impl Poll {
+    fn new() -> io::Result<Self> {
+        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    fn watch(&self, client: &Client, number: u64) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(number);
+        Ok(epoll::add(&self.0, client.socket(), data, epoll::EventFlags::IN)?)
+    }
+
+    fn wait(&self, limit: Duration) -> Result<Vec<u64>> {
+        let mut events = Vec::with_capacity(256);
+        let timeout = Timespec { tv_sec: limit.as_secs().try_into()?, tv_nsec: limit.subsec_nanos().into() };
+        epoll::wait(&self.0, rustix::buffer::spare_capacity(&mut events), Some(&timeout))?;
+        Ok(events.iter().map(|event| event.data.u64()).collect())
     }
 }
 
