@@ -270,13 +270,20 @@ fn a_malformed_rest_gets_no_second_answer() {
 
 #[test]
 fn errors_of_the_peer_reach_the_reader() {
-    let running = serve_with(summary, |settings| {
+    let (begin, began) = channel();
+    let begin = Mutex::new(begin);
+    let handler = move |exchange| {
+        begin.lock().unwrap().send(()).unwrap();
+        summary(exchange);
+    };
+    let running = serve_with(handler, |settings| {
         settings.timeouts.body = Duration::from_millis(100);
         settings.max_body = 100_000;
     });
     let mut stream = connect(running.address);
     stream.write_all(&head("/", "Content-Length: 10")).unwrap();
     stream.write_all(b"abc").unwrap();
+    began.recv_timeout(PATIENCE).unwrap();
     let answer = read_all(&mut stream);
     assert!(answer.contains("TimedOut: nothing of the request body came within the time limit"), "{answer}");
     assert!(answer.contains("Connection: close\r\n"), "{answer}");
@@ -284,8 +291,11 @@ fn errors_of_the_peer_reach_the_reader() {
     let mut stream = connect(running.address);
     stream.write_all(&head("/", "Content-Length: 10")).unwrap();
     stream.write_all(b"abc").unwrap();
+    // Before that it would not be run: its peer has left.
+    began.recv_timeout(PATIENCE).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    assert!(read_all(&mut stream).contains("ConnectionReset: the client ended the connection"));
+    let answer = read_all(&mut stream);
+    assert!(answer.contains("ConnectionReset: the client ended the connection"), "{answer}");
 
     let mut stream = connect(running.address);
     stream.write_all(&head("/", "Transfer-Encoding: chunked")).unwrap();
