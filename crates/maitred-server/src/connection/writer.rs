@@ -292,16 +292,20 @@ impl Writer {
         }
     }
 
-    /// Reads what the first `count` bytes are, if they begin a file's part: then they are in memory. A call that sends a part of a file costs
-    /// more than to read it, where each part has something before it, and a transport that changes bytes reads it in any case.
-    /// Returns how many they are, no more than that part has.
+    /// Makes the first `count` bytes ready to be moved; how many they are, no more than a part of a file has. If `reads`, what begins a file's
+    /// part is read: where a transport changes bytes it is in any case, and then head and data of a frame are one record.
     ///
     /// # Errors
     /// The file cannot be read, or has become shorter.
-    pub(crate) fn load(&mut self, count: u64) -> io::Result<u64> {
+    pub(crate) fn prepare(&mut self, count: u64, reads: bool) -> io::Result<u64> {
         let Some(first) = self.segments.front_mut() else { return Ok(0) };
         let Content::File(range) = &first.content else { return Ok(count) };
         let here = count.min(range.length - first.done);
+        if !reads {
+            // In the middle of a frame it would be too late: nothing could follow that.
+            let is_there = range.file.metadata()?.len() >= range.offset + first.done + here;
+            return if is_there { Ok(here) } else { Err(shortened(io::ErrorKind::UnexpectedEof.into())) };
+        }
         let mut bytes = spare_buffer();
         // No more than a frame has.
         bytes.resize(here as usize, 0);
@@ -319,7 +323,8 @@ impl Writer {
         Ok(here)
     }
 
-    /// Moves the first `count` bytes, of which there are as many and in memory, to another one: as a copy, or a whole buffer as it is.
+    /// Moves the first `count` bytes, of which there are as many, to another one: parts of files as they are, what is in memory as a
+    /// copy, or a whole buffer as it is.
     pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) {
         while let Some(first) = self.segments.front_mut() {
             let here = count.min(first.content.len() - first.done);
@@ -333,6 +338,12 @@ impl Writer {
                     self.segments.pop_front();
                     self.held -= here;
                     self.sent += here;
+                }
+                Content::File(range) => {
+                    let offset = range.offset + first.done;
+                    let file = FileRange { file: Arc::clone(&range.file), offset, length: here };
+                    other.push(Content::File(file), 0);
+                    self.advance(here);
                 }
                 _ => {
                     if let Some(bytes) = first.rest() {

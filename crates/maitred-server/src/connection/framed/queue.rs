@@ -348,7 +348,7 @@ impl Connection {
         if self.writer.is_none() {
             self.send_timeout = 0;
         }
-        let mut broken = Vec::new();
+        let (mut broken, reads) = (Vec::new(), !self.transport.sends_files());
         let Some(framed) = self.protocol.framed() else { return };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
@@ -374,7 +374,7 @@ impl Connection {
             }
             if !ends && let Some(data) = &mut queue.data {
                 let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
-                let length = match data.load(data.waiting(most.min(codec.max_data() as u64))) {
+                let length = match data.prepare(data.waiting(most.min(codec.max_data() as u64)), reads) {
                     Ok(length) => length,
                     Err(error) => {
                         // The peer sees that its response is cut; the others go on.
