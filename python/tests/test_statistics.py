@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from conftest import PATIENCE, Serve, Server
+from crews import until
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 from prometheus_client.samples import Sample
@@ -50,6 +51,9 @@ def ask(serve: Serve, tmp_path: Path) -> Server:
         for _ in range(times):
             assert server.fetch(path).status == status
     assert server.raw(b"GET / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    # What is answered is counted in the moment in which it is written to the log.
+    log, lines = tmp_path / "access.log", sum(times for *_, times in ASKED) + 1
+    until("all are written down", lambda: log.exists() and len(log.read_text().splitlines()) >= lines)
     return server
 
 

@@ -216,6 +216,11 @@ impl Transport {
         }
     }
 
+    /// Whether a part of a file goes from the system's cache to the socket; else it is read, and its bytes are changed.
+    pub fn sends_files(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
     /// Bytes on the wire that the peer has not acknowledged; 0 where the kernel does not tell.
     pub fn unacknowledged(&self) -> u64 {
         match self {

@@ -242,7 +242,7 @@ impl Connection {
         self.await_reader(group, token, None);
     }
 
-    pub(super) fn fail_sending(&mut self, group: &Group) -> Result<Flow, SendError> {
+    fn fail_sending(&mut self, group: &Group) -> Result<Flow, SendError> {
         self.lose();
         self.lose_writer(group);
         self.tell_gone();

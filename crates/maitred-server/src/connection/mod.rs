@@ -337,7 +337,7 @@ impl Connection {
             }
         }
         if context.group.is_draining() {
-            if self.is_dead() && self.is_running() {
+            if self.is_running() && (self.is_dead() || self.is_deserted()) {
                 self.abandon(context.group);
             } else if let Some(turn) = self.end_events(context, signals) {
                 return turn;

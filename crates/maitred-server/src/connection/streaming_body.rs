@@ -47,8 +47,9 @@ pub(crate) struct Live {
     /// `100 Continue`, until it has been sent.
     interim: Option<Vec<u8>>,
     end: Option<End>,
-    /// What a turn has received for it, where exchanges are interleaved.
+    /// What a turn has received for it, where exchanges are interleaved, and when that was last, or its handler began to wait.
     taken: Vec<u8>,
+    moved: u64,
     /// Who is told when there may be bytes.
     waiting: Option<Arc<dyn Observe>>,
 }
@@ -181,6 +182,19 @@ impl Stream {
         }
     }
 
+    /// When the body is late, of which so much time may pass without a byte. What was asked for first counts from then.
+    pub(super) fn live_due(&mut self, timeout: u64) -> u64 {
+        self.live().map_or(u64::MAX, |live| live.moved.saturating_add(timeout))
+    }
+
+    /// The rest of the body does not come any more.
+    pub(super) fn end_late_live(&mut self) {
+        if let Some(live) = self.live() {
+            live.end.get_or_insert(TOO_LATE);
+            live.tell();
+        }
+    }
+
     /// Whether the handler waits for its peer.
     pub(super) fn waits_for_body(&mut self) -> bool {
         self.live().is_some_and(|live| live.waiting.is_some())
@@ -219,6 +233,7 @@ impl Connection {
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
             taken: Vec::new(),
+            moved: 0,
             waiting: None,
         });
         match self.answer(context, stream) {
@@ -280,10 +295,10 @@ impl Connection {
 
     /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more.
     pub(super) fn end_late_body(&mut self) {
-        let live = self.stream.as_deref_mut().and_then(Stream::live);
-        if let Some(live) = live.filter(|live| live.waiting.is_some()) {
-            live.end.get_or_insert(TOO_LATE);
-            live.tell();
+        if let Some(stream) = self.stream.as_deref_mut()
+            && stream.waits_for_body()
+        {
+            stream.end_late_live();
         }
     }
 
@@ -295,13 +310,13 @@ impl Connection {
         observer: &Arc<dyn Observe>,
     ) -> io::Result<Option<usize>> {
         let Keeping::Live(live) = &mut stream.keeping else { return OVER.result().map(Some) };
-        live.waiting = None;
         if let Some(_interim) = live.interim.take() {
             stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
         }
         let Keeping::Live(live) = &mut stream.keeping else { return OVER.result().map(Some) };
         let count = live.taken.len().min(buffer.len());
         if count > 0 {
+            live.waiting = None;
             buffer[..count].copy_from_slice(&live.taken[..count]);
             live.taken.drain(..count);
             return Ok(Some(count));
@@ -312,7 +327,9 @@ impl Connection {
         if let Some(end) = live.end {
             return end.result().map(Some);
         }
-        live.waiting = Some(Arc::clone(observer));
+        if live.waiting.replace(Arc::clone(observer)).is_none() {
+            live.moved = clock::monotonic();
+        }
         Ok(None)
     }
 
@@ -336,6 +353,7 @@ impl Connection {
             }
             // Whether the peer is gone is seen with the next read.
             let _ = self.fill(&reader.group, reader.key.token);
+            self.settle_framed(&reader.group, reader.key.token, clock::monotonic());
             return read;
         }
         let Stream { keeping, request, .. } = &mut *stream;

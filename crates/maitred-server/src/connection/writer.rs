@@ -37,6 +37,9 @@ const MAX_KEPT_SEGMENTS: usize = 64;
 /// otherwise take many times their length in memory, and a segment of the call above for each.
 const MAX_JOINED: usize = 16 * 1024;
 
+/// A buffer up to this size is copied behind what stands before it; a larger one becomes a segment of its own.
+const COPIED: u64 = 4 * 1024;
+
 /// A reader is fast if it takes so many bytes within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
 /// peer has read when it is reached.
 const SWIFT: u64 = 2 * SEND_AHEAD as u64;
@@ -254,10 +257,7 @@ impl Writer {
                 }
                 Moved::Blocked => return Sent::Blocked,
                 Moved::Failed(error) => return Sent::Broken(error),
-                Moved::End => {
-                    let text = "the file has become shorter while it was being sent";
-                    return Sent::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, text));
-                }
+                Moved::End => return Sent::Broken(shortened(io::ErrorKind::UnexpectedEof.into())),
             }
         }
         Sent::All
@@ -292,33 +292,69 @@ impl Writer {
         }
     }
 
-    /// Moves the first `count` bytes, of which there are as many, to another one: as a copy, and what is in a file is read. A call that
-    /// sends a part of a file costs more than to read and copy it, where each part has something before it, and a transport that changes
-    /// bytes reads it in any case.
+    /// Makes the first `count` bytes ready to be moved; how many they are, no more than a part of a file has. If `reads`, what begins a file's
+    /// part is read: where a transport changes bytes it is in any case, and then head and data of a frame are one record.
     ///
     /// # Errors
-    /// A file cannot be read, or has become shorter.
-    pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) -> io::Result<()> {
-        while let Some(first) = self.segments.front() {
+    /// The file cannot be read, or has become shorter.
+    pub(crate) fn prepare(&mut self, count: u64, reads: bool) -> io::Result<u64> {
+        let Some(first) = self.segments.front_mut() else { return Ok(0) };
+        let Content::File(range) = &first.content else { return Ok(count) };
+        let here = count.min(range.length - first.done);
+        if !reads {
+            // In the middle of a frame it would be too late: nothing could follow that.
+            let is_there = range.file.metadata()?.len() >= range.offset + first.done + here;
+            return if is_there { Ok(here) } else { Err(shortened(io::ErrorKind::UnexpectedEof.into())) };
+        }
+        let mut bytes = spare_buffer();
+        // No more than a frame has.
+        bytes.resize(here as usize, 0);
+        range.file.read_exact_at(&mut bytes, range.offset + first.done).map_err(shortened)?;
+        first.done += here;
+        if first.spilled.is_some() {
+            self.filed -= here;
+        }
+        if first.done == first.content.len() {
+            self.segments.pop_front();
+        }
+        self.held += here;
+        let content = Content::Bytes(bytes);
+        self.segments.push_front(Segment { content, done: 0, spilled: None, counted: None, ticket: 0 });
+        Ok(here)
+    }
+
+    /// Moves the first `count` bytes, of which there are as many, to another one: parts of files as they are, what is in memory as a
+    /// copy, or a whole buffer as it is.
+    pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) {
+        while let Some(first) = self.segments.front_mut() {
             let here = count.min(first.content.len() - first.done);
             if here == 0 {
                 break;
             }
-            match (&first.content, first.rest()) {
-                (Content::File(range), _) => {
-                    // No more than a frame has.
-                    let (mut bytes, length) = (spare_buffer(), here as usize);
-                    bytes.resize(length, 0);
-                    range.file.read_exact_at(&mut bytes, range.offset + first.done)?;
-                    other.push(Content::Bytes(bytes), 0);
+            match &mut first.content {
+                Content::Bytes(bytes) if first.done == 0 && here == bytes.len() as u64 && here > COPIED => {
+                    let whole = std::mem::take(bytes);
+                    other.push(Content::Bytes(whole), 0);
+                    self.segments.pop_front();
+                    self.held -= here;
+                    self.sent += here;
                 }
-                (_, Some(bytes)) => other.push_copy(&bytes[..here as usize]),
-                (_, None) => {}
+                Content::File(range) => {
+                    let offset = range.offset + first.done;
+                    let file = FileRange { file: Arc::clone(&range.file), offset, length: here };
+                    other.push(Content::File(file), 0);
+                    self.advance(here);
+                }
+                _ => {
+                    if let Some(bytes) = first.rest() {
+                        other.push_copy(&bytes[..here as usize]);
+                    }
+                    self.advance(here);
+                }
             }
-            self.advance(here);
             count -= here;
         }
-        Ok(())
+        self.stuck = false;
     }
 
     pub(crate) fn advance(&mut self, mut count: u64) {
@@ -452,6 +488,14 @@ impl Segment {
     fn rest(&self) -> Option<&[u8]> {
         self.content.bytes().map(|bytes| &bytes[self.done as usize..])
     }
+}
+
+/// What is said of a file that ends too early; other errors are as they are.
+fn shortened(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::UnexpectedEof {
+        return error;
+    }
+    io::Error::new(error.kind(), "the file has become shorter while it was being sent")
 }
 
 /// The bytes of what is in memory; `None` for a file.

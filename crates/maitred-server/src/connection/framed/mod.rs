@@ -173,6 +173,11 @@ impl Connection {
         stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
     }
 
+    /// Whether nobody waits for anything but handlers whose streams were reset.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.protocol.is_framed() && self.streams().all(|stream| stream.dead && stream.queue.is_none())
+    }
+
     /// Keeps an exchange that is not over.
     pub(super) fn put(&mut self, stream: Box<Stream>) {
         match self.protocol.framed() {

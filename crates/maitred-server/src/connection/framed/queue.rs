@@ -4,7 +4,7 @@
 //! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
 
 use std::cell::RefCell;
-use std::io;
+use std::sync::Arc;
 
 use maitred_files::Body;
 use maitred_http::{FieldSet, Peer, ResponseHead, Status};
@@ -314,10 +314,7 @@ impl Connection {
     /// The peer is gone.
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
-            if let Err(error) = self.frame(group) {
-                self.note_broken(group, &error);
-                return self.fail_sending(group).map(drop);
-            }
+            self.frame(group);
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -346,15 +343,13 @@ impl Connection {
     }
 
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
-    ///
-    /// # Errors
-    /// What is in a file cannot be read.
-    fn frame(&mut self, group: &Group) -> io::Result<()> {
+    fn frame(&mut self, group: &Group) {
         let now = clock::monotonic();
         if self.writer.is_none() {
             self.send_timeout = 0;
         }
-        let Some(framed) = self.protocol.framed() else { return Ok(()) };
+        let (mut broken, reads) = (Vec::new(), !self.transport.sends_files());
+        let Some(framed) = self.protocol.framed() else { return };
         let streams = framed.streams.values_mut();
         streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
         if !framed.control.is_empty() {
@@ -379,8 +374,17 @@ impl Connection {
             }
             if !ends && let Some(data) = &mut queue.data {
                 let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
-                let length = data.waiting(most.min(codec.max_data() as u64));
-                if length > 0 {
+                let length = match data.prepare(data.waiting(most.min(codec.max_data() as u64)), reads) {
+                    Ok(length) => length,
+                    Err(error) => {
+                        // The peer sees that its response is cut; the others go on.
+                        broken.push(error);
+                        (queue.data, queue.trailers) = (None, None);
+                        (queue.ended, queue.cut) = (true, true);
+                        0
+                    }
+                };
+                if let Some(data) = queue.data.as_mut().filter(|_| length > 0) {
                     let all = data.waiting(length + 1) == length;
                     ends = queue.ended
                         && all
@@ -389,8 +393,7 @@ impl Connection {
                         && codec.ends_with_data();
                     codec.put_data(number, length as usize, ends, wire);
                     writer.push_all(wire);
-                    // If that fails, the frame has been begun, and nothing can follow it.
-                    data.move_to(writer, length)?;
+                    data.move_to(writer, length);
                     // A frame is shorter than 16 MiB.
                     queue.outward -= length as i64;
                     queue.sent += length;
@@ -439,7 +442,9 @@ impl Connection {
                 (None, _) => {}
             }
         }
-        Ok(())
+        for error in broken {
+            self.note_broken(group, &error);
+        }
     }
 
     /// Whether a handler of this stream has to wait.
@@ -450,7 +455,7 @@ impl Connection {
         }
     }
 
-    /// The last of a handler's response; `whole` says whether all of it is there.
+    /// The last of a handler's response; `whole` says whether all of it is there, `label` what the application calls it.
     ///
     /// # Errors
     /// The peer is gone.
@@ -461,7 +466,7 @@ impl Connection {
         values: Values,
         whole: bool,
         at_once: bool,
-        record: &mut Option<Record>,
+        (record, label): (&mut Option<Record>, Option<&Arc<str>>),
     ) -> Result<(), SendError> {
         self.served = self.served.saturating_add(1);
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
@@ -472,6 +477,7 @@ impl Connection {
             queue.cut = !whole;
             queue.record = record.take();
         }
+        self.note_sender(key, label);
         if self.is_dead() {
             self.lose();
             self.drop_stream(group, key.stream, self.ended_as);
@@ -548,7 +554,7 @@ impl Connection {
         {
             Stream::give_back(stream);
         }
-        if self.is_dead() {
+        if self.is_dead() || self.is_between_streams() {
             group.resume(key.token);
         }
         end

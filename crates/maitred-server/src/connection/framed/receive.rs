@@ -138,7 +138,8 @@ impl Connection {
     /// No further request is wanted, because the server stops: the peer is told so, once.
     pub(in crate::connection) fn begin_drain(&mut self, context: &mut Context<'_>) -> Turn {
         let Some(framed) = self.protocol.framed() else { return Turn::Wait };
-        if std::mem::replace(&mut framed.draining, true) {
+        // A new connection is for a request that is on its way: not every client would ask again.
+        if framed.newest == 0 || std::mem::replace(&mut framed.draining, true) {
             return Turn::Wait;
         }
         framed.codec.put_drain(&mut framed.control);
@@ -253,6 +254,9 @@ impl Connection {
                         return Err(Fault("a request with a number that is used up"));
                     }
                     framed.newest = stream;
+                    if context.group.is_draining() && !std::mem::replace(&mut framed.draining, true) {
+                        framed.codec.put_drain(&mut framed.control);
+                    }
                     // Also those count that are reset, and that handlers still have.
                     if framed.streams.len() >= framed.codec.max_streams() {
                         framed.codec.put_reset(stream, Why::Refused, &mut framed.control);
@@ -395,6 +399,7 @@ impl Connection {
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
         let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
+        let body = nanos(group.site.timeouts.body);
         let still = self.stands_still_since();
         let Some(framed) = self.protocol.framed() else { return };
         let (outward, partial, leaving) = (framed.outward, framed.partial, framed.leaving);
@@ -402,6 +407,8 @@ impl Connection {
             let queue = stream.queue.as_mut();
             if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, limits, now)) {
                 stream.due = due;
+            } else if stream.running && stream.waits_for_body() {
+                stream.due = stream.live_due(body);
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
             } else {
@@ -484,6 +491,14 @@ impl Connection {
             site.guard.applied.note(rule, self.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);
+        }
+        if stream.running && stream.waits_for_body() {
+            stream.due = stream.live_due(nanos(site.timeouts.body));
+            if stream.due <= now {
+                stream.due = NEVER;
+                stream.end_late_live();
+            }
+            return self.put(stream);
         }
         if stream.running || stream.answered {
             return self.put(stream);

@@ -191,8 +191,14 @@ impl Responder {
         let ended = self.with_connection(|connection| {
             if let Some(heads) = heads {
                 let values = Values { heads, content: last.keep(), trailers, ended: true };
-                let sent =
-                    connection.end_values(&self.group, self.key, values, reusable, !defers, &mut record);
+                let sent = connection.end_values(
+                    &self.group,
+                    self.key,
+                    values,
+                    reusable,
+                    !defers,
+                    (&mut record, self.label.as_ref()),
+                );
                 return (sent, connection.lost_as(), clock::monotonic());
             }
             let sent = match rest {
