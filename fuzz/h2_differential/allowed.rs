@@ -156,6 +156,14 @@ const RULES: &[Rule] = &[
         applies: |d| d.only_theirs_ends() && d.has_setting(8),
         then: LEAVE,
     },
+    Rule {
+        who: Some("nghttp2"),
+        why: "nghttp2 takes an empty Host for malformed, we hand it on as in HTTP/1 (RFC 9112 §3.2; RFC 9110 §4.2.2 is about URIs)",
+        applies: |d| {
+            d.only_theirs_ends() && d.ours.heads.iter().any(|head| head.hosts.iter().any(Vec::is_empty))
+        },
+        then: LEAVE,
+    },
     // ---- Only ours ends the connection ----
     Rule {
         who: Some("h2"),
@@ -247,7 +255,21 @@ const RULES: &[Rule] = &[
         applies: |d| d.frame.kind == 9 && d.only_ours_ends() && d.ours.goaway == Some(COMPRESSION_ERROR),
         then: LEAVE,
     },
+    Rule {
+        who: Some("h2"),
+        why: "h2 does not wait for the rest of a block whose start is malformed, and takes other frames in between (§6.10 forbids them)",
+        applies: |d| d.block.is_some() && d.only_ours_ends() && d.ours.goaway == Some(PROTOCOL_ERROR),
+        then: LEAVE,
+    },
     // ---- Streams ----
+    Rule {
+        who: Some("h2"),
+        why: "h2 forgets at the end of a fragment that the block is malformed, as by a pseudo-field that is there twice (§8.3)",
+        applies: |d| {
+            d.nobody_ends() && d.frame.kind == 9 && d.ours.resets == [(d.frame.stream, PROTOCOL_ERROR)]
+        },
+        then: APART,
+    },
     Rule {
         who: None,
         why: "a stream is refused as one that was reset before is still open, or still counts, on one side (§5.1.2)",
