@@ -1,4 +1,4 @@
-"""HTTP/2 abused: for each way the memory of the server, with which code the attacker is ended, and what a connection beside it notices."""
+"""HTTP/2 under attack: for each attack the memory of the server, the code with which the attacker is ended, and the latency of a connection beside it."""
 
 from __future__ import annotations
 

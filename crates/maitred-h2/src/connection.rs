@@ -1,4 +1,4 @@
-//! The connection: what comes next, and what is sent.
+//! The state of a connection: which frame may come next, and what has been sent.
 //!
 //! ```text
 //!  Preface --> FirstSettings --> Frame <--> Data, Skip        any --> Failed
@@ -27,7 +27,7 @@ use crate::window::Window;
 use block::Gathering;
 use receive::Incoming;
 
-/// What we announce, and what a peer begins with (RFC 9113 §6.5.2).
+/// The size of the HPACK table that this server announces, and that a peer starts with (RFC 9113 §6.5.2).
 const TABLE: usize = crate::hpack::DEFAULT_TABLE;
 
 /// One connection, of which this is the server.

@@ -5,6 +5,7 @@
 mod handshakes;
 mod http2;
 mod metrics;
+mod rows;
 mod snapshot;
 #[cfg(test)]
 mod tests;

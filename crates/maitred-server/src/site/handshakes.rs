@@ -1,8 +1,10 @@
 //! What TLS handshakes have come to, counted.
 
-use maitred_stats::exposition::{Metric, Value, series};
+use maitred_stats::exposition::{Metric, series};
 use maitred_stats::{Arena, Counters};
 use maitred_tls::{Handshake, Reason, SessionError, Version};
+
+use super::rows::{self, Row};
 
 /// Handshakes that were completed, by version, and by how.
 const HANDSHAKES_TOTAL: &str = "maitred_tls_handshakes_total";
@@ -43,9 +45,6 @@ pub(crate) struct Handshakes {
     groups: Counters<{ GROUPS.len() }>,
     failed: Counters<REASONS>,
 }
-
-/// How often something has happened: the labels, and the count.
-type Row = (&'static str, Vec<(&'static str, &'static str)>, u64);
 
 impl Handshakes {
     pub(crate) fn new(arena: &Arena) -> Self {
@@ -108,23 +107,12 @@ impl Handshakes {
 
     /// Those that have happened, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
-        let happened = self.rows().filter(|(_, _, count)| *count > 0);
-        happened.map(|(name, labels, count)| (series(name, &labels), count)).collect()
+        rows::totals(self.rows())
     }
 
     /// Calls `show` with all of them as figures.
     pub(crate) fn with_metrics(&self, show: impl FnOnce(&[Metric<'_>])) {
-        let rows: Vec<Row> = self.rows().collect();
-        let metrics: Vec<Metric<'_>> = rows
-            .iter()
-            .map(|(name, labels, count)| Metric {
-                name,
-                help: help(name),
-                labels,
-                value: Value::Counter(*count),
-            })
-            .collect();
-        show(&metrics);
+        rows::with_metrics(self.rows(), help, show);
     }
 }
 

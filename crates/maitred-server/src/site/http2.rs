@@ -1,8 +1,10 @@
 //! How HTTP/2 is spoken, and what its connections have done, counted.
 
 use maitred_h2::{Counted, ErrorCode, FRAME_TYPES};
-use maitred_stats::exposition::{Metric, Value, series};
+use maitred_stats::exposition::{Metric, series};
 use maitred_stats::{Arena, Counters};
+
+use super::rows::{self, Row};
 
 /// Connections that have spoken it.
 const CONNECTIONS_TOTAL: &str = "maitred_http2_connections_total";
@@ -60,9 +62,6 @@ pub(crate) struct Http2Counters {
     waits: Counters<{ WINDOWS.len() }>,
     errors: Counters<{ ERRORS.len() + 1 }>,
 }
-
-/// How often something has happened: the labels, and the count.
-type Row = (&'static str, Vec<(&'static str, &'static str)>, u64);
 
 impl Http2Counters {
     pub(crate) fn new(arena: &Arena) -> Self {
@@ -132,23 +131,12 @@ impl Http2Counters {
 
     /// Those that have happened, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
-        let happened = self.rows().filter(|(_, _, count)| *count > 0);
-        happened.map(|(name, labels, count)| (series(name, &labels), count)).collect()
+        rows::totals(self.rows())
     }
 
     /// Calls `show` with all of them as figures.
     pub(crate) fn with_metrics(&self, show: impl FnOnce(&[Metric<'_>])) {
-        let rows: Vec<Row> = self.rows().collect();
-        let metrics: Vec<Metric<'_>> = rows
-            .iter()
-            .map(|(name, labels, count)| Metric {
-                name,
-                help: help(name),
-                labels,
-                value: Value::Counter(*count),
-            })
-            .collect();
-        show(&metrics);
+        rows::with_metrics(self.rows(), help, show);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every budget: what stays below it, and what passes it.
+//! Each budget is tested from both sides: traffic within it is served, and traffic beyond it ends the connection.
 
 use super::*;
 use crate::budgets::{Budgets, Rate};

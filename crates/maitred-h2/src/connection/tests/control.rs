@@ -1,4 +1,4 @@
-//! Frames of the connection: settings, pings, priorities, and what a connection begins with.
+//! Tests of frames on stream 0 (SETTINGS, PING, PRIORITY_UPDATE) and of the connection preface.
 
 use super::*;
 use crate::priority::Priority;

@@ -1,4 +1,4 @@
-//! The states of a stream (RFC 9113 §5.1), and what a stream alone dies of.
+//! Tests of the states of a stream (RFC 9113 §5.1), and of errors that end one stream only.
 
 use super::*;
 use crate::frame::HAS_PRIORITY;
