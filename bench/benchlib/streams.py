@@ -94,6 +94,8 @@ class Connection:
     #: The code of the last GOAWAY.
     code: int | None = None
     is_over: bool = False
+    #: The code of the last stream that was reset.
+    reset: int | None = None
     _next: int = 1
     _pong: bytes = b""
     _received: bytearray = field(default_factory=bytearray)
@@ -163,8 +165,10 @@ class Connection:
                 if flags & END_STREAM:
                     answer.ended = now
                     ended.append(stream)
-            elif kind == RST_STREAM and answer:
-                answer.reset = int.from_bytes(payload[:4], "big")
+            elif kind == RST_STREAM:
+                self.reset = int.from_bytes(payload[:4], "big")
+                if answer:
+                    answer.reset = self.reset
             elif kind in (SETTINGS, PING) and not flags & ACK:
                 reply += frame(kind, ACK, 0, payload if kind == PING else b"")
             elif kind == PING:

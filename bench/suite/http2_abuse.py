@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
@@ -21,9 +21,11 @@ TITLE = "HTTP/2 abused: memory, and a connection beside it"
 SECONDS, SMOKE_SECONDS, PAIRS = 3.0, 0.5, 5
 #: An attacker that was ended comes again after this long.
 AGAIN_S = 0.01
+#: How long a client that has read nothing looks for its end.
+LAST_LOOK_S = 0.5
 #: From one request of the well-behaved connection to the next.
 EVERY_S = 0.001
-#: A gate: the p99 beside an attack against that without.
+#: A gate: the p99 beside an attack against that beside as many clients that attack nothing.
 MOST_RATIO = 2.0
 #: A gate: by how much the server grows, in MiB.
 MOST_GROWTH = 64
@@ -50,6 +52,8 @@ class Attack:
     grants: bool = True
     #: It waits for the server to end it, which a limit in time does: within a run of seconds it may not be.
     waits: bool = False
+    #: It attacks nothing: it asks for the hello once, and ends.
+    leaves: bool = False
 
 
 def _endless(one: Callable[[int], bytes]) -> Wire:
@@ -141,10 +145,17 @@ def _slowly() -> Iterator[bytes]:
         yield streams.window_update(1, 1)
 
 
+def _polite() -> Attack:
+    """As many clients that attack nothing: each asks for the hello once, ends, and comes again."""
+    return Attack("clients", lambda: iter([]), waits=True, leaves=True)
+
+
 @dataclass(frozen=True)
 class Outcome:
-    #: p99 of the well-behaved connection in milliseconds, in each round without the attack and beside it.
+    #: p99 of the well-behaved connection in milliseconds, in each round: alone, beside as many clients that attack nothing, and
+    #: beside the attack.
     alone: list[float]
+    polite: list[float]
     beside: list[float]
     #: By how much the server's memory grew at most, in MiB.
     growth: float
@@ -164,8 +175,9 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     count = options.rounds(PAIRS, smoke=1)
     report.text(
         f"{environment.description}. The server with 4 threads and the WSGI hello, on one core. A well-behaved connection asks every "
-        f"{1e3 * EVERY_S:.0f} ms for the hello and a file of 1 KiB in turn; {count} rounds of {seconds:g} s without and {seconds:g} s beside each attack, a fresh server for "
-        f"each. Attackers are on the other core, which they leave to the well-behaved one; one that was ended comes again after "
+        f"{1e3 * EVERY_S:.0f} ms for the hello and a file of 1 KiB in turn; {count} rounds of {seconds:g} s alone, {seconds:g} s beside as many clients that attack nothing (they connect, "
+        f"ask once, end, and come again after {1e3 * AGAIN_S:.0f} ms) and {seconds:g} s beside each attack, a fresh server for each. That others connect at all costs "
+        f"the well-behaved one something; what an attack costs is what it costs more than they do. Attackers are on the other core, which they leave to the well-behaved one; one that was ended comes again after "
         f"{1e3 * AGAIN_S:.0f} ms. Memory is what was resident at most beside the attack, less what was before it. Where it is a limit in time that "
         "ends attackers (--body-timeout), it is 1 s here.")
     outcomes = {}
@@ -186,13 +198,18 @@ def _measure(attack: Attack, environment: peers.Environment, root: Path, folder:
     words = ["--static", f"/static={root}", "--body-timeout", "1"]
     contender = python_servers.ours(environment, "streams_wsgi:application", "wsgi", "server", 4, words)
     alone: list[float] = []
+    polite: list[float] = []
     beside: list[float] = []
+    others = replace(_polite(), connections=attack.connections)
     growth, sent = 0.0, 0
     codes: dict[int | None, int] = {}
     with machine.on_core(machine.cores()[1]), servers.running(contender, root, folder) as server, streams.Connection(server.port) as honest:
         _ask_for(honest, seconds / 2)
         for _ in range(count):
             alone.append(_ask_for(honest, seconds))
+            with _attacking(others, server.port, seconds) as results:
+                polite.append(_ask_for(honest, seconds))
+            results()
             before = machine.resident(server.pid)
             with _attacking(attack, server.port, seconds) as results, _watching(server.pid) as most:
                 beside.append(_ask_for(honest, seconds))
@@ -201,7 +218,7 @@ def _measure(attack: Attack, environment: peers.Environment, root: Path, folder:
             sent += bytes_sent
             for code, times in ended.items():
                 codes[code] = codes.get(code, 0) + times
-    return Outcome(alone, beside, growth, codes, sent)
+    return Outcome(alone, polite, beside, growth, codes, sent)
 
 
 def _ask_for(honest: streams.Connection, seconds: float) -> float:
@@ -264,8 +281,10 @@ def _attacker(attack: Attack, port: int, seconds: float, result: Pipe) -> None:
             with streams.Connection(port, dict(attack.values), attack.grants) as connection:
                 # Settings are acknowledged before: nothing may stand within a block of fields.
                 connection.ping(b"begins..")
+                if attack.leaves:
+                    connection.fetch(b"/")
                 count = connection.flood(attack.wire(), until)
-                code = _end(connection, attack, until)
+                code = None if attack.leaves else _end(connection, attack, until)
                 with lock:
                     sent[0] += count
                     if connection.is_over or code is not None:
@@ -281,28 +300,30 @@ def _attacker(attack: Attack, port: int, seconds: float, result: Pipe) -> None:
 
 
 def _end(connection: streams.Connection, attack: Attack, until: float) -> int | None:
-    if attack.grants:
-        return connection.end(until)
-    while not connection.is_over and time.monotonic() < until:
-        time.sleep(0.1)
-    return None
+    if not attack.grants:
+        # It reads what there is when its time is over: that the server has given up stands behind it.
+        time.sleep(max(0.0, until - time.monotonic()))
+        until = time.monotonic() + LAST_LOOK_S
+    code = connection.end(until)
+    return connection.reset if code is None and attack.waits else code
 
 
 def _write(report: Report, outcomes: dict[Attack, Outcome]) -> None:
     rows, gates, bars, ratios = [], [], [], []
     for attack, outcome in outcomes.items():
-        ratio = figures.ratios(outcome.beside, outcome.alone)
+        ratio = figures.ratios(outcome.beside, outcome.polite)
+        whole = figures.ratios(outcome.beside, outcome.alone)
         codes = ", ".join(f"{'without a code' if code is None else code} {times:,}" for code, times in outcome.codes.items()) or "not ended"
-        rows.append([attack.name, f"{figures.spread(outcome.alone).median:.2f}", f"{figures.spread(outcome.beside).median:.2f}", rounds.ratio_text(ratio),
-                     f"{outcome.growth:.1f}", codes, f"{outcome.sent / MIB:.1f}"])
-        gates.append(rounds.verdict(f"Gate, {attack.name}: p99 beside the attack against that without", ratio.median, MOST_RATIO))
+        medians = [f"{figures.spread(each).median:.2f}" for each in (outcome.alone, outcome.polite, outcome.beside)]
+        rows.append([attack.name, *medians, rounds.ratio_text(ratio), rounds.ratio_text(whole), f"{outcome.growth:.1f}", codes, f"{outcome.sent / MIB:.1f}"])
+        gates.append(rounds.verdict(f"Gate, {attack.name}: p99 beside the attack against that beside as many clients", ratio.median, MOST_RATIO))
         gates.append(rounds.verdict(f"Gate, {attack.name}: the server grows, MiB", outcome.growth, MOST_GROWTH))
-        # An end without a code is one of a peer that does not read.
-        right = all(code in attack.codes or (code is None and attack.waits) for code in outcome.codes) and (attack.waits or outcome.codes)
+        # An end without a code is one of a peer that does not read; CANCEL ends a stream.
+        right = bool(outcome.codes) and all(code in attack.codes or (attack.waits and code in (None, CANCEL)) for code in outcome.codes)
         gates.append(f"- Gate, {attack.name}: attackers are ended, with the right code: **{'met' if right else 'not met'}**")
         bars.append(chart.Bar(attack.name, outcome.growth, outcome.growth, outcome.growth))
         ratios.append(chart.Bar(attack.name, ratio.median, ratio.low, ratio.high))
-    report.table(["attack", "p99 ms alone", "p99 ms beside it", "ratio", "growth MiB", "ended with", "MiB sent"], rows)
-    report.text("Codes are those of RFC 9113 §7: 11 is ENHANCE_YOUR_CALM.")
+    report.table(["attack", "p99 ms alone", "beside clients", "beside the attack", "attack to clients", "attack to alone", "growth MiB", "ended with", "MiB sent"], rows)
+    report.text("Codes are those of RFC 9113 §7: 11 is ENHANCE_YOUR_CALM; 8, CANCEL, ends streams whose time is over, and not their connection.")
     report.text("## Gates", "", *gates)
-    report.chart(chart.bars(TITLE, "", [("growth of the server, MiB", bars), ("p99 beside the attack / without", ratios)]))
+    report.chart(chart.bars(TITLE, "", [("growth of the server, MiB", bars), ("p99 beside the attack / beside as many clients", ratios)]))
