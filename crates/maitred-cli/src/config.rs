@@ -19,6 +19,7 @@ use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount, Spans};
+use crate::websockets::WebSocketConfig;
 
 /// Everything that can be configured. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
@@ -38,6 +39,8 @@ pub struct Config {
     pub http2_upgrade: bool,
     /// The most streams of an HTTP/2 connection at a time.
     pub http2_streams: usize,
+    /// How WebSocket is spoken.
+    pub websockets: WebSocketConfig,
     /// The proxies that are believed.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Which of their fields.
@@ -357,6 +360,7 @@ impl Config {
             http2: Http2::On,
             http2_upgrade: false,
             http2_streams: 128,
+            websockets: WebSocketConfig::default(),
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
             pool: PoolConfig::EMPTY,

@@ -50,6 +50,7 @@ mod tls_values;
 mod tls_watch;
 mod validation;
 mod value;
+mod websockets;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -72,6 +73,7 @@ pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
 pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
 pub use value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount};
+pub use websockets::WebSocketConfig;
 
 use options::renamed::NAMES;
 use sources::command_line::{Command, PASSWD, REPORT};

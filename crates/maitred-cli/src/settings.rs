@@ -13,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
-use crate::{filters, http2, listeners, pools, proxies};
+use crate::{filters, http2, listeners, pools, proxies, websockets};
 
 /// All of it.
 ///
@@ -65,6 +65,7 @@ pub(crate) fn make(
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
     settings.http2 = http2::settings(config);
+    settings.websockets = websockets::settings(&config.websockets);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();

@@ -36,6 +36,7 @@ mod status;
 mod table;
 mod threads;
 mod tls;
+mod websockets;
 mod watch;
 
 use std::io;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
+    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.
@@ -145,6 +145,12 @@ const COMMANDS: &[Command] = &[
         &[POOL],
         "What connections of HTTP/2 have done: frames, resets, waits, sizes of heads.",
         http2::http2,
+    ),
+    query(
+        "websockets",
+        &[POOL],
+        "WebSockets: how many were accepted and how they ended, messages, and those that are open.",
+        websockets::websockets,
     ),
     query("tls", &[POOL], "Certificates with their names, files and ends, and handshakes.", tls::tls),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Exchange --respond--> (complete)
+//!     |-----accept-----> WebSocket (websocket.rs)
 //!     |                                      dropped unanswered: 500
 //!     `--start--> Stream --send*--> finish   dropped unfinished: the response is cut, so that
 //!                                            the peer can see that it is not whole
@@ -18,6 +19,7 @@ use maitred_http::{FieldSet, ResponseHead, Status};
 
 use crate::content::{Content, Last};
 use crate::request::Request;
+use crate::websocket::{Closed, MessageKind, Messages, WebSocket};
 
 /// What the server offers to an exchange. Not called by handlers.
 ///
@@ -104,6 +106,41 @@ pub trait Respond: Send {
 
     /// Ends the response in the middle: the connection closes so that the peer can see it.
     fn abort(self: Box<Self>, request: Box<Request>, reason: &str);
+
+    /// Accepts the WebSocket that the request asks for; `head` has the fields of the answer.
+    ///
+    /// # Errors
+    /// The peer is gone, or the head cannot be sent as given: nothing has been sent.
+    fn accept_websocket(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
+        let _ = (request, head);
+        Err(SendError::Closed)
+    }
+
+    /// Moves whole messages that have come to `into`, which is empty, and says how the WebSocket has ended if it has.
+    fn take_messages(&mut self, into: &mut Messages) -> Option<Closed> {
+        let _ = into;
+        Some(Closed::abnormal())
+    }
+
+    /// Queues a message and tries to send it at once.
+    ///
+    /// # Errors
+    /// The WebSocket is closed, or its peer is gone.
+    fn send_message(
+        &mut self,
+        request: &Request,
+        kind: MessageKind,
+        message: Last<'_>,
+    ) -> Result<Flow, SendError> {
+        let _ = (request, kind, message);
+        Err(SendError::Closed)
+    }
+
+    /// Closes the WebSocket, unless it is closed, and ends the exchange.
+    fn close_websocket(self: Box<Self>, request: Box<Request>, code: u16, reason: &str) {
+        let _ = code;
+        self.abort(request, reason);
+    }
 
     /// Waits until less than the stream limit is queued in memory, or the peer is gone, or `limit` is over. The server may use
     /// the thread to write what is queued to a file.
@@ -371,6 +408,24 @@ impl Exchange {
         match page {
             Some((head, content)) => self.respond(head, content),
             None => self.respond(head, text),
+        }
+    }
+
+    /// Accepts the WebSocket that the [request asks for](Request::websocket). The fields of `head` are sent with the answer; its status
+    /// is the protocol's affair.
+    ///
+    /// # Errors
+    /// The peer is gone; or a field cannot be sent: the exchange comes back, and another answer may be given.
+    pub fn accept(mut self, head: &ResponseHead) -> Result<WebSocket, (Self, SendError)> {
+        let (Some(mut responder), Some(request)) = (self.responder.take(), self.request.take()) else {
+            return Err((self, SendError::Closed));
+        };
+        match responder.accept_websocket(&request, head) {
+            Ok(()) => Ok(WebSocket::new(responder, request)),
+            Err(error) => {
+                (self.responder, self.request) = (Some(responder), Some(request));
+                Err((self, error))
+            }
         }
     }
 

@@ -28,6 +28,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// Whether a request may ask for a [`WebSocket`](crate::WebSocket). For other handlers it is a request like any other, and
+    /// `Upgrade` a field of it.
+    fn takes_websockets(&self) -> bool {
+        false
+    }
+
     /// Whether it has to be called on the thread of the [event loop](crate::ThreadHost::event_loop). Others run on threads, also
     /// where there is a loop.
     fn runs_on_event_loop(&self) -> bool {

@@ -12,6 +12,7 @@ mod handler;
 pub mod lock_order;
 mod request;
 mod threads;
+mod websocket;
 
 pub use body::{Body, BodyReader, CloseFile, Keepsake, LiveBody};
 pub use content::{Content, FileRange, Last, Lend, Owner};
@@ -20,3 +21,4 @@ pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Strea
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Local, Process, Request};
 pub use threads::{NativeThreads, ThreadBody, ThreadHost, ThreadStack};
+pub use websocket::{Closed, Incoming, MessageKind, Messages, WebSocket, is_close_code};

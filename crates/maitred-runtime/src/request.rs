@@ -18,6 +18,9 @@ pub struct Request {
     pub endpoint: Endpoint,
     /// Tells it from other requests of this process.
     pub number: u64,
+    /// It asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler that
+    /// [takes them](crate::Handler::takes_websockets) gets such a request.
+    pub websocket: bool,
 }
 
 impl Request {

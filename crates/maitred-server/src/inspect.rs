@@ -89,6 +89,11 @@ impl Server {
         self.first().site.http2_counters.totals()
     }
 
+    /// What WebSockets have come to: names of figures with counts, those that are not zero.
+    pub fn websockets(&self) -> Vec<(String, u64)> {
+        self.first().site.websocket_counters.totals()
+    }
+
     /// What TLS handshakes have come to: names of figures with counts, those that are not zero.
     pub fn tls_handshakes(&self) -> Vec<(String, u64)> {
         self.first().site.handshakes.totals()

@@ -117,6 +117,9 @@ impl Group {
         if self.site.http2.is_some() {
             self.site.http2_counters.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
         }
+        if self.site.websockets.is_some() {
+            self.site.websocket_counters.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
+        }
         self.write_listeners(format, &mut out);
         self.write_certificates(format, &mut out);
         site::write_cache(&self.site.hosts.cache_statistics(), format, &mut out);

@@ -34,7 +34,7 @@ use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings
 #[cfg(doc)]
 use crate::sharing::Accept;
 use crate::site::{
-    self, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Site, Statistics,
+    self, Contexts, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Site, Statistics, WebSocketCounters,
 };
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
@@ -239,6 +239,9 @@ impl Server {
             http2: settings.http2,
             handshakes: Handshakes::new(&arena),
             http2_counters: Http2Counters::new(&arena),
+            contexts: Contexts::new(settings.websockets.map_or(0, |websockets| websockets.contexts)),
+            websockets: settings.websockets,
+            websocket_counters: WebSocketCounters::new(&arena),
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             body_budget: BodyMemory::new(settings.body_budget),

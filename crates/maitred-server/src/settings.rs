@@ -40,6 +40,8 @@ pub struct Settings {
     pub tls: Option<Arc<Terms>>,
     /// How HTTP/2 is spoken; none: it is not. By TLS clients and server agree on it (ALPN), so the terms have to offer it, too.
     pub http2: Option<Http2Settings>,
+    /// How WebSocket is spoken; none: it is not, and a request for one is a request like any other.
+    pub websockets: Option<WebSocketSettings>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
     /// Which proxies are believed. None unless set.
@@ -111,6 +113,7 @@ impl Settings {
             bound: None,
             tls: None,
             http2: Some(Http2Settings::default()),
+            websockets: Some(WebSocketSettings::default()),
             accept: Accept::Single,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),

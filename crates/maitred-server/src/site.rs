@@ -2,6 +2,7 @@
 //!
 //! Sections below: counters; figures of exchanges.
 
+mod contexts;
 mod handshakes;
 mod http2;
 mod metrics;
@@ -9,6 +10,7 @@ mod rows;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod websockets;
 
 use std::cell::RefCell;
 use std::hash::RandomState;
@@ -40,12 +42,15 @@ use crate::routes::is_plain;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
+pub(crate) use contexts::{Contexts, Share};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use http2::Http2Counters;
 pub use http2::Http2Settings;
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
+pub(crate) use websockets::WebSocketCounters;
+pub use websockets::WebSocketSettings;
 
 /// Read-only after the start, but for the counters.
 pub(crate) struct Site {
@@ -69,6 +74,11 @@ pub(crate) struct Site {
     /// None where HTTP/2 is not spoken.
     pub(crate) http2: Option<Http2Settings>,
     pub(crate) http2_counters: Http2Counters,
+    /// None where WebSocket is not spoken.
+    pub(crate) websockets: Option<WebSocketSettings>,
+    pub(crate) websocket_counters: WebSocketCounters,
+    /// What contexts of their compression take.
+    pub(crate) contexts: Contexts,
     pub(crate) handshakes: Handshakes,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,

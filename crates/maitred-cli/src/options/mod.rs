@@ -16,6 +16,7 @@ mod responses;
 mod serving;
 mod threads;
 pub(crate) mod tls;
+mod websockets;
 mod workers;
 
 use std::path::PathBuf;
@@ -199,10 +200,11 @@ const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 17] = [
+const TABLES: [&[Definition]; 18] = [
     serving::OPTIONS,
     tls::OPTIONS,
     http2::OPTIONS,
+    websockets::OPTIONS,
     proxies::OPTIONS,
     threads::POOL,
     threads::NAMED,

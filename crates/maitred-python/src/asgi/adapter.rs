@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use pyo3::exceptions::{PyBrokenPipeError, PyRuntimeError};
 use pyo3::intern;
@@ -11,16 +10,16 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::coroutine::Coroutine;
 use super::event_loop::{Here, Polling, here};
+use super::channel::Channel;
 use super::http::Http;
 use super::pending::{Done, Pending};
 use super::receive::Receive;
 use super::scope::ScopeBuilder;
 use super::waiting::Waiting;
 use super::watch::Inbox;
+use super::websocket::WebSocket;
 use crate::native::{Class, Object};
 use crate::report::{self, ErrorSink};
-
-const WEBSOCKET_TEXT: &str = "This server does not speak WebSocket yet.\n";
 
 /// How far the causes of an exception are followed.
 const MAX_CAUSES: usize = 100;
@@ -60,6 +59,7 @@ pub(super) struct Classes {
     pub(super) pending: Class<Pending>,
     pub(super) coroutine: Class<Coroutine>,
     http: Class<Http>,
+    websocket: Class<WebSocket>,
     receive: Class<Receive>,
 }
 
@@ -86,6 +86,7 @@ impl Adapter {
             pending: Class::new(py)?,
             coroutine: Class::new(py)?,
             http: Class::new(py)?,
+            websocket: Class::new(py)?,
             receive: Class::new(py)?,
         };
         Ok(Self {
@@ -174,14 +175,15 @@ impl Adapter {
         let this = adapter.get();
         let tasks = this.tasks()?;
         let scope = served.scope.build(py, exchange.request())?;
-        if scope.is_websocket {
-            refuse_websocket(exchange);
-            return Ok(());
-        }
-        let http = Http::new(adapter.clone_ref(py), &scope, exchange);
-        let http = this.classes.http.make(py, http)?;
-        let receive = this.classes.receive.make(py, Receive(http.clone_ref(py)))?;
-        let coroutine = Coroutine::new(http, Arc::clone(served), scope.dict.unbind(), receive);
+        let channel = if exchange.request().websocket {
+            let socket = WebSocket::new(adapter.clone_ref(py), &scope, exchange);
+            Channel::WebSocket(this.classes.websocket.make(py, socket)?)
+        } else {
+            let http = Http::new(adapter.clone_ref(py), &scope, exchange);
+            Channel::Http(this.classes.http.make(py, http)?)
+        };
+        let receive = this.classes.receive.make(py, Receive(channel.clone_ref(py)))?;
+        let coroutine = Coroutine::new(channel, Arc::clone(served), scope.dict.unbind(), receive);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
         let begins = this.waiting.is_none();
@@ -193,11 +195,4 @@ impl Adapter {
         }
         Ok(())
     }
-}
-
-fn refuse_websocket(exchange: Exchange) {
-    let head = ResponseHead::new(Status::NOT_IMPLEMENTED).with("Content-Type", "text/plain; charset=utf-8");
-    exchange.warn_once("a WebSocket was asked for, and refused with 501: this server does not speak it");
-    // A peer that is gone needs no answer.
-    let _ = exchange.respond(head, WEBSOCKET_TEXT);
 }

@@ -22,7 +22,8 @@ use pyo3::{ffi, intern};
 
 use super::adapter::Served;
 use super::current;
-use super::http::{Ended, Http};
+use super::channel::Channel;
+use super::http::Ended;
 use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};
 use super::waiting::Waits;
@@ -33,7 +34,7 @@ use crate::report::{self, type_name};
 
 /// The coroutine of one request.
 pub(super) struct Coroutine {
-    http: Object<Http>,
+    channel: Channel,
     served: Arc<Served>,
     state: Mutex<State>,
 }
@@ -41,7 +42,7 @@ pub(super) struct Coroutine {
 struct State {
     life: Life,
     /// The Task, while it is suspended or has not taken its first step.
-    task: Option<(Held<PyAny>, Waits)>,
+    task: Option<(Held<PyAny>, Option<Waits>)>,
 }
 
 enum Life {
@@ -53,27 +54,28 @@ enum Life {
 
 impl Coroutine {
     pub(super) fn new(
-        http: Object<Http>,
+        channel: Channel,
         served: Arc<Served>,
         scope: Py<PyDict>,
         receive: Object<Receive>,
     ) -> Self {
         Self {
-            http,
+            channel,
             served,
             state: Mutex::new(State { life: Life::Fresh { scope: Held::new(scope), receive }, task: None }),
         }
     }
 
-    pub(super) fn http(&self) -> &Http {
-        &self.http
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// Holds its Task until it is over.
     pub(super) fn hold(&self, task: Py<PyAny>) {
         let mut state = self.state();
         if !matches!(state.life, Life::Over) {
-            state.task = Some((Held::new(task), self.http.adapter().waiting.one()));
+            let waits = self.channel.counts_as_waiting().then(|| self.channel.adapter().waiting.one());
+            state.task = Some((Held::new(task), waits));
         }
     }
 
@@ -92,7 +94,7 @@ impl Coroutine {
     /// Calls the application and takes what it returns as a coroutine.
     fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
         let application = self.served.application.as_ptr();
-        let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.http.as_ptr()];
+        let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.channel.as_ptr()];
         // SAFETY: all are valid objects of this interpreter. The place in front of the arguments is the
         // callee's to use, as the flag says. The result is a new reference, or null with an exception set.
         let result = unsafe {
@@ -139,7 +141,8 @@ impl Coroutine {
             Finish::Raised(error) => format!("the application raised {}", report::summary(py, error)),
             Finish::Closed => CLOSED.to_owned(),
         };
-        let ended = self.http.end(py, reason);
+        let failed = !matches!(finish, Finish::Returned);
+        let ended = self.channel.end(py, failed, reason);
         let error = match finish {
             Finish::Raised(error) => error,
             Finish::Returned => {
@@ -183,7 +186,7 @@ impl Coroutine {
     /// Whether people hear of this end otherwise: that the peer has left, or that the server has ended and cancelled what
     /// was still running.
     fn is_told(&self, py: Python<'_>, error: &PyErr, ended: Ended) -> bool {
-        let adapter = self.http.adapter();
+        let adapter = self.channel.adapter();
         if error.is_instance_of::<CancelledError>(py) {
             return ended == Ended::PeerGone || adapter.polling.has_ended();
         }
@@ -192,9 +195,9 @@ impl Coroutine {
 
     /// One entry: `GET /path: what` and the details below.
     fn report(&self, py: Python<'_>, what: &str, details: &str) {
-        let name = self.http.name(py);
+        let name = self.channel.name(py);
         let entry = format!("{name}: {what}\n{details}");
-        report::write(py, &self.http.adapter().log, entry.trim_end());
+        report::write(py, &self.channel.adapter().log, entry.trim_end());
     }
 }
 
@@ -273,14 +276,14 @@ impl Steps for Coroutine {
     fn step(&self, value: &Bound<'_, PyAny>) -> PyResult<Step> {
         let py = value.py();
         let before = mem::replace(&mut self.state().life, Life::Running);
-        let inside = current::enter(&self.http);
+        let inside = current::enter(self.channel.title());
         let (inner, stepped) = match before {
             Life::Suspended { inner } => {
                 let stepped = send(&inner, value);
                 (Some(inner), stepped)
             }
             Life::Fresh { scope, receive } => {
-                self.http.adapter().polling.first_step(|| match self.start(py, &scope, &receive) {
+                self.channel.adapter().polling.first_step(|| match self.start(py, &scope, &receive) {
                     Ok(inner) => {
                         let stepped = send(&inner, value);
                         (Some(inner), stepped)
@@ -301,7 +304,7 @@ impl Steps for Coroutine {
     fn throw(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Step> {
         let py = arguments.py();
         let before = mem::replace(&mut self.state().life, Life::Running);
-        let inside = current::enter(&self.http);
+        let inside = current::enter(self.channel.title());
         let (inner, stepped) = match before {
             Life::Suspended { inner } => {
                 let stepped = throw(inner.bind(py), arguments);
@@ -368,7 +371,7 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
         answer(py, || {
             // SAFETY: the interpreter calls this with an object of our type.
             let this = unsafe { value_of::<Coroutine>(object) };
-            let text = format!("<request {}>", this.http.name(py));
+            let text = format!("<request {}>", this.channel.name(py));
             Ok(text.into_pyobject(py)?.into_any().unbind().into_ptr())
         })
     })
@@ -379,7 +382,7 @@ unsafe extern "C" fn name(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ff
         answer(py, || {
             // SAFETY: as above.
             let this = unsafe { value_of::<Coroutine>(object) };
-            Ok(this.http.name(py).into_pyobject(py)?.into_any().unbind().into_ptr())
+            Ok(this.channel.name(py).into_pyobject(py)?.into_any().unbind().into_ptr())
         })
     })
 }

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence};
 use pyo3::ffi;
 
 use super::event_loop::{Here, here};
-use super::http::Http;
+use super::channel::Title;
 use super::runner::Whereabouts;
 
-static CURRENT: AtomicPtr<Http> = AtomicPtr::new(ptr::null_mut());
+static CURRENT: AtomicPtr<Title> = AtomicPtr::new(ptr::null_mut());
 
 /// The system's number of the loop's thread; 0 before there is one.
 static THREAD: AtomicI32 = AtomicI32::new(0);
@@ -27,20 +27,20 @@ pub(super) fn this_is_the_loop() {
 /// Notes that a step of this request begins, until the result is dropped. Does nothing on another thread, where an
 /// application can take a step by hand.
 #[must_use]
-pub(super) fn enter(http: &Http) -> Inside<'_> {
+pub(super) fn enter(title: &Title) -> Inside<'_> {
     let before = (here() != Here::Elsewhere).then(|| {
         let before = CURRENT.load(Ordering::Relaxed);
-        CURRENT.store(ptr::from_ref(http).cast_mut(), Ordering::Relaxed);
+        CURRENT.store(ptr::from_ref(title).cast_mut(), Ordering::Relaxed);
         before
     });
-    Inside { before, http: PhantomData }
+    Inside { before, title: PhantomData }
 }
 
 /// A step of a request is running.
 pub(super) struct Inside<'a> {
     /// The one around it, on the loop's thread.
-    before: Option<*mut Http>,
-    http: PhantomData<&'a Http>,
+    before: Option<*mut Title>,
+    title: PhantomData<&'a Title>,
 }
 
 impl Drop for Inside<'_> {
@@ -70,10 +70,10 @@ pub(crate) fn with_name(tid: i32, write: &mut dyn FnMut(&[u8])) {
         return;
     }
     // SAFETY: set by this thread, the only one that sets it, in a step that has not ended, in which the value is borrowed.
-    let Some(http) = (unsafe { CURRENT.load(Ordering::Relaxed).as_ref() }) else { return };
-    let (method, path) = http.name_parts();
+    let Some(title) = (unsafe { CURRENT.load(Ordering::Relaxed).as_ref() }) else { return };
+    let (method, path) = title.parts();
     let mut length = 0;
-    // SAFETY: a str of ASCII, whose UTF-8 is its own memory; bytes never change. Both are held by `http`.
+    // SAFETY: a str of ASCII, whose UTF-8 is its own memory; bytes never change. Both are held by `title`.
     let (method, path) = unsafe {
         let method = ffi::PyUnicode_AsUTF8AndSize(method.as_ptr(), &mut length);
         let method = if method.is_null() { &[] } else { bytes(method.cast(), length) };

@@ -85,7 +85,7 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
 }
 
 /// Any iterable of pairs; lists of tuples or lists are what nearly everybody sends.
-fn push_all(
+pub(super) fn push_all(
     headers: &Bound<'_, PyAny>,
     mut append: impl FnMut(&[u8], &[u8]) -> PyResult<()>,
 ) -> PyResult<()> {

@@ -24,9 +24,10 @@ use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict};
 
 use super::adapter::Adapter;
+use super::channel::Title;
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
@@ -56,8 +57,7 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 /// One exchange. As a Python object it is the callable `send`.
 pub(super) struct Http {
     adapter: Held<Adapter>,
-    method: Held<PyString>,
-    raw_path: Held<PyBytes>,
+    title: Title,
     is_head: bool,
     takes_trailers: bool,
     parts: AtomicU32,
@@ -148,8 +148,7 @@ impl Http {
         let phase = Phase::Waiting { exchange, declared: None };
         Self {
             adapter: Held::new(adapter),
-            method: scope.method.clone().into(),
-            raw_path: scope.raw_path.clone().into(),
+            title: Title { method: scope.method.clone().into(), raw_path: scope.raw_path.clone().into() },
             is_head,
             takes_trailers: scope.takes_trailers,
             parts: AtomicU32::new(0),
@@ -170,14 +169,8 @@ impl Http {
         self.adapter.get()
     }
 
-    /// `GET /path`, for people.
-    pub(super) fn name(&self, py: Python<'_>) -> String {
-        format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
-    }
-
-    /// The parts of the name where they lie.
-    pub(super) fn name_parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {
-        (&self.method, &self.raw_path)
+    pub(super) fn title(&self) -> &Title {
+        &self.title
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.

@@ -1,4 +1,4 @@
-//! ASGI 3.0, HTTP (specification 2.4) and lifespan.
+//! ASGI 3.0: HTTP and WebSocket (specification 2.4), and lifespan.
 //!
 //! ```text
 //! runner.rs     the loop's thread, from startup to the end (with maitred/_asgi.py)
@@ -6,7 +6,8 @@
 //! adapter.rs    what all requests share; the beginning of each      waiting.rs  how many have begun and wait
 //! scope.rs      request → dictionary      names.rs  its fields      tls.rs  its TLS
 //! coroutine.rs  what the Task of a request runs      current.rs  which one is running
-//! http.rs       the state of one exchange
+//! channel.rs    what an application talks to: one of the next two
+//! http.rs       the state of one exchange      websocket.rs  the state of one WebSocket, websocket_send.rs its callable
 //! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
 //! receive.rs    the callable      pending.rs  what both return
 //! steps.rs      what can be awaited
@@ -14,6 +15,7 @@
 //! ```
 
 mod adapter;
+mod channel;
 mod coroutine;
 mod current;
 mod event_loop;
@@ -32,6 +34,8 @@ mod still;
 mod tls;
 mod waiting;
 mod watch;
+mod websocket;
+mod websocket_send;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -159,6 +163,10 @@ impl Handler for AsgiHandler {
     }
 
     fn runs_on_event_loop(&self) -> bool {
+        true
+    }
+
+    fn takes_websockets(&self) -> bool {
         true
     }
 

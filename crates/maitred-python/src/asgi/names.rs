@@ -29,7 +29,6 @@ pub(super) enum Meaning {
     Private,
     Host,
     TransferEncoding,
-    Upgrade,
 }
 
 struct Known {
@@ -93,7 +92,6 @@ impl Known {
         let meaning = match &lower[..] {
             b"host" => Meaning::Host,
             b"transfer-encoding" => Meaning::TransferEncoding,
-            b"upgrade" => Meaning::Upgrade,
             b"authorization" | b"proxy-authorization" | b"cookie" => Meaning::Private,
             _ => Meaning::Plain,
         };

@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{ffi, intern};
 
-use super::http::Http;
+use super::channel::Channel;
 use super::steps::{self, Step, Steps, thrown};
 use crate::held::Held;
-use crate::native::{Native, Object};
+use crate::native::Native;
 
 /// Something of an exchange that is awaited.
 pub(super) struct Pending {
-    http: Object<Http>,
+    channel: Channel,
     what: What,
     life: Mutex<Life>,
 }
@@ -45,15 +45,15 @@ enum Life {
 }
 
 impl Pending {
-    pub(super) fn new(http: Object<Http>, what: What) -> Self {
-        Self { http, what, life: Mutex::new(Life::Fresh) }
+    pub(super) fn new(channel: Channel, what: What) -> Self {
+        Self { channel, what, life: Mutex::new(Life::Fresh) }
     }
 
     /// Whether others come first: parts of a file are always there, those of a fast peer's body nearly so, and who
     /// reads a large one shall not keep the loop until its end.
     fn is_to_pause(&self) -> bool {
         match self.what {
-            What::Message => self.http.is_within_body(),
+            What::Message => self.channel.lets_others_first(),
             What::Room => false,
             What::Turn => true,
         }
@@ -62,16 +62,16 @@ impl Pending {
     /// What it is awaited for, if that is there.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.what {
-            What::Message => Ok(self.http.next_message(py)?.map(Py::into_any)),
-            What::Room => Ok(self.http.has_room(py)?.then(|| py.None())),
+            What::Message => Ok(self.channel.next_message(py)?.map(Py::into_any)),
+            What::Room => Ok(self.channel.has_room(py)?.then(|| py.None())),
             What::Turn => Ok(Some(py.None())),
         }
     }
 
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
-        let future = self.http.adapter().future(py)?;
+        let future = self.channel.adapter().future(py)?;
         // Before the second look: what happens from now on wakes the future.
-        self.http.watch().add(Held::new(future.clone_ref(py)));
+        self.channel.watch().add(Held::new(future.clone_ref(py)));
         let before = mem::replace(&mut *self.life(), Life::Waiting(Held::new(future.clone_ref(py))));
         drop(before);
         if let Some(value) = self.poll(py)? {
@@ -92,7 +92,7 @@ impl Pending {
     }
 
     fn forget(&self, future: &Py<PyAny>) {
-        if let Some(watch) = self.http.present_watch() {
+        if let Some(watch) = self.channel.present_watch() {
             watch.remove(future);
         }
     }

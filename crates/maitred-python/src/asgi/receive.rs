@@ -6,12 +6,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::http::Http;
+use super::channel::Channel;
 use super::pending::{Pending, What};
-use crate::native::{Native, Object, answer, value_of};
+use crate::native::{Native, answer, value_of};
 
 /// The callable of one request.
-pub(super) struct Receive(pub(super) Object<Http>);
+pub(super) struct Receive(pub(super) Channel);
 
 impl Native for Receive {
     const NAME: &'static CStr = c"maitred._engine.Receive";
@@ -28,7 +28,7 @@ unsafe extern "C" fn vectorcall(
     Python::attach(|py| {
         answer(py, || {
             // SAFETY: the interpreter calls this with an object of our type, and with a tuple or null.
-            let (Receive(http), named) = unsafe {
+            let (Receive(channel), named) = unsafe {
                 let named = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
                 (value_of::<Receive>(callable), named)
             };
@@ -36,8 +36,8 @@ unsafe extern "C" fn vectorcall(
             if unsafe { ffi::PyVectorcall_NARGS(nargsf) } + named != 0 {
                 return Err(PyTypeError::new_err("receive() takes no arguments"));
             }
-            let pending = Pending::new(http.clone_ref(py), What::Message);
-            Ok(http.adapter().classes.pending.make(py, pending)?.into_object().into_ptr())
+            let pending = Pending::new(channel.clone_ref(py), What::Message);
+            Ok(channel.adapter().classes.pending.make(py, pending)?.into_object().into_ptr())
         })
     })
 }

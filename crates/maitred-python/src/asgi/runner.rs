@@ -239,7 +239,7 @@ impl Engine {
         }
         // SAFETY: made by that class, as its type says, and referred to by the caller.
         let coroutine: &Coroutine = unsafe { value_of(coroutine.as_ptr()) };
-        coroutine.http().is_abandoned()
+        coroutine.channel().is_abandoned()
     }
 
     fn stop_polling(&self, py: Python<'_>) -> PyResult<()> {

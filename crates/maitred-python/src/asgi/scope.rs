@@ -33,14 +33,18 @@ pub(super) const EARLY_HINT: &str = "http.response.early_hint";
 /// The application sends fields behind the body (ASGI extensions, "HTTP Trailers").
 pub(super) const TRAILERS: &str = "http.response.trailers";
 
+/// The application answers a request for a WebSocket otherwise (ASGI extensions, "WebSocket Denial Response").
+const DENIAL: &str = "websocket.http.response";
+
 /// Ours: the application says what it calls a response, for whoever looks at deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
 /// Makes scopes.
 pub(super) struct ScopeBuilder {
     base: Py<PyDict>,
-    /// What of the extensions there is.
+    /// What of the extensions there is, for requests and for WebSockets.
     extensions: Py<PyDict>,
+    websocket_extensions: Py<PyDict>,
     /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.
     names: Mutex<Option<Names>>,
     origins: [OnceLock<Origin>; ORIGINS],
@@ -60,7 +64,6 @@ pub(super) struct Scope<'py> {
     pub(super) dict: Bound<'py, PyDict>,
     pub(super) method: Bound<'py, PyString>,
     pub(super) raw_path: Bound<'py, PyBytes>,
-    pub(super) is_websocket: bool,
     /// The client takes fields behind the body.
     pub(super) takes_trailers: bool,
 }
@@ -89,9 +92,12 @@ impl ScopeBuilder {
         for name in [PATHSEND, EARLY_HINT, LABEL] {
             extensions.set_item(name, PyDict::new(py))?;
         }
+        let websocket_extensions = PyDict::new(py);
+        websocket_extensions.set_item(DENIAL, PyDict::new(py))?;
         Ok(Self {
             base: base.unbind(),
             extensions: extensions.unbind(),
+            websocket_extensions: websocket_extensions.unbind(),
             names: Mutex::default(),
             origins: Default::default(),
             state: OnceLock::new(),
@@ -126,15 +132,19 @@ impl ScopeBuilder {
         if let Some(address) = peer.ip() {
             dict.set_item(intern!(py, "client"), (values::address(py, address)?, peer.port().unwrap_or(0)))?;
         }
-        let (headers, is_websocket) = self.headers(py, request)?;
-        dict.set_item(intern!(py, "headers"), headers)?;
-        let extensions = self.extensions.bind(py).copy()?;
+        dict.set_item(intern!(py, "headers"), self.headers(py, request)?)?;
+        let extensions = if request.websocket {
+            set_websocket(&dict, request)?;
+            self.websocket_extensions.bind(py).copy()?
+        } else {
+            self.extensions.bind(py).copy()?
+        };
         set_user(&extensions, head)?;
         extensions.set_item(intern!(py, codings::KEY), codings::accepted(py, &head.fields)?)?;
         if let Some(session) = &head.tls {
             extensions.set_item(intern!(py, TLS), tls::extension(py, session)?)?;
         }
-        let takes_trailers = request.takes_trailers();
+        let takes_trailers = request.takes_trailers() && !request.websocket;
         if takes_trailers {
             extensions.set_item(intern!(py, TRAILERS), PyDict::new(py))?;
         }
@@ -145,7 +155,7 @@ impl ScopeBuilder {
         if let Some(state) = self.state.get() {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
         }
-        Ok(Scope { dict, method, raw_path, is_websocket, takes_trailers })
+        Ok(Scope { dict, method, raw_path, takes_trailers })
     }
 
     /// A dictionary with what is the same for all requests of this origin.
@@ -170,8 +180,8 @@ impl ScopeBuilder {
         Ok(scope)
     }
 
-    /// The list of fields, and whether the request asks for a WebSocket (RFC 6455 §4.2.1).
-    fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<(Bound<'py, PyList>, bool)> {
+    /// The list of fields.
+    fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
         let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = lock().take();
         // Only the loop's thread makes scopes, one at a time.
@@ -188,10 +198,10 @@ fn headers<'py>(
     py: Python<'py>,
     request: &Request,
     names: &mut Names,
-) -> PyResult<(Bound<'py, PyList>, bool)> {
+) -> PyResult<Bound<'py, PyList>> {
     let head = &request.head;
     let authority = head.authority();
-    let (mut has_host, mut upgrade) = (authority.is_empty(), false);
+    let mut has_host = authority.is_empty();
     let list = Pairs::new(py, head.fields.len() + 2)?;
     for (name, value) in head.fields.iter() {
         let (meaning, pair) = names.pair(py, name, value, |meaning, value| match meaning {
@@ -204,7 +214,6 @@ fn headers<'py>(
             // The length is known instead.
             Meaning::TransferEncoding if !request.body.is_live() => continue,
             Meaning::TransferEncoding => {}
-            Meaning::Upgrade => upgrade |= value.eq_ignore_ascii_case(b"websocket"),
         }
         list.push(pair);
     }
@@ -215,7 +224,7 @@ fn headers<'py>(
         let length = request.body.len().to_string();
         list.push(names.pair(py, b"content-length", length.as_bytes(), |_, value| value)?.1);
     }
-    Ok((list.finish(), upgrade && asks_for_upgrade(head)))
+    Ok(list.finish())
 }
 
 /// Whom the engine has asked for a password.
@@ -230,11 +239,21 @@ fn set_user(extensions: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> 
     extensions.set_item(intern!(py, "maitred.user"), user)
 }
 
-/// RFC 9110 §7.8: without `Connection: upgrade` the field means nothing.
-fn asks_for_upgrade(head: &RequestHead) -> bool {
-    let options = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
-    let mut options = options.flat_map(|(_, value)| value.split(|byte| *byte == b','));
-    head.method == Method::Get && options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+/// What differs in the scope of a WebSocket (ASGI WebSocket specification, "WebSocket Connection Scope").
+fn set_websocket(scope: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> {
+    let py = scope.py();
+    scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
+    let scheme = if request.endpoint.secure { intern!(py, "wss") } else { intern!(py, "ws") };
+    scope.set_item(intern!(py, "scheme"), scheme)?;
+    scope.del_item(intern!(py, "method"))?;
+    let subprotocols = PyList::empty(py);
+    let fields = request.head.fields.all("sec-websocket-protocol");
+    for name in fields.flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii) {
+        if !name.is_empty() {
+            subprotocols.append(utf8(py, name)?)?;
+        }
+    }
+    scope.set_item(intern!(py, "subprotocols"), subprotocols)
 }
 
 /// A list that is filled in one piece.
@@ -324,7 +343,7 @@ fn decoded<'py>(py: Python<'py>, path: &[u8]) -> PyResult<Bound<'py, PyString>> 
     utf8(py, path)
 }
 
-fn utf8<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
+pub(super) fn utf8<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: the pointer is valid for the length given, a slice is never longer than isize::MAX, and the
     // name of the error handling is a C string. The result is a new reference to a str, or null with an
     // exception set.

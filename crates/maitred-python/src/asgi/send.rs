@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
+use super::channel::Channel;
 use super::http::Http;
 use super::message::Message;
 use super::pending::{Pending, What};
@@ -34,22 +35,34 @@ unsafe extern "C" fn vectorcall(
 ) -> *mut ffi::PyObject {
     Python::attach(|py| {
         answer(py, || {
-            // SAFETY: the interpreter calls this with an object of our type, and with an array of that many
-            // positional arguments and behind them one for each name of the tuple `names`, which may be
-            // null. All are borrowed for the duration of the call.
-            let (http, message) = unsafe {
-                let named = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-                let only = ffi::PyVectorcall_NARGS(nargsf) + named == 1;
-                // The name is the application's choice as long as there is one argument.
-                let message = only.then(|| Bound::from_borrowed_ptr(py, *args));
-                (object_at::<Http>(py, callable), message)
-            };
+            // SAFETY: the interpreter calls this with an object of our type, and with arguments as `argument` wants them.
+            let (http, message) =
+                unsafe { (object_at::<Http>(py, callable), argument(py, args, nargsf, names)) };
             child::refuse_in_child()?;
             let message =
                 message.ok_or_else(|| PyTypeError::new_err("send() takes one argument, the message"))?;
             send(py, &http, &message).map(Py::into_ptr)
         })
     })
+}
+
+/// The only argument of a call.
+///
+/// # Safety
+/// `args` has as many positional arguments as `nargsf` says, and behind them one for each name of the tuple `names`, which may be
+/// null. All are borrowed for the duration of the call.
+pub(super) unsafe fn argument<'py>(
+    py: Python<'py>,
+    args: *const *mut ffi::PyObject,
+    nargsf: usize,
+    names: *mut ffi::PyObject,
+) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: as the caller says. The name is the application's choice as long as there is one argument.
+    unsafe {
+        let named = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
+        let only = ffi::PyVectorcall_NARGS(nargsf) + named == 1;
+        only.then(|| Bound::from_borrowed_ptr(py, *args))
+    }
 }
 
 /// What is to be awaited.
@@ -76,7 +89,7 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 Flow::Ready => (more && http.has_sent_much()).then_some(What::Turn),
             };
             if let Some(what) = what {
-                let pending = Pending::new(http.clone_ref(py), what);
+                let pending = Pending::new(Channel::Http(http.clone_ref(py)), what);
                 return Ok(adapter.classes.pending.make(py, pending)?.into_object());
             }
         }
@@ -133,7 +146,7 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
 }
 
 /// What is like bytes, as it is now.
-fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
+pub(super) fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
     if let Ok(bytes) = body.cast::<PyByteArray>() {
         return Ok(Content::Bytes(bytes.to_vec()));
     }

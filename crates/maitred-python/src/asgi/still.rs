@@ -187,7 +187,7 @@ fn running_request(py: Python<'_>, adapter: &Adapter) -> PyResult<Option<String>
     }
     let coroutine = task.call_method0(intern!(py, "get_coro"))?;
     Ok(match adapter.classes.coroutine.cast(&coroutine) {
-        Some(request) => Some(request.http().name(py)),
+        Some(request) => Some(request.channel().name(py)),
         None => Some(format!("task {}", task.call_method0(intern!(py, "get_name"))?)),
     })
 }

@@ -301,6 +301,9 @@ impl Connection {
         responder.set_direct(self.is_direct());
         responder.set_interrupts(interrupts);
         responder.set_passed(stream.passed.take());
+        if let Some(offer) = stream.offer.take() {
+            responder.set_websocket(offer);
+        }
         if let Some((reader, length)) = Self::live_reader(context, &stream) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();

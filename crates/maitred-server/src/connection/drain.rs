@@ -28,6 +28,7 @@ impl Connection {
         if !signals.any(Signals::DRAIN) {
             return None;
         }
+        self.close_websockets(context);
         let mut events = Vec::new();
         for stream in self.each_stream().filter(|stream| stream.running && stream.events) {
             stream.ask_to_end();

@@ -39,6 +39,7 @@ mod spool_tests;
 pub(crate) mod stream;
 mod streaming_body;
 mod turns;
+pub(crate) mod websocket;
 pub(crate) mod writer;
 
 use std::cell::RefCell;
@@ -59,6 +60,7 @@ use maitred_runtime::Request;
 use crate::group::Resident;
 use crate::group::slots::Token;
 use crate::listener::Listening;
+use crate::site::Site;
 use client::Ends;
 use spilling::has_made_room;
 use stream::{Record, Stream};
@@ -316,6 +318,7 @@ impl Connection {
             self.unread = true;
         }
         if signals.any(Signals::CLOSED) {
+            self.receive_last_of_websocket(context);
             return self.peer_gone(context);
         }
         if signals.any(Signals::TIMER) {
@@ -357,6 +360,7 @@ impl Connection {
 
     fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
         match self.phase {
+            Phase::Running if self.has_socket() => self.receive_websocket(context),
             Phase::Running => {
                 if self.tell_reader() {
                     self.each_stream().for_each(|stream| stream.put_off());
@@ -468,10 +472,16 @@ impl Connection {
         self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
 
+    /// When the first of its WebSockets is due.
+    fn sockets_due(&self, site: &Site) -> u64 {
+        self.streams().map(|stream| stream.socket_due(site)).min().unwrap_or(NEVER)
+    }
+
     /// Has the timer look at it when the first of all is due. Most deadlines are put off and never reached, so a timer that is
     /// set to an earlier time stays: the connection finds then that nothing is due, and sets it anew.
     fn arm(&mut self, group: &Group, token: Token) {
-        let due = self.deadline.min(self.request_due()).min(self.resumes_at());
+        let due =
+            self.deadline.min(self.request_due()).min(self.resumes_at()).min(self.sockets_due(&group.site));
         if due < self.armed {
             self.armed = due;
             group.set_deadline(token.slot, due);
@@ -480,6 +490,7 @@ impl Connection {
 
     /// What a deadline leads to; none if the turn goes on. `alone` says that nothing else has happened.
     fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
+        self.check_websockets(context);
         if let Some(turn) = self.check_request(context) {
             return Some(turn);
         }
@@ -785,6 +796,7 @@ pub(crate) fn clear_request(request: &mut Request) -> bool {
     let RequestHead { fields, .. } = &request.head;
     let is_small = fields.memory() <= MAX_KEPT;
     if is_small {
+        request.websocket = false;
         request.head.clear();
         request.body.clear(MAX_KEPT);
     }

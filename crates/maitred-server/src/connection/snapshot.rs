@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::protocol::Protocol;
 use super::stream::{RequestSummary, Stream};
+use super::websocket::WebSocketSnapshot;
 use super::{Connection, Phase};
 use crate::connection::Group;
 use crate::connection::writer::Marks;
@@ -24,6 +25,8 @@ pub struct ConnectionSnapshot {
     pub tls: Option<Arc<TlsSession>>,
     /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
     pub requests: Vec<(u32, RequestSummary)>,
+    /// The WebSockets among these, likewise.
+    pub websockets: Vec<(u32, WebSocketSnapshot)>,
     /// What leaves, with the numbers of the exchanges.
     pub deliveries: Vec<(u32, Delivery)>,
 }
@@ -104,6 +107,9 @@ impl Connection {
         let running = self.streams().filter(|stream| stream.running);
         let requests: Vec<_> =
             running.map(|stream| (self.shown_number(stream), stream.summary.clone())).collect();
+        let sockets = self.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
+        let websockets =
+            sockets.map(|(stream, socket)| (self.shown_number(stream), socket.show())).collect();
         let limit = self.bandwidth(group);
         let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
         if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.writer) {
@@ -128,6 +134,7 @@ impl Connection {
             is_http2: self.protocol.is_framed(),
             tls: self.session(),
             requests,
+            websockets,
             deliveries,
         }
     }

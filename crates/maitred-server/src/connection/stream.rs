@@ -30,6 +30,7 @@ use super::client::Client;
 use super::filter::Filtered;
 use super::framed::{Queue, Values};
 use super::request_timeout::Awaited;
+use super::websocket::{Offer, Socket};
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
 use crate::group::slots::Flags;
@@ -55,6 +56,10 @@ pub(crate) struct Stream {
     pub(super) tunnel: bool,
     /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
     pub(super) due: u64,
+    /// It asks for a WebSocket, and no handler has it yet.
+    pub(super) offer: Option<Box<Offer>>,
+    /// It has become one.
+    pub(super) socket: Option<Box<Socket>>,
     /// What waits to be sent, where exchanges are interleaved.
     pub(super) queue: Option<Box<Queue>>,
     pub(crate) request: Box<Request>,
@@ -163,7 +168,8 @@ impl Stream {
             _ if self.running => self.summary.held,
             _ => self.request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64),
         };
-        request + self.queue.as_ref().map_or(0, |queue| queue.held())
+        let socket = self.socket.as_ref().map_or(0, |socket| socket.held());
+        request + socket + self.queue.as_ref().map_or(0, |queue| queue.held())
     }
 
     /// Tells the handler that something has changed.
@@ -177,6 +183,7 @@ impl Stream {
     /// The handler has ended its response: it has nothing of a handler any more.
     pub(super) fn stop(&mut self) {
         (self.running, self.events, self.observer, self.awaited) = (false, false, None, None);
+        (self.offer, self.socket) = (None, None);
     }
 
     /// Keeps its memory for the next one.
@@ -309,6 +316,10 @@ impl Connection {
             let reason = "this server has no such host";
             return self.refuse(context, stream, Status::MISDIRECTED_REQUEST, reason);
         }
+        stream = match self.offer_websocket(context, stream) {
+            Ok(stream) => stream,
+            Err(answered) => return answered,
+        };
         if let Err(refusal) = self.admit(context, &stream) {
             return self.answer_not_now(context, stream, refusal);
         }
@@ -326,6 +337,9 @@ impl Connection {
                 Filtered::Wait(stream) => return Received::Waits(stream),
                 Filtered::Answered(received) => return received,
             };
+        }
+        if stream.offer.is_some() {
+            return self.answer(context, stream);
         }
         if let Some((status, reason)) = objection(context, &stream) {
             return self.refuse(context, stream, status, reason);

@@ -2,7 +2,7 @@
 
 use maitred_h1::{HeadFacts, TargetForm};
 use maitred_h2::{Connection, ConnectionError, ErrorCode, Settings, Upgrade};
-use maitred_http::{FieldSet, RequestHead, ResponseHead};
+use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
 use super::codec::{Codec, Event, Fault, Priority, Why};
 use crate::connection::{self, Context, Stream};
@@ -10,6 +10,10 @@ use crate::site::Site;
 
 /// What the peer takes of all streams together before it gives more (RFC 9113 §6.9.2); no setting changes it.
 const CONNECTION_WINDOW: u32 = 65_535;
+
+/// What is said of an extended CONNECT for anything but WebSocket.
+const UNKNOWN_PROTOCOL: (Status, &str) =
+    (Status::NOT_IMPLEMENTED, "this :protocol is not spoken here; websocket is");
 
 /// See the module text.
 struct Http2 {
@@ -39,6 +43,7 @@ fn settings(site: &Site) -> Settings {
         max_head: limits.max_head,
         max_fields: limits.max_fields,
         max_target: limits.max_target,
+        connect: site.websockets.is_some(),
         ..Settings::default()
     }
 }
@@ -56,7 +61,7 @@ impl Codec for Http2 {
         control: &mut Vec<u8>,
     ) -> Result<(usize, Event<'a>), Fault> {
         match self.connection.poll(data, now, head, control) {
-            Ok((used, event)) => Ok((used, event_of(event))),
+            Ok((used, event)) => Ok((used, event_of(event, head))),
             Err(error) => Err(self.breaks(error)),
         }
     }
@@ -143,13 +148,16 @@ impl Http2 {
     }
 }
 
-fn event_of(event: maitred_h2::Event<'_>) -> Event<'_> {
+fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
     use maitred_h2::Event as Given;
     match event {
         Given::NeedMore => Event::NeedMore,
         Given::Head { stream, facts } => {
             let target_form = if facts.asterisk { TargetForm::Asterisk } else { TargetForm::Origin };
             let own = priority(facts.priority);
+            // RFC 8441 §4.
+            let protocol = facts.protocol.map(|span| head.fields.bytes(span));
+            let unknown = (protocol.is_some_and(|protocol| protocol != b"websocket")).then_some(UNKNOWN_PROTOCOL);
             Event::Head {
                 stream,
                 facts: HeadFacts {
@@ -159,9 +167,9 @@ fn event_of(event: maitred_h2::Event<'_>) -> Event<'_> {
                     upgrade: false,
                     target_form,
                 },
-                tunnel: false,
+                tunnel: protocol.is_some(),
                 priority: (own != Priority::default()).then_some(own),
-                objection: facts.objection,
+                objection: facts.objection.or(unknown),
             }
         }
         Given::Data { stream, bytes } => Event::Data { stream, bytes },

@@ -122,6 +122,11 @@ impl Queue {
         self.data.as_ref().map_or(0, |data| data.held()) + self.early.len() as u64
     }
 
+    /// Whether something has come that nobody has looked at, or the end of what is `open`.
+    pub(super) fn has_early(&self, open: bool) -> bool {
+        !self.early.is_empty() || self.received && open
+    }
+
     /// Whether a frame of it could leave now.
     fn is_ready(&self, outward: i64) -> bool {
         !self.heads.is_empty() || self.room(outward) > 0 || self.ended && self.data.is_none()

@@ -56,6 +56,7 @@ impl Connection {
     pub(in crate::connection) fn receive_framed(&mut self, context: &mut Context<'_>) -> Turn {
         let mut rest = MAX_RECEIVES_A_TURN;
         self.go_on_with_waiting(context);
+        self.go_on_with_accepted(context);
         if !self.input.is_empty()
             && let Err(fault) = self.take_kept_frames(context, &[])
         {
@@ -207,6 +208,32 @@ impl Connection {
         }
     }
 
+    /// What has come for WebSockets before they were accepted.
+    fn go_on_with_accepted(&mut self, context: &mut Context<'_>) {
+        let waits = |stream: &Stream| {
+            let early = stream.queue.as_ref().is_some_and(|queue| queue.has_early(stream.has_open_socket()));
+            stream.socket.is_some() && early
+        };
+        let waiting: Vec<u32> =
+            self.streams().filter(|stream| waits(stream)).map(|stream| stream.number).collect();
+        for number in waiting {
+            let Some(framed) = self.protocol.framed() else { return };
+            let Some(mut stream) = framed.streams.remove(number) else { continue };
+            if let Some(queue) = &mut stream.queue {
+                let (early, ends) = (std::mem::take(&mut queue.early), queue.received);
+                self.take_for_socket(context, &mut stream, &early);
+                if ends {
+                    stream.end_socket();
+                }
+            }
+            stream.enqueue_replies();
+            self.put(stream);
+            if let Some(framed) = self.protocol.framed() {
+                framed.credit(number, u64::MAX);
+            }
+        }
+    }
+
     /// Takes what is complete of the frames received, and keeps the rest.
     fn take_kept_frames(&mut self, context: &mut Context<'_>, received: &[u8]) -> Result<(), Fault> {
         let used = if self.input.is_empty() {
@@ -316,6 +343,16 @@ impl Connection {
         if let Some(queue) = &mut stream.queue {
             queue.untaken += count;
         }
+        if stream.socket.is_some() {
+            self.take_for_socket(context, &mut stream, bytes);
+            stream.enqueue_replies();
+            let takes_more = stream.socket_takes_more();
+            self.put(stream);
+            if takes_more && let Some(framed) = self.protocol.framed() {
+                framed.credit(number, u64::MAX);
+            }
+            return;
+        }
         stream.received += count;
         if stream.answered || stream.dead {
             return self.put(stream);
@@ -324,8 +361,8 @@ impl Connection {
             live.take(bytes);
             return self.put(stream);
         }
-        if stream.is_filtering() {
-            // Nothing of it is looked at before the filters have let it pass.
+        if stream.is_filtering() || stream.tunnel {
+            // Nothing of it is looked at before the filters have let it pass, or its handler has accepted it.
             if let Some(queue) = &mut stream.queue {
                 queue.early.extend_from_slice(bytes);
             }
@@ -348,7 +385,11 @@ impl Connection {
             live.complete();
             return self.put(stream);
         }
-        if stream.is_filtering() {
+        if stream.socket.is_some() {
+            stream.end_socket();
+            return self.put(stream);
+        }
+        if stream.is_filtering() || stream.tunnel {
             return self.put(stream);
         }
         let received = self.request_received(context, stream);

@@ -34,6 +34,27 @@ impl Encoder {
         matches!(self, Self::Values(sender) if !sender.heads.is_empty())
     }
 
+    /// Whether the connection has frames.
+    pub(crate) fn is_framed(&self) -> bool {
+        matches!(self, Self::Values(_))
+    }
+
+    /// Begins a WebSocket: what follows is neither counted nor framed here.
+    ///
+    /// # Errors
+    /// The head cannot be sent as given.
+    pub(super) fn accept(
+        &mut self,
+        head: &ResponseHead,
+        date: &[u8; 29],
+        out: &mut Vec<u8>,
+    ) -> Result<(), HeadError> {
+        match self {
+            Self::H1(sender) => sender.send_switching(head, "websocket", out),
+            Self::Values(sender) => sender.send_head(head, None, date).map(drop),
+        }
+    }
+
     /// The connection ends after this response, if it is one of several in order.
     pub(crate) fn close_after(&mut self) {
         if let Self::H1(sender) = self {

@@ -4,6 +4,7 @@ mod encoder;
 mod own_limits;
 mod reshaped;
 mod trailers;
+mod websocket;
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -19,7 +20,9 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
 use maitred_match::Shape;
-use maitred_runtime::{Content, FileRange, Flow, Last, MAX_LABEL, Observe, Request, Respond, SendError};
+use maitred_runtime::{
+    Closed, Content, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages, Observe, Request, Respond, SendError,
+};
 use maitred_stats::{Span, Spans, Times};
 
 use super::spilling::spill;
@@ -62,6 +65,8 @@ pub(crate) struct Responder {
     announced: bool,
     /// Those fields, when the response ends with them.
     trailers: Option<Box<FieldSet>>,
+    /// The request asks for a WebSocket, or has become one.
+    websocket: Option<websocket::Side>,
 }
 
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
@@ -109,6 +114,7 @@ impl Responder {
             submitted: None,
             announced: false,
             trailers: None,
+            websocket: None,
         }
     }
 
@@ -319,6 +325,7 @@ impl Respond for Responder {
         head: &ResponseHead,
         length: Option<u64>,
     ) -> Result<(), SendError> {
+        self.refuse_websocket();
         let ends =
             self.live && self.with_connection(|connection| connection.begin_answer(self.key)).unwrap_or(true);
         if ends || self.group.is_draining() {
@@ -388,6 +395,22 @@ impl Respond for Responder {
                 Err(SendError::InvalidField(error.to_string()))
             }
         }
+    }
+
+    fn accept_websocket(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
+        self.accept_offer(request, head)
+    }
+
+    fn take_messages(&mut self, into: &mut Messages) -> Option<Closed> {
+        self.messages(into)
+    }
+
+    fn send_message(&mut self, _: &Request, kind: MessageKind, message: Last<'_>) -> Result<Flow, SendError> {
+        self.send_frame(kind, message)
+    }
+
+    fn close_websocket(self: Box<Self>, request: Box<Request>, code: u16, reason: &str) {
+        self.close_socket(request, code, reason);
     }
 
     fn announce_trailers(&mut self, request: &Request) {

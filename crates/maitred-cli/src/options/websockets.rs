@@ -1,0 +1,70 @@
+//! WebSocket.
+
+use super::{Definition, Kind, Reach};
+
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition {
+        name: "websockets",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.websockets.on),
+        default: &["true"],
+        reach: Reach::Everywhere,
+        summary: "Let ASGI applications have WebSockets, over HTTP/1.1 and HTTP/2. Without it a request for one reaches the \
+                  application as a request like any other.",
+        cost: "none until an application accepts one",
+        worst: "each that is open holds a connection, and a task of the application",
+    },
+    Definition {
+        name: "websocket-max-message",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.websockets.max_message),
+        default: &["16m"],
+        reach: Reach::Everywhere,
+        summary: "The longest message of a client, as the application gets it; a longer one closes its WebSocket with 1009. \
+                  Whole number, or with k, m or g (units of 1024).",
+        cost: "this much memory for each client that sends one",
+        worst: "the memory of as many clients as connect; buffer-budget limits it",
+    },
+    Definition {
+        name: "websocket-ping",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.websockets.ping),
+        default: &["20"],
+        reach: Reach::Everywhere,
+        summary: "How long a client may be silent before it is asked for a sign of life by a ping; off: never. Clients answer by \
+                  themselves, and so does the server, whatever the application does.",
+        cost: "two small packets a time for each that is silent",
+        worst: "longer than a proxy's or router's limit for idle connections: it cuts them off",
+    },
+    Definition {
+        name: "websocket-timeout",
+        placeholder: "SECONDS",
+        kind: Kind::SecondsOrOff(|config| &mut config.websockets.timeout),
+        default: &["20"],
+        reach: Reach::Everywhere,
+        summary: "How long a client may be silent after a ping; then its WebSocket is closed with 1011. off: for ever.",
+        cost: "a client that is gone without a word holds its WebSocket so much longer",
+        worst: "too short closes those of clients on bad networks",
+    },
+    Definition {
+        name: "websocket-deflate",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.websockets.deflate),
+        default: &["true"],
+        reach: Reach::Everywhere,
+        summary: "Compress messages for clients that offer it (permessage-deflate, RFC 7692), which browsers do.",
+        cost: "processor time: some 10 microseconds for a kilobyte of text; memory: see websocket-deflate-memory",
+        worst: "secrets and a client's own words in one message: its length tells about the secret (as with BREACH)",
+    },
+    Definition {
+        name: "websocket-deflate-memory",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.websockets.contexts),
+        default: &["64m"],
+        reach: Reach::Everywhere,
+        summary: "What the compression may remember of earlier messages, of all WebSockets of a worker: it makes small messages \
+                  that resemble each other much shorter. Beyond it further ones compress each message by itself.",
+        cost: "some 220 kilobytes for each that is open, up to this limit",
+        worst: "this much memory in each worker",
+    },
+];

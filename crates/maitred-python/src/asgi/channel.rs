@@ -1,0 +1,139 @@
+//! What the application of one request talks to: an HTTP exchange or a WebSocket ("channel" in ASGI's words).
+//!
+//! Coroutines and what is awaited go through it, whichever it is.
+
+use std::sync::Arc;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use super::adapter::Adapter;
+use super::http::{Ended, Http};
+use super::watch::Watch;
+use super::websocket::WebSocket;
+use crate::held::Held;
+use crate::native::Object;
+
+/// See the module text.
+pub(super) enum Channel {
+    Http(Object<Http>),
+    WebSocket(Object<WebSocket>),
+}
+
+/// `GET /path`, in parts, for people.
+pub(super) struct Title {
+    pub(super) method: Held<PyString>,
+    pub(super) raw_path: Held<PyBytes>,
+}
+
+impl Title {
+    /// In one piece.
+    pub(super) fn text(&self, py: Python<'_>) -> String {
+        format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
+    }
+
+    /// The parts where they lie.
+    pub(super) fn parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {
+        (&self.method, &self.raw_path)
+    }
+}
+
+impl Channel {
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Http(http) => Self::Http(http.clone_ref(py)),
+            Self::WebSocket(socket) => Self::WebSocket(socket.clone_ref(py)),
+        }
+    }
+
+    /// The callable `send`.
+    pub(super) fn as_ptr(&self) -> *mut ffi::PyObject {
+        match self {
+            Self::Http(http) => http.as_ptr(),
+            Self::WebSocket(socket) => socket.as_ptr(),
+        }
+    }
+
+    pub(super) fn adapter(&self) -> &Adapter {
+        match self {
+            Self::Http(http) => http.adapter(),
+            Self::WebSocket(socket) => socket.adapter(),
+        }
+    }
+
+    pub(super) fn title(&self) -> &Title {
+        match self {
+            Self::Http(http) => http.title(),
+            Self::WebSocket(socket) => socket.title(),
+        }
+    }
+
+    /// `GET /path`, for people.
+    pub(super) fn name(&self, py: Python<'_>) -> String {
+        self.title().text(py)
+    }
+
+    /// The next message of `receive`; `None` while there is none.
+    pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
+        match self {
+            Self::Http(http) => http.next_message(py),
+            Self::WebSocket(socket) => socket.next_message(py),
+        }
+    }
+
+    /// Whether others come first before the next message is looked for: it is likely there, and a loop of them would keep the event
+    /// loop.
+    pub(super) fn lets_others_first(&self) -> bool {
+        match self {
+            Self::Http(http) => http.is_within_body(),
+            Self::WebSocket(socket) => socket.has_received_much(),
+        }
+    }
+
+    /// Whether `send` may go on after it has filled the room.
+    pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
+        match self {
+            Self::Http(http) => http.has_room(py),
+            Self::WebSocket(socket) => socket.has_room(py),
+        }
+    }
+
+    /// Where futures are told of changes. What happened before the first call is not told.
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        match self {
+            Self::Http(http) => http.watch(),
+            Self::WebSocket(socket) => socket.watch(),
+        }
+    }
+
+    /// The same, if there is one already.
+    pub(super) fn present_watch(&self) -> Option<Arc<Watch>> {
+        match self {
+            Self::Http(http) => http.present_watch(),
+            Self::WebSocket(socket) => socket.present_watch(),
+        }
+    }
+
+    /// Whether nothing can be sent any more, because its peer is gone or the server has ended it.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Http(http) => http.is_abandoned(),
+            Self::WebSocket(socket) => socket.is_abandoned(),
+        }
+    }
+
+    /// Whether it counts among the requests that wait: a WebSocket waits nearly always, and is not about to be woken with something
+    /// that others want.
+    pub(super) fn counts_as_waiting(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
+    /// The application has ended, as `failed` says. `reason` is for the log.
+    pub(super) fn end(&self, py: Python<'_>, failed: bool, reason: impl FnOnce() -> String) -> Ended {
+        match self {
+            Self::Http(http) => http.end(py, reason),
+            Self::WebSocket(socket) => socket.end(py, failed),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A handler's side of a WebSocket: it accepts, sends messages, and closes.
+//!
+//! Frames are made here, on the handler's thread, and compressed here, outside of any lock.
+
+use std::cell::RefCell;
+
+use maitred_http::{ResponseHead, Version};
+use maitred_log::End;
+use maitred_runtime::{Closed, Content, Flow, Last, MessageKind, Messages, Request, SendError};
+use maitred_ws::{Compressor, Deflate, Opcode, put_close, put_frame_head};
+
+use super::{On, Responder};
+use crate::connection::websocket::{Offer, Socket};
+use crate::connection::with_date;
+use crate::connection::writer::last_bytes;
+
+/// A shorter message is sent as it is: compression hardly makes it shorter.
+const MIN_COMPRESSED: usize = 64;
+
+/// What is compressed, up to this size, is copied behind the head of its frame.
+const MAX_COPIED: usize = 16 * 1024;
+
+/// The server has met what keeps it from going on, and an application that ends without a code.
+const INTERNAL_ERROR: u16 = 1011;
+
+thread_local! {
+    /// Where messages are compressed.
+    static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// For messages that are compressed each by itself: the compressor of all of them, and for which window.
+    static SHARED: RefCell<Option<(u8, Compressor)>> = const { RefCell::new(None) };
+}
+
+/// What the handler's side keeps of a WebSocket.
+pub(super) enum Side {
+    /// It is asked for.
+    Offered(Box<Offer>),
+    Open(Packing),
+}
+
+/// How messages are compressed.
+pub(super) enum Packing {
+    Off,
+    /// With what came before.
+    Own(Box<Compressor>),
+    /// Each by itself.
+    Shared(Deflate),
+}
+
+impl Packing {
+    fn of(deflate: Option<Deflate>) -> Self {
+        match deflate {
+            None => Self::Off,
+            Some(deflate) if deflate.server_takeover => Self::Own(Box::new(Compressor::new(&deflate))),
+            Some(deflate) => Self::Shared(deflate),
+        }
+    }
+
+    /// Appends the message in compressed form.
+    fn pack(&mut self, message: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Off => {}
+            Self::Own(compressor) => compressor.compress(message, out),
+            Self::Shared(deflate) => SHARED.with_borrow_mut(|shared| {
+                let bits = deflate.server_bits;
+                let compressor = match shared {
+                    Some((of, compressor)) if *of == bits => compressor,
+                    _ => &mut shared.insert((bits, Compressor::new(deflate))).1,
+                };
+                compressor.compress(message, out);
+            }),
+        }
+    }
+}
+
+impl Responder {
+    /// The request asks for a WebSocket.
+    pub(crate) fn set_websocket(&mut self, offer: Box<Offer>) {
+        self.websocket = Some(Side::Offered(offer));
+    }
+
+    /// It is answered otherwise.
+    pub(super) fn refuse_websocket(&mut self) {
+        if let Some(Side::Offered(_)) = self.websocket.take() {
+            self.group.site.websocket_counters.note_refused();
+        }
+    }
+
+    pub(super) fn accept_offer(&mut self, request: &Request, given: &ResponseHead) -> Result<(), SendError> {
+        let site = &self.group.site;
+        let (Some(Side::Offered(offer)), Some(settings)) = (&self.websocket, &site.websockets) else {
+            return Err(SendError::Closed);
+        };
+        let on = On(self.origin.peer, request);
+        let wrong = |text: String| {
+            site.log.error(format_args!("{on}: the WebSocket cannot be accepted: {text}"));
+            Err(SendError::InvalidField(text))
+        };
+        let agreed = match offer.answer(&request.head.fields, given, settings, &site.contexts) {
+            Ok(agreed) => agreed,
+            Err(text) => return wrong(text),
+        };
+        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, &agreed.head));
+        let head = changed.as_ref().unwrap_or(&agreed.head);
+        if let Err(error) = with_date(|date| self.encoder.accept(head, date, &mut self.buffer)) {
+            return wrong(error.to_string());
+        }
+        self.status = head.status;
+        let socket = Socket::new(site, agreed.deflate.as_ref(), agreed.share);
+        site.websocket_counters.note_accepted();
+        self.websocket = Some(Side::Open(Packing::of(agreed.deflate)));
+        let sent = self.deliver(Content::Static(b""), b"");
+        self.with_connection(|connection| connection.begin_websocket(&self.group, self.key, socket));
+        // A peer that is gone is seen with the first message.
+        if let (Err(error), Version::Http11) = (&sent, request.head.version) {
+            self.group.site.log.debug(format_args!("{}: accepting a WebSocket: {error}", self.origin.peer));
+        }
+        Ok(())
+    }
+
+    pub(super) fn messages(&mut self, into: &mut Messages) -> Option<Closed> {
+        self.with_connection(|connection| connection.take_messages(&self.group, self.key, into))
+            .unwrap_or_else(|| Some(Closed::abnormal()))
+    }
+
+    pub(super) fn send_frame(&mut self, kind: MessageKind, message: Last<'_>) -> Result<Flow, SendError> {
+        let Some(Side::Open(packing)) = &mut self.websocket else { return Err(SendError::Closed) };
+        let opcode = match kind {
+            MessageKind::Text => Opcode::Text,
+            MessageKind::Binary => Opcode::Binary,
+        };
+        let length = message.len();
+        let plain = last_bytes(&message).unwrap_or_default();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let content = if matches!(packing, Packing::Off) || plain.len() < MIN_COMPRESSED {
+            put_frame_head(opcode, true, false, length, &mut buffer);
+            message
+        } else {
+            PACKED.with_borrow_mut(|packed| {
+                packed.clear();
+                packing.pack(plain, packed);
+                put_frame_head(opcode, true, true, packed.len() as u64, &mut buffer);
+                if packed.len() > MAX_COPIED {
+                    return Last::Given(Content::Bytes(std::mem::take(packed)));
+                }
+                buffer.extend_from_slice(packed);
+                Last::NOTHING
+            })
+        };
+        let heads = self.encoder.take_heads();
+        let sent = self.with_connection(|connection| {
+            let sent = connection.deliver_frame(&self.group, self.key, (&mut buffer, heads), content, length);
+            connection.note_sender(self.key, self.label.as_ref());
+            sent
+        });
+        buffer.clear();
+        self.buffer = buffer;
+        let flow = sent.unwrap_or(Err(SendError::Closed))?;
+        self.body_bytes += length;
+        self.group.site.websocket_counters.note_sent(length);
+        Ok(flow)
+    }
+
+    pub(super) fn close_socket(mut self: Box<Self>, request: Box<Request>, code: u16, reason: &str) {
+        let code = if maitred_ws::is_close_code(code) { code } else { INTERNAL_ERROR };
+        let ended = self.with_connection(|connection| connection.end_of_websocket(self.key));
+        let (end, closed, is_open) = ended.unwrap_or((End::PeerGone, None, false));
+        let mut frame = Vec::new();
+        if is_open {
+            put_close(Some(code), reason, &mut frame);
+        }
+        self.group.site.websocket_counters.note_ended(closed.unwrap_or(if is_open { code } else { Closed::ABNORMAL }));
+        let reusable = self.encoder.is_framed();
+        self.websocket = None;
+        let last = if frame.is_empty() { Last::NOTHING } else { Last::Given(Content::Bytes(frame)) };
+        // A peer that is gone is noted there.
+        let _ = (*self).end(request, reusable, end, last, b"");
+    }
+}

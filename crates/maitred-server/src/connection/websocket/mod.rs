@@ -1,0 +1,247 @@
+//! A WebSocket (RFC 6455): what a request becomes when its handler accepts it. Messages go in both directions until one side
+//! closes it.
+//!
+//! ```text
+//! handler's thread                          connection                      turns
+//!   accept ------------- slot's lock -----> the socket begins
+//!   take_messages <------------------------ inbox <------------------------ READ: frames to messages
+//!   send_message -------------------------> writer                          PING: answered at once
+//!                                           pings of ours <---------------- TIMER: the peer is silent
+//!   close, or told of the end ------------> the last frame <--------------- CLOSE, a fault, the drain
+//! ```
+//! Over HTTP/1.1 the connection is nothing else any more; over HTTP/2 (RFC 8441) it is one stream of it.
+//!
+//! Promises: control frames are answered whatever the handler does. What has come and was not taken holds at most
+//! [`INBOX`] bytes and one message; then nothing more is read, and the peer is slowed down. After the first close, of either side,
+//! nothing is read and nothing of the handler is sent.
+//!
+//! Leaves out: what frames look like (maitred-ws), and what a request has to say (`handshake.rs`).
+
+mod handshake;
+mod turns;
+
+use maitred_io::clock;
+use maitred_log::End;
+use maitred_runtime::{Closed, MessageKind, Messages};
+use maitred_ws::{Deflate, Event, Kind, Limits, Receiver, put_close, put_ping, put_pong};
+
+use super::stream::Stream;
+use super::{Connection, NEVER, nanos};
+use crate::site::{Share, Site, WebSocketCounters};
+pub(crate) use handshake::Offer;
+
+/// Bytes of messages that wait for the handler. Beyond it nothing more is read.
+const INBOX: usize = 64 * 1024;
+
+/// Parts of a message (RFC 6455 §5.4). Past it: 1008. Each costs work, however short it is.
+const MAX_FRAGMENTS: u32 = 16_384;
+
+/// How much longer a message may become by inflating, and how short it may be for that not to count.
+const MAX_RATIO: u32 = 200;
+
+/// Bytes of answers to pings that are made in one turn for a peer that does not read: further ones are left out (RFC 6455 §5.5.3).
+const MAX_PONGS: usize = 16 * 1024;
+
+/// The server stops, and another one will be there.
+const RESTART: u16 = 1012;
+
+/// The server gives up: the peer has been silent for too long.
+const SILENT: u16 = 1011;
+
+/// See the module text.
+pub(crate) struct Socket {
+    receiver: Receiver,
+    inbox: Messages,
+    /// How it has ended; nothing is read or sent any more.
+    closed: Option<Closed>,
+    /// The end was without a closing handshake, or broke the rules.
+    unclean: bool,
+    /// Frames that have to be sent.
+    replies: Vec<u8>,
+    /// When the peer was heard last, in monotonic nanoseconds.
+    heard: u64,
+    /// When it was asked for a sign of life; 0 if it is not.
+    asked: u64,
+    /// Since when it is open, in monotonic nanoseconds.
+    began: u64,
+    received: Counted,
+    sent: Counted,
+    /// What its compression holds of the memory of all.
+    share: Option<Share>,
+}
+
+/// Messages of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many.
+    pub messages: u64,
+    /// Bytes of them, as the application has them.
+    pub bytes: u64,
+}
+
+/// A WebSocket in one moment, for the control.
+#[derive(Clone, Debug)]
+pub struct WebSocketSnapshot {
+    /// Since when it is open, in monotonic nanoseconds.
+    pub since: u64,
+    /// When the peer was heard last, likewise.
+    pub heard: u64,
+    /// What has come.
+    pub received: Counted,
+    /// What was sent.
+    pub sent: Counted,
+    /// Bytes that wait for the application.
+    pub waiting: usize,
+    /// Messages are compressed.
+    pub compressed: bool,
+}
+
+impl Socket {
+    /// One that begins now.
+    pub(crate) fn new(site: &Site, deflate: Option<&Deflate>, share: Option<Share>) -> Box<Self> {
+        let message = site.websockets.as_ref().map_or(0, |settings| settings.max_message);
+        let limits = Limits { message, fragments: MAX_FRAGMENTS, ratio: MAX_RATIO };
+        let now = clock::monotonic();
+        Box::new(Self {
+            receiver: Receiver::new(limits, deflate),
+            inbox: Messages::default(),
+            closed: None,
+            unclean: false,
+            replies: Vec::new(),
+            heard: now,
+            asked: 0,
+            began: now,
+            received: Counted::default(),
+            sent: Counted::default(),
+            share,
+        })
+    }
+
+    /// Takes bytes of the peer. The reason, if it has broken the rules.
+    fn take(&mut self, mut data: &[u8], now: u64, counters: &WebSocketCounters) -> Option<&'static str> {
+        (self.heard, self.asked) = (now, 0);
+        while self.closed.is_none() {
+            let (used, event) = match self.receiver.poll(data, self.inbox.incoming()) {
+                Ok(polled) => polled,
+                Err(fault) => {
+                    self.end(fault.code, fault.reason);
+                    self.unclean = true;
+                    return Some(fault.reason);
+                }
+            };
+            data = data.get(used..).unwrap_or_default();
+            match event {
+                Event::NeedMore => break,
+                Event::Message { kind, length } => {
+                    self.inbox.complete(match kind {
+                        Kind::Text => MessageKind::Text,
+                        Kind::Binary => MessageKind::Binary,
+                    });
+                    self.received.add(length);
+                    counters.note_received(length);
+                }
+                Event::Ping(ping) if self.replies.len() < MAX_PONGS => {
+                    put_pong(ping.as_bytes(), &mut self.replies);
+                }
+                Event::Ping(_) | Event::Pong(_) => {}
+                Event::Close(close) => {
+                    let (code, reason) = close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
+                    put_close(code, "", &mut self.replies);
+                    self.closed = Some(Closed { code: code.unwrap_or(NO_CODE), reason: reason.to_owned() });
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends it from this side: the peer is told.
+    fn end(&mut self, code: u16, reason: &str) {
+        if self.closed.is_none() {
+            put_close(Some(code), reason, &mut self.replies);
+            self.closed = Some(Closed { code, reason: reason.to_owned() });
+        }
+    }
+
+    /// The peer is gone without a word.
+    fn vanish(&mut self) {
+        if self.closed.is_none() {
+            self.closed = Some(Closed::abnormal());
+            self.unclean = true;
+        }
+    }
+
+    /// Whether more may be read.
+    fn takes_more(&self) -> bool {
+        self.closed.is_none() && self.inbox.held() <= INBOX
+    }
+
+    /// When the peer has to be heard, or asked for a sign of life.
+    fn due(&self, site: &Site) -> u64 {
+        let Some(settings) = site.websockets.as_ref().filter(|_| self.closed.is_none()) else { return NEVER };
+        let after = |time: std::time::Duration, since: u64| match nanos(time) {
+            0 => NEVER,
+            time => since.saturating_add(time),
+        };
+        if self.asked == 0 { after(settings.ping, self.heard) } else { after(settings.timeout, self.asked) }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn held(&self) -> u64 {
+        (self.inbox.held() + self.receiver.held() + self.replies.len()) as u64
+    }
+
+    /// How it has ended.
+    pub(super) fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
+    }
+
+    /// How its exchange is written down.
+    fn outcome(&self) -> End {
+        match &self.closed {
+            Some(closed) if closed.code == RESTART => End::Drain,
+            _ if self.unclean => End::PeerGone,
+            _ => End::Complete,
+        }
+    }
+
+    /// For whoever looks at it.
+    pub(super) fn show(&self) -> WebSocketSnapshot {
+        WebSocketSnapshot {
+            since: self.began,
+            heard: self.heard,
+            received: self.received,
+            sent: self.sent,
+            waiting: self.inbox.held(),
+            compressed: self.share.is_some(),
+        }
+    }
+}
+
+/// The peer has given no code (RFC 6455 §7.4.1); never sent.
+const NO_CODE: u16 = 1005;
+
+impl Counted {
+    fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Stream {
+    /// When its WebSocket has to be looked at.
+    pub(super) fn socket_due(&self, site: &Site) -> u64 {
+        self.socket.as_ref().map_or(NEVER, |socket| socket.due(site))
+    }
+
+    /// Whether its WebSocket is open.
+    pub(super) fn has_open_socket(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.closed.is_none())
+    }
+}
+
+impl Connection {
+    /// Whether one of its exchanges is a WebSocket.
+    pub(super) fn has_socket(&self) -> bool {
+        self.streams().any(|stream| stream.socket.is_some())
+    }
+}

@@ -1,0 +1,287 @@
+//! What turns do for a WebSocket, and what its handler's side asks of the connection.
+
+use maitred_io::transport::Moved;
+use maitred_log::End;
+use maitred_runtime::{Closed, Content, Flow, Last, Messages, SendError};
+
+use super::{RESTART, SILENT, Socket, put_ping};
+use crate::connection::framed::{Heads, Values};
+use crate::connection::receive::MAX_RECEIVES_A_TURN;
+use crate::connection::stream::Stream;
+use crate::connection::{Connection, Context, Group, Key, Turn};
+
+/// Bytes that wait for the peer; beyond it pings are not answered.
+const CLOGGED: u64 = 64 * 1024;
+
+impl Connection {
+    /// Reads what has come for the WebSocket that the connection is.
+    pub(in crate::connection) fn receive_websocket(&mut self, context: &mut Context<'_>) -> Turn {
+        let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else { return Turn::Wait };
+        if !self.input.is_empty() {
+            let early = std::mem::take(&mut self.input);
+            self.take_for_socket(context, &mut stream, &early);
+        }
+        let mut rest = MAX_RECEIVES_A_TURN;
+        let takes_more = |stream: &Stream| stream.socket.as_ref().is_some_and(|socket| socket.takes_more());
+        let mut broken = false;
+        while self.unread && rest > 0 && takes_more(&stream) {
+            rest -= 1;
+            let mut buffer = context.scratch.take_receive();
+            match self.receive_some(context, &mut buffer) {
+                Moved::Bytes(count) => {
+                    let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
+                    self.unread = !empty || self.read_closed;
+                    self.take_for_socket(context, &mut stream, &buffer[..count]);
+                }
+                Moved::Blocked => self.unread = false,
+                Moved::End => {
+                    self.unread = false;
+                    lose(&mut stream);
+                }
+                Moved::Failed(error) => {
+                    // How it ended is in the log; the connection is closed below.
+                    let _ = self.end_broken(context, &error);
+                    lose(&mut stream);
+                    broken = true;
+                }
+            }
+            context.scratch.return_receive(buffer);
+        }
+        let goes_on = self.unread && takes_more(&stream);
+        self.put(stream);
+        if broken || self.send_replies(context.group, context.key(self.streams)).is_err() {
+            return self.peer_gone(context);
+        }
+        if goes_on { Turn::Later } else { Turn::Wait }
+    }
+
+    /// What has come before the connection was known to be gone.
+    pub(in crate::connection) fn receive_last_of_websocket(&mut self, context: &mut Context<'_>) {
+        if !self.is_dead() && !self.protocol.is_framed() && self.has_socket() {
+            self.unread = true;
+            self.receive_websocket(context);
+        }
+    }
+
+    /// Takes bytes of the peer for a WebSocket, and tells its handler.
+    pub(in crate::connection) fn take_for_socket(&self, context: &Context<'_>, stream: &mut Stream, data: &[u8]) {
+        let site = &context.group.site;
+        let Some(socket) = &mut stream.socket else { return };
+        let waiting = socket.inbox.len();
+        let fault = socket.take(data, context.now, &site.websocket_counters);
+        if let Some(reason) = fault {
+            let code = socket.closed.as_ref().map_or(Closed::ABNORMAL, |closed| closed.code);
+            // The line is the same for all connections of an address, so that the log folds them.
+            site.log.info(format_args!(
+                "{}: WebSocket: {reason}; closed with {code}",
+                self.peer.without_port()
+            ));
+        }
+        stream.received += data.len() as u64;
+        if socket.inbox.len() > waiting || socket.closed.is_some() {
+            stream.tell();
+        }
+    }
+
+    /// Sends the frames that the engine has made.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn send_replies(&mut self, group: &Group, key: Key) -> Result<(), SendError> {
+        let is_clogged = self.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED);
+        let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else { return Ok(()) };
+        if socket.replies.is_empty() {
+            return Ok(());
+        }
+        let mut replies = std::mem::take(&mut socket.replies);
+        if is_clogged && socket.closed.is_none() {
+            return Ok(());
+        }
+        let sent = self.deliver(group, key, &mut replies, Last::NOTHING, b"");
+        self.end_writing(key);
+        sent.map(drop)
+    }
+
+    /// The last frame of a WebSocket of HTTP/1.1 has left, and its peer is to end the connection: it sees that nothing more comes.
+    fn end_writing(&mut self, key: Key) {
+        let is_closed = self.stream_of(key).is_some_and(|stream| stream.socket.is_some() && !stream.has_open_socket());
+        if is_closed && self.writer.is_none() && !self.protocol.is_framed() {
+            self.transport.shutdown_write();
+        }
+    }
+
+    /// Looks at the WebSockets whose peers have not been heard for long.
+    pub(in crate::connection) fn check_websockets(&mut self, context: &mut Context<'_>) {
+        let (site, now) = (&context.group.site, context.now);
+        let mut late = Vec::new();
+        for stream in self.streams().filter(|stream| stream.socket_due(site) <= now) {
+            late.push(stream.number);
+        }
+        for number in late {
+            let key = context.key(number);
+            let peer = self.peer;
+            let Some(stream) = self.stream_of(key) else { continue };
+            let Some(socket) = &mut stream.socket else { continue };
+            if socket.asked == 0 {
+                put_ping(b"", &mut socket.replies);
+                socket.asked = now;
+            } else {
+                socket.end(SILENT, "the peer was silent for too long");
+                socket.unclean = true;
+                site.websocket_counters.note_silent();
+                site.log.info(format_args!(
+                    "{peer}: WebSocket: nothing has come, and no answer to a ping; closed with {SILENT}"
+                ));
+                stream.tell();
+            }
+            // Whether the peer is gone is seen with the next read.
+            let _ = self.send_socket_frames(context.group, key);
+        }
+    }
+
+    /// Sends the frames of the engine's, whichever protocol carries them.
+    fn send_socket_frames(&mut self, group: &Group, key: Key) -> Result<(), SendError> {
+        if !self.protocol.is_framed() {
+            return self.send_replies(group, key);
+        }
+        if let Some(stream) = self.stream_of(key) {
+            stream.enqueue_replies();
+        }
+        self.fill(group, key.token)
+    }
+
+    /// The server stops: every WebSocket is closed, so that its peer connects again, elsewhere.
+    pub(in crate::connection) fn close_websockets(&mut self, context: &mut Context<'_>) {
+        let open: Vec<u32> =
+            self.streams().filter(|stream| stream.has_open_socket()).map(|stream| stream.number).collect();
+        for number in open {
+            let key = context.key(number);
+            if let Some(stream) = self.stream_of(key) {
+                if let Some(socket) = &mut stream.socket {
+                    socket.end(RESTART, "the server restarts");
+                }
+                stream.tell();
+            }
+            // Whether the peer is gone is seen with the next read.
+            let _ = self.send_socket_frames(context.group, key);
+        }
+    }
+
+    // ---- For the handler's side ----
+
+    /// The handler has accepted; what has come meanwhile is taken by a turn.
+    pub(in crate::connection) fn begin_websocket(&mut self, group: &Group, key: Key, socket: Box<Socket>) {
+        let drains = group.is_draining();
+        let Some(stream) = self.stream_of(key) else { return };
+        stream.socket = Some(socket);
+        // It has no end of its own.
+        stream.events = true;
+        if drains && let Some(socket) = &mut stream.socket {
+            socket.end(RESTART, "the server restarts");
+        }
+        let _ = self.send_socket_frames(group, key);
+        self.arm(group, key.token);
+        self.listen_again(group, key.token);
+        if self.protocol.is_framed() || self.unread || !self.input.is_empty() {
+            group.resume(key.token);
+        }
+    }
+
+    /// Moves whole messages to the handler, and says how the WebSocket has ended if it has.
+    pub(in crate::connection) fn take_messages(
+        &mut self,
+        group: &Group,
+        key: Key,
+        into: &mut Messages,
+    ) -> Option<Closed> {
+        let is_dead = self.is_dead();
+        let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
+            return Some(Closed::abnormal());
+        };
+        let was_full = !socket.takes_more();
+        socket.inbox.move_to(into);
+        socket.inbox.release();
+        if is_dead && into.is_empty() {
+            socket.vanish();
+        }
+        let closed = socket.closed.clone();
+        if was_full && closed.is_none() {
+            if let Some(framed) = self.protocol.framed() {
+                framed.credit(key.stream, u64::MAX);
+            }
+            group.resume(key.token);
+        }
+        closed
+    }
+
+    /// Sends a frame of the handler's: what stands before the content, and the content, of so many bytes for the application.
+    ///
+    /// # Errors
+    /// The WebSocket is closed, or its peer is gone.
+    pub(in crate::connection) fn deliver_frame(
+        &mut self,
+        group: &Group,
+        key: Key,
+        (before, heads): (&mut Vec<u8>, Option<Heads>),
+        content: Last<'_>,
+        bytes: u64,
+    ) -> Result<Flow, SendError> {
+        let stream = self.stream_of(key).ok_or(SendError::Closed)?;
+        let socket = stream.socket.as_mut().filter(|socket| socket.closed.is_none()).ok_or(SendError::Closed)?;
+        socket.sent.add(bytes);
+        let Some(heads) = heads else { return self.deliver(group, key, before, content, b"") };
+        /// Content up to this size is copied behind its head.
+        const MAX_COPIED: u64 = 16 * 1024;
+        let values = |heads, content| Values { heads, content, trailers: None, ended: false };
+        let mut head = std::mem::take(before);
+        if content.len() <= MAX_COPIED {
+            head.extend_from_slice(crate::connection::writer::last_bytes(&content).unwrap_or_default());
+            return self.deliver_values(group, key, values(heads, Content::Bytes(head)));
+        }
+        stream.enqueue(values(heads, Content::Bytes(head)));
+        self.deliver_values(group, key, values(Heads::new(), content.keep()))
+    }
+
+    /// How an exchange that was a WebSocket is written down, and whether the peer has to be told of its end.
+    pub(in crate::connection) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {
+        let is_dead = self.is_dead();
+        let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
+            return (End::PeerGone, None, false);
+        };
+        if is_dead {
+            socket.vanish();
+        }
+        (socket.outcome(), socket.closed.as_ref().map(|closed| closed.code), socket.closed.is_none())
+    }
+}
+
+impl Stream {
+    /// Has the frames of the engine's sent.
+    pub(in crate::connection) fn enqueue_replies(&mut self) {
+        let Some(socket) = &mut self.socket else { return };
+        if socket.replies.is_empty() {
+            return;
+        }
+        let content = Content::Bytes(std::mem::take(&mut socket.replies));
+        self.enqueue(Values { heads: Heads::new(), content, trailers: None, ended: false });
+    }
+
+    /// The peer has ended its side, or the stream.
+    pub(in crate::connection) fn end_socket(&mut self) {
+        lose(self);
+    }
+
+    /// Whether the peer may send more of it.
+    pub(in crate::connection) fn socket_takes_more(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.takes_more())
+    }
+}
+
+/// Nothing more comes.
+fn lose(stream: &mut Stream) {
+    if let Some(socket) = &mut stream.socket {
+        socket.vanish();
+    }
+    stream.tell();
+}
+

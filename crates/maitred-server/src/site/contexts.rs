@@ -1,0 +1,53 @@
+//! The memory that compression with a context takes (RFC 7692 §7.1.1), of all WebSockets together.
+//!
+//! A context makes small messages that resemble each other much shorter, and takes a multiple of everything else that an idle
+//! WebSocket holds. So it is given as long as there is room; further WebSockets compress each message by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What all of them may take.
+pub(crate) struct Contexts {
+    most: u64,
+    taken: Arc<AtomicU64>,
+}
+
+/// What one of them has taken, until it is dropped.
+pub(crate) struct Share {
+    bytes: u64,
+    taken: Arc<AtomicU64>,
+}
+
+impl Contexts {
+    /// Room for so many bytes.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { most, taken: Arc::default() }
+    }
+
+    /// Room for one more; none if there is none.
+    pub(crate) fn take(&self, bytes: u64) -> Option<Share> {
+        let room = |taken: u64| taken.checked_add(bytes).filter(|all| *all <= self.most);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+        taken.ok().map(|_| Share { bytes, taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_until_it_is_taken_and_again_when_it_is_given_back() {
+        let contexts = Contexts::new(100);
+        let (first, second) = (contexts.take(60), contexts.take(40));
+        assert!(first.is_some() && second.is_some() && contexts.take(1).is_none());
+        drop(first);
+        assert!(contexts.take(61).is_none() && contexts.take(60).is_some());
+    }
+}
