@@ -6,7 +6,7 @@
 
 /// The crates that are free of I/O.
 pub(crate) const PURE_CRATES: &[&str] =
-    &["maitred-http", "maitred-h1", "maitred-h2", "maitred-match", "maitred-forward"];
+    &["maitred-http", "maitred-h1", "maitred-h2", "maitred-ws", "maitred-match", "maitred-forward"];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.
 const FORBIDDEN: &[&str] = &["net", "time", "thread", "fs", "process", "env", "os"];
