@@ -36,8 +36,8 @@ mod status;
 mod table;
 mod threads;
 mod tls;
-mod websockets;
 mod watch;
+mod websockets;
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls, websockets,
+    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
+    websockets,
 };
 
 /// A query or a change.

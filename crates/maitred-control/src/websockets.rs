@@ -13,8 +13,12 @@ const MAX_LISTED: usize = 100;
 
 pub(super) fn websockets(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
-    let plain =
-        |series: &str| series.replacen("maitred_websocket_", "", 1).replacen("maitred_websockets_", "", 1).replacen("_total", "", 1);
+    let plain = |series: &str| {
+        series
+            .replacen("maitred_websocket_", "", 1)
+            .replacen("maitred_websockets_", "", 1)
+            .replacen("_total", "", 1)
+    };
     // Those of several workers are added up by these names.
     let counts: Map<String, Value> =
         asking.server.websockets().iter().map(|(series, count)| (plain(series), (*count).into())).collect();

@@ -156,7 +156,12 @@ pub enum Incoming<'a> {
 
 impl WebSocket {
     pub(crate) fn new(responder: Box<dyn Respond>, request: Box<Request>) -> Self {
-        Self { responder: Some(responder), request: Some(request), messages: Messages::default(), closed: None }
+        Self {
+            responder: Some(responder),
+            request: Some(request),
+            messages: Messages::default(),
+            closed: None,
+        }
     }
 
     /// The request that has asked for it.

@@ -72,6 +72,8 @@ pub use settings::{
     Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
 pub use sharing::{Accept, Bell};
-pub use site::{ApplicationTiming, Http2Settings, Insight, LeafCount, Statistics, Timeouts, WebSocketSettings};
+pub use site::{
+    ApplicationTiming, Http2Settings, Insight, LeafCount, Statistics, Timeouts, WebSocketSettings,
+};
 pub use spill::WriterSettings;
 pub use worker_listeners::WorkerListeners;

@@ -8,9 +8,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use super::channel::Channel;
 use super::coroutine::Coroutine;
 use super::event_loop::{Here, Polling, here};
-use super::channel::Channel;
 use super::http::Http;
 use super::pending::{Done, Pending};
 use super::receive::Receive;

@@ -21,8 +21,8 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::adapter::Served;
-use super::current;
 use super::channel::Channel;
+use super::current;
 use super::http::Ended;
 use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence};
 
 use pyo3::ffi;
 
-use super::event_loop::{Here, here};
 use super::channel::Title;
+use super::event_loop::{Here, here};
 use super::runner::Whereabouts;
 
 static CURRENT: AtomicPtr<Title> = AtomicPtr::new(ptr::null_mut());

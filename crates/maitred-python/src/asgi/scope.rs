@@ -194,11 +194,7 @@ impl ScopeBuilder {
 }
 
 /// The same, with the names that are known.
-fn headers<'py>(
-    py: Python<'py>,
-    request: &Request,
-    names: &mut Names,
-) -> PyResult<Bound<'py, PyList>> {
+fn headers<'py>(py: Python<'py>, request: &Request, names: &mut Names) -> PyResult<Bound<'py, PyList>> {
     let head = &request.head;
     let authority = head.authority();
     let mut has_host = authority.is_empty();

@@ -68,7 +68,10 @@ enum Phase {
     Denying(Stream),
     Open(maitred_runtime::WebSocket),
     Busy,
-    Over { closed: Closed, by: By },
+    Over {
+        closed: Closed,
+        by: By,
+    },
 }
 
 /// Who has ended it.
@@ -229,7 +232,8 @@ impl WebSocket {
             }
             Phase::Asked(exchange) => {
                 let text = "403 Forbidden: the application has refused the WebSocket\n";
-                let head = ResponseHead::new(Status::FORBIDDEN).with("Content-Type", "text/plain; charset=utf-8");
+                let head =
+                    ResponseHead::new(Status::FORBIDDEN).with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.
                 let _ = exchange.respond_error(head, text);
                 Closed::abnormal()

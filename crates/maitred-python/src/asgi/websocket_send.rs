@@ -10,10 +10,10 @@ use pyo3::types::{PyBytes, PyString};
 use pyo3::{ffi, intern};
 
 use super::channel::Channel;
+use super::head;
 use super::message::Message;
 use super::pending::{Pending, What};
 use super::send::{argument, copied};
-use super::head;
 use super::websocket::WebSocket;
 use crate::child;
 use crate::native::{Native, Object, answer, object_at};
@@ -76,7 +76,9 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
             };
             let reason = match present(&message, intern!(py, "reason"))? {
                 None => String::new(),
-                Some(reason) => text_of(&reason, "the reason of websocket.close")?.to_string_lossy().into_owned(),
+                Some(reason) => {
+                    text_of(&reason, "the reason of websocket.close")?.to_string_lossy().into_owned()
+                }
             };
             socket.close(py, code, &reason)?;
             Flow::Ready
@@ -140,9 +142,9 @@ fn present<'py>(
 }
 
 fn text_of<'a, 'py>(value: &'a Bound<'py, PyAny>, what: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    value.cast::<PyString>().map_err(|_| {
-        PyTypeError::new_err(format!("{what} must be a str, not {}", type_name(value)))
-    })
+    value
+        .cast::<PyString>()
+        .map_err(|_| PyTypeError::new_err(format!("{what} must be a str, not {}", type_name(value))))
 }
 
 fn send_text(py: Python<'_>, socket: &Object<WebSocket>, text: &Bound<'_, PyAny>) -> PyResult<Flow> {
@@ -176,7 +178,9 @@ fn send_bytes(py: Python<'_>, socket: &Object<WebSocket>, bytes: &Bound<'_, PyAn
         return socket.send(py, MessageKind::Binary, Last::Lent(&lent));
     }
     if bytes.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("the 'bytes' of websocket.send must be bytes, not str; send it as 'text'"));
+        return Err(PyTypeError::new_err(
+            "the 'bytes' of websocket.send must be bytes, not str; send it as 'text'",
+        ));
     }
     socket.send(py, MessageKind::Binary, Last::Given(copied(bytes)?))
 }

@@ -108,8 +108,7 @@ impl Connection {
         let requests: Vec<_> =
             running.map(|stream| (self.shown_number(stream), stream.summary.clone())).collect();
         let sockets = self.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
-        let websockets =
-            sockets.map(|(stream, socket)| (self.shown_number(stream), socket.show())).collect();
+        let websockets = sockets.map(|(stream, socket)| (self.shown_number(stream), socket.show())).collect();
         let limit = self.bandwidth(group);
         let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
         if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.writer) {

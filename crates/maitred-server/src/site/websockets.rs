@@ -161,7 +161,9 @@ fn help(name: &str) -> &'static str {
         ACCEPTED_TOTAL => "WebSockets that were accepted.",
         REFUSED_TOTAL => "Requests for a WebSocket that were answered otherwise.",
         SILENT_TOTAL => "WebSockets that were closed because their peer did not answer a ping.",
-        ENDED_TOTAL => "WebSockets that have ended, by the code of the closing handshake; 1006 is without one.",
+        ENDED_TOTAL => {
+            "WebSockets that have ended, by the code of the closing handshake; 1006 is without one."
+        }
         MESSAGES_TOTAL => "Messages of WebSockets, by direction.",
         _ => "Bytes of messages of WebSockets, by direction, as the application has them.",
     }

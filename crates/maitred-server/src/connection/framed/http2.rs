@@ -157,7 +157,8 @@ fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
             let own = priority(facts.priority);
             // RFC 8441 §4.
             let protocol = facts.protocol.map(|span| head.fields.bytes(span));
-            let unknown = (protocol.is_some_and(|protocol| protocol != b"websocket")).then_some(UNKNOWN_PROTOCOL);
+            let unknown =
+                (protocol.is_some_and(|protocol| protocol != b"websocket")).then_some(UNKNOWN_PROTOCOL);
             Event::Head {
                 stream,
                 facts: HeadFacts {

@@ -99,7 +99,8 @@ impl Responder {
             Ok(agreed) => agreed,
             Err(text) => return wrong(text),
         };
-        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, &agreed.head));
+        let changed =
+            self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, &agreed.head));
         let head = changed.as_ref().unwrap_or(&agreed.head);
         if let Err(error) = with_date(|date| self.encoder.accept(head, date, &mut self.buffer)) {
             return wrong(error.to_string());
@@ -168,7 +169,11 @@ impl Responder {
         if is_open {
             put_close(Some(code), reason, &mut frame);
         }
-        self.group.site.websocket_counters.note_ended(closed.unwrap_or(if is_open { code } else { Closed::ABNORMAL }));
+        self.group.site.websocket_counters.note_ended(closed.unwrap_or(if is_open {
+            code
+        } else {
+            Closed::ABNORMAL
+        }));
         let reusable = self.encoder.is_framed();
         self.websocket = None;
         let last = if frame.is_empty() { Last::NOTHING } else { Last::Given(Content::Bytes(frame)) };

@@ -161,7 +161,11 @@ impl Offer {
 }
 
 /// How messages are compressed, and the room for it: with contexts as long as there is some.
-fn agreed(asked: &FieldSet, settings: &WebSocketSettings, contexts: &Contexts) -> (Option<Deflate>, Option<Share>) {
+fn agreed(
+    asked: &FieldSet,
+    settings: &WebSocketSettings,
+    contexts: &Contexts,
+) -> (Option<Deflate>, Option<Share>) {
     /// Both directions. A window of 4 KiB has nearly all of what a larger one has, for messages that are not large.
     const WINDOW_BITS: u8 = 12;
     if !settings.deflate {

@@ -145,7 +145,8 @@ impl Socket {
                 }
                 Event::Ping(_) | Event::Pong(_) => {}
                 Event::Close(close) => {
-                    let (code, reason) = close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
+                    let (code, reason) =
+                        close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
                     put_close(code, "", &mut self.replies);
                     self.closed = Some(Closed { code: code.unwrap_or(NO_CODE), reason: reason.to_owned() });
                 }

@@ -16,7 +16,9 @@ const CLOGGED: u64 = 64 * 1024;
 impl Connection {
     /// Reads what has come for the WebSocket that the connection is.
     pub(in crate::connection) fn receive_websocket(&mut self, context: &mut Context<'_>) -> Turn {
-        let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else { return Turn::Wait };
+        let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else {
+            return Turn::Wait;
+        };
         if !self.input.is_empty() {
             let early = std::mem::take(&mut self.input);
             self.take_for_socket(context, &mut stream, &early);
@@ -64,7 +66,12 @@ impl Connection {
     }
 
     /// Takes bytes of the peer for a WebSocket, and tells its handler.
-    pub(in crate::connection) fn take_for_socket(&self, context: &Context<'_>, stream: &mut Stream, data: &[u8]) {
+    pub(in crate::connection) fn take_for_socket(
+        &self,
+        context: &Context<'_>,
+        stream: &mut Stream,
+        data: &[u8],
+    ) {
         let site = &context.group.site;
         let Some(socket) = &mut stream.socket else { return };
         let waiting = socket.inbox.len();
@@ -72,10 +79,8 @@ impl Connection {
         if let Some(reason) = fault {
             let code = socket.closed.as_ref().map_or(Closed::ABNORMAL, |closed| closed.code);
             // The line is the same for all connections of an address, so that the log folds them.
-            site.log.info(format_args!(
-                "{}: WebSocket: {reason}; closed with {code}",
-                self.peer.without_port()
-            ));
+            site.log
+                .info(format_args!("{}: WebSocket: {reason}; closed with {code}", self.peer.without_port()));
         }
         stream.received += data.len() as u64;
         if socket.inbox.len() > waiting || socket.closed.is_some() {
@@ -89,7 +94,9 @@ impl Connection {
     /// The peer is gone.
     fn send_replies(&mut self, group: &Group, key: Key) -> Result<(), SendError> {
         let is_clogged = self.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED);
-        let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else { return Ok(()) };
+        let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
+            return Ok(());
+        };
         if socket.replies.is_empty() {
             return Ok(());
         }
@@ -104,7 +111,8 @@ impl Connection {
 
     /// The last frame of a WebSocket of HTTP/1.1 has left, and its peer is to end the connection: it sees that nothing more comes.
     fn end_writing(&mut self, key: Key) {
-        let is_closed = self.stream_of(key).is_some_and(|stream| stream.socket.is_some() && !stream.has_open_socket());
+        let is_closed =
+            self.stream_of(key).is_some_and(|stream| stream.socket.is_some() && !stream.has_open_socket());
         if is_closed && self.writer.is_none() && !self.protocol.is_framed() {
             self.transport.shutdown_write();
         }
@@ -227,7 +235,8 @@ impl Connection {
         bytes: u64,
     ) -> Result<Flow, SendError> {
         let stream = self.stream_of(key).ok_or(SendError::Closed)?;
-        let socket = stream.socket.as_mut().filter(|socket| socket.closed.is_none()).ok_or(SendError::Closed)?;
+        let socket =
+            stream.socket.as_mut().filter(|socket| socket.closed.is_none()).ok_or(SendError::Closed)?;
         socket.sent.add(bytes);
         let Some(heads) = heads else { return self.deliver(group, key, before, content, b"") };
         /// Content up to this size is copied behind its head.
@@ -284,4 +293,3 @@ fn lose(stream: &mut Stream) {
     }
     stream.tell();
 }
-
