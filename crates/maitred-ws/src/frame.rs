@@ -192,11 +192,19 @@ mod tests {
 
     #[test]
     fn the_first_frame_says_that_a_message_is_compressed() {
-        assert!(head(b"\xc1\x80mask", DEFLATE).is_ok_and(|head| head.is_some_and(|(head, _)| head.compressed)));
-        assert!(head(b"\x42\x80mask", DEFLATE).is_ok_and(|head| head.is_some_and(|(head, _)| head.compressed)));
+        assert!(
+            head(b"\xc1\x80mask", DEFLATE).is_ok_and(|head| head.is_some_and(|(head, _)| head.compressed))
+        );
+        assert!(
+            head(b"\x42\x80mask", DEFLATE).is_ok_and(|head| head.is_some_and(|(head, _)| head.compressed))
+        );
         let inside = Context { deflate: true, in_message: true };
         for first in [0xc0, 0xc8, 0xc9, 0xca] {
-            refused(&[first, 0x80], inside, "only the first frame of a message can say that it is compressed");
+            refused(
+                &[first, 0x80],
+                inside,
+                "only the first frame of a message can say that it is compressed",
+            );
         }
     }
 

@@ -353,7 +353,8 @@ fn close(payload: &[u8]) -> Result<Option<(u16, Reason)>, Failure> {
             if !is_close_code(code) {
                 return Err(Failure::protocol("a close frame has a code that nobody may send"));
             }
-            let reason = Reason::new(reason).ok_or(Failure::data("the reason in a close frame is not UTF-8"))?;
+            let reason =
+                Reason::new(reason).ok_or(Failure::data("the reason in a close frame is not UTF-8"))?;
             Ok(Some((code, reason)))
         }
     }

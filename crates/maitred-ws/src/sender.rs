@@ -114,10 +114,14 @@ mod tests {
 
     #[test]
     fn codes_that_nobody_sends_leave_no_payload() {
-        for code in [None, Some(0), Some(999), Some(1004), Some(1005), Some(1006), Some(1015), Some(2999), Some(5000)] {
+        for code in
+            [None, Some(0), Some(999), Some(1004), Some(1005), Some(1006), Some(1015), Some(2999), Some(5000)]
+        {
             assert_eq!(close(code, "a reason"), b"\x88\x00", "{code:?}");
         }
-        for code in [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999] {
+        for code in
+            [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999]
+        {
             assert!(is_close_code(code), "{code}");
         }
     }

@@ -128,7 +128,8 @@ mod tests {
 
     fn agreed(bits: u8, takeover: bool) -> Deflate {
         let settings = DeflateSettings { max_window_bits: bits, takeover };
-        negotiate([&b"permessage-deflate; client_max_window_bits"[..]].into_iter(), &settings).expect("agreed")
+        negotiate([&b"permessage-deflate; client_max_window_bits"[..]].into_iter(), &settings)
+            .expect("agreed")
     }
 
     fn inflated(inflater: &mut Inflater, mut message: &[u8]) -> Option<Vec<u8>> {
@@ -214,7 +215,8 @@ mod tests {
                 loop {
                     let (read, mut byte) = (inflate.total_in(), [0]);
                     let written = inflate.total_out();
-                    let _ = inflate.decompress(input, &mut byte, InflateFlush::SyncFlush).expect("in the window");
+                    let _ =
+                        inflate.decompress(input, &mut byte, InflateFlush::SyncFlush).expect("in the window");
                     input = &input[(inflate.total_in() - read) as usize..];
                     if inflate.total_out() == written {
                         break;
@@ -230,7 +232,10 @@ mod tests {
     fn what_was_there_before_stays() {
         let mut out = b"before".to_vec();
         Compressor::new(&agreed(15, true)).compress(b"Hello", &mut out);
-        assert_eq!(inflated(&mut Inflater::new(), out.strip_prefix(b"before").expect("it stays")).as_deref(), Some(&b"Hello"[..]));
+        assert_eq!(
+            inflated(&mut Inflater::new(), out.strip_prefix(b"before").expect("it stays")).as_deref(),
+            Some(&b"Hello"[..])
+        );
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl<'a> List<'a> {
     fn parameter(&mut self, offer: Option<&mut Offer>) -> Option<bool> {
         self.skip_blanks();
         let name = self.token()?;
-        let mut quoted = Vec::new();
+        let quoted;
         let value = if self.skip_blanks() == Some(b'=') {
             self.rest = self.rest.get(1..)?;
             if self.skip_blanks() == Some(b'"') {
@@ -215,7 +215,10 @@ mod tests {
     fn the_smaller_window_counts() {
         let settings = DeflateSettings { max_window_bits: 12, takeover: true };
         let of = |offer: &str| response(&[offer], settings);
-        assert_eq!(of("permessage-deflate").as_deref(), Some("permessage-deflate; server_max_window_bits=12"));
+        assert_eq!(
+            of("permessage-deflate").as_deref(),
+            Some("permessage-deflate; server_max_window_bits=12")
+        );
         assert_eq!(
             of("permessage-deflate; client_max_window_bits").as_deref(),
             Some("permessage-deflate; server_max_window_bits=12; client_max_window_bits=12")
@@ -270,11 +273,12 @@ mod tests {
             "permessage-deflate; server_max_window_bits=8, permessage-deflate; server_max_window_bits=9",
             "permessage-deflate; server_max_window_bits=9",
         );
-        let two = ["x; y=\"a,b\"", "permessage-deflate; nonsense", "permessage-deflate; client_no_context_takeover"];
-        assert_eq!(
-            response(&two, ALL).as_deref(),
-            Some("permessage-deflate; client_no_context_takeover")
-        );
+        let two = [
+            "x; y=\"a,b\"",
+            "permessage-deflate; nonsense",
+            "permessage-deflate; client_no_context_takeover",
+        ];
+        assert_eq!(response(&two, ALL).as_deref(), Some("permessage-deflate; client_no_context_takeover"));
         assert_eq!(response(&[], ALL), None);
     }
 

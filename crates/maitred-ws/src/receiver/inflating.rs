@@ -82,7 +82,7 @@ impl Inflating {
         let mut given_at_step = 0;
         loop {
             let at_step = self.length >= RATIO_STEP && self.length % RATIO_STEP == 0;
-            let room = if at_step { 1 } else { self.room(input.len(), limits) };
+            let room = if at_step { 1 } else { room(self.length, input.len(), limits) };
             let given = if at_step { input.get(..given_at_step).unwrap_or(input) } else { input };
             let start = out.len();
             let step = inflater.step(given, room, out);
@@ -107,14 +107,15 @@ impl Inflating {
             given_at_step = usize::from(step.made == 0);
         }
     }
+}
 
-    /// How much may be made at once: not beyond the next step of the ratio, and one byte beyond the longest message.
-    fn room(&self, input: usize, limits: &Limits) -> usize {
-        let to_step = RATIO_STEP - self.length % RATIO_STEP;
-        let to_limit = limits.message.saturating_sub(self.length).saturating_add(1);
-        let here = input.saturating_mul(4).clamp(LEAST_ROOM, MOST_ROOM);
-        usize::try_from(to_step.min(to_limit)).unwrap_or(here).min(here)
-    }
+/// How much may be made at once of a message that has `length` bytes: not beyond the next step of the ratio, and one byte beyond the
+/// longest message.
+fn room(length: u64, input: usize, limits: &Limits) -> usize {
+    let to_step = RATIO_STEP - length % RATIO_STEP;
+    let to_limit = limits.message.saturating_sub(length).saturating_add(1);
+    let here = input.saturating_mul(4).clamp(LEAST_ROOM, MOST_ROOM);
+    usize::try_from(to_step.min(to_limit)).unwrap_or(here).min(here)
 }
 
 const BROKEN: Failure = Failure::data("a compressed message cannot be inflated");
