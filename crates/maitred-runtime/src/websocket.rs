@@ -86,6 +86,11 @@ impl Messages {
         self.bytes.len() - self.read
     }
 
+    /// Bytes of the whole messages that were not handed out.
+    pub fn waiting(&self) -> usize {
+        self.ends.back().map_or(0, |(_, end)| end - self.read)
+    }
+
     /// For the server: where what comes of a message is appended.
     pub fn incoming(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -249,7 +254,7 @@ mod tests {
         from.incoming().extend_from_slice(b"tw");
         from.move_to(&mut to);
         assert_eq!(all(&mut to), [(MessageKind::Text, b"one".to_vec()), (MessageKind::Binary, vec![])]);
-        assert_eq!((from.held(), from.len()), (2, 0));
+        assert_eq!((from.held(), from.waiting(), from.len()), (2, 0, 0));
         from.incoming().push(b'o');
         from.complete(MessageKind::Binary);
         to.shrink();

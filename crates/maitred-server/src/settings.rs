@@ -22,7 +22,7 @@ use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
 use crate::sharing::Accept;
-use crate::site::{Http2Settings, Insight, Timeouts};
+use crate::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
 use crate::spill::WriterSettings;
 
 pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};

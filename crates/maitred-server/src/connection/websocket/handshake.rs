@@ -2,7 +2,7 @@
 
 use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, FieldSet, Method, RequestHead, ResponseHead, Status, Version};
-use maitred_ws::{Deflate, DeflateSettings, accept_key, negotiate};
+use maitred_ws::{Deflate, DeflateSettings, accept_key, negotiate, subprotocols};
 
 use crate::connection::answer::application_of;
 use crate::connection::stream::{Received, Stream};
@@ -91,14 +91,12 @@ impl Connection {
 
 /// What a request asks for.
 fn asked(head: &RequestHead, facts: HeadFacts, is_framed: bool) -> Result<Offer, Objection> {
-    let only = |name: &str, reason| {
-        let mut values = head.fields.all(name);
-        let value = values.next();
-        if values.next().is_some() { Err(Objection::Bad(reason)) } else { Ok(value) }
-    };
-    let version = only("sec-websocket-version", "Sec-WebSocket-Version more than once")?;
+    let version = only(head, "sec-websocket-version", "Sec-WebSocket-Version more than once")?;
     if version != Some(VERSION.as_bytes()) {
         return Err(Objection::Version);
+    }
+    if subprotocols(head.fields.all("sec-websocket-protocol")).is_err() {
+        return Err(Objection::Bad("Sec-WebSocket-Protocol is no list of names"));
     }
     if is_framed {
         return Ok(Offer { accept: None });
@@ -109,11 +107,18 @@ fn asked(head: &RequestHead, facts: HeadFacts, is_framed: bool) -> Result<Offer,
     if !facts.complete {
         return Err(Objection::Bad("a request for a WebSocket has no body"));
     }
-    let key = only("sec-websocket-key", "Sec-WebSocket-Key more than once")?;
+    let key = only(head, "sec-websocket-key", "Sec-WebSocket-Key more than once")?;
     match key.and_then(accept_key) {
         Some(accept) => Ok(Offer { accept: Some(accept) }),
         None => Err(Objection::Bad("Sec-WebSocket-Key is not 16 bytes in base64")),
     }
+}
+
+/// The value of a field that may be there once.
+fn only<'a>(head: &'a RequestHead, name: &'static str, reason: &'static str) -> Result<Option<&'a [u8]>, Objection> {
+    let mut values = head.fields.all(name);
+    let value = values.next();
+    if values.next().is_some() { Err(Objection::Bad(reason)) } else { Ok(value) }
 }
 
 /// Whether a field that is a list names this, in whatever case.

@@ -173,7 +173,7 @@ impl Socket {
 
     /// Whether more may be read.
     fn takes_more(&self) -> bool {
-        self.closed.is_none() && self.inbox.held() <= INBOX
+        self.closed.is_none() && self.inbox.waiting() <= INBOX
     }
 
     /// When the peer has to be heard, or asked for a sign of life.
@@ -189,11 +189,6 @@ impl Socket {
     /// Bytes in memory.
     pub(super) fn held(&self) -> u64 {
         (self.inbox.held() + self.receiver.held() + self.replies.len()) as u64
-    }
-
-    /// How it has ended.
-    pub(super) fn closed(&self) -> Option<&Closed> {
-        self.closed.as_ref()
     }
 
     /// How its exchange is written down.
@@ -212,7 +207,7 @@ impl Socket {
             heard: self.heard,
             received: self.received,
             sent: self.sent,
-            waiting: self.inbox.held(),
+            waiting: self.inbox.waiting(),
             compressed: self.share.is_some(),
         }
     }
