@@ -64,6 +64,21 @@ mod tls_session;
 #[path = "../../fuzz/fuzz_targets/tls_ticket.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod tls_ticket;
+#[path = "../../fuzz/fuzz_targets/ws_deflate.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod ws_deflate;
+#[path = "../../fuzz/fuzz_targets/ws_handshake.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod ws_handshake;
+#[path = "../../fuzz/fuzz_targets/ws_receiver.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod ws_receiver;
+#[path = "../../fuzz/fuzz_targets/ws_round.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod ws_round;
+#[path = "../../fuzz/fuzz_targets/ws_utf8.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod ws_utf8;
 
 /// What is done with one input.
 type Target = fn(&[u8]);
@@ -86,6 +101,11 @@ const TARGETS: &[(&str, Target)] = &[
     ("tls_files", tls_files::run),
     ("tls_session", tls_session::run),
     ("tls_ticket", tls_ticket::run),
+    ("ws_deflate", ws_deflate::run),
+    ("ws_handshake", ws_handshake::run),
+    ("ws_receiver", ws_receiver::run),
+    ("ws_round", ws_round::run),
+    ("ws_utf8", ws_utf8::run),
 ];
 
 /// The longest input, in bytes.

@@ -198,11 +198,11 @@ impl Receiver {
     /// The next head. `None` if it is not complete: what there is of it is kept.
     fn head(&mut self, rest: &mut &[u8]) -> Result<Option<Head>, Failure> {
         let context = Context { deflate: self.inflating.is_some(), in_message: self.open.is_some() };
-        if self.begun_length == 0 {
-            if let Some((head, used)) = frame::head(rest, context)? {
-                *rest = rest.get(used..).unwrap_or_default();
-                return Ok(Some(head));
-            }
+        if self.begun_length == 0
+            && let Some((head, used)) = frame::head(rest, context)?
+        {
+            *rest = rest.get(used..).unwrap_or_default();
+            return Ok(Some(head));
         }
         let before = self.begun_length;
         for (place, byte) in self.begun.iter_mut().skip(before).zip(rest.iter()) {

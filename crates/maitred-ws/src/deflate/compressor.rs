@@ -4,8 +4,8 @@ use zlib_rs::{Deflate as Zlib, DeflateConfig, DeflateFlush, Status};
 
 use super::Deflate;
 
-/// How hard it tries, 0 to 9.
-const LEVEL: i32 = 3;
+/// How hard it tries, 0 to 9. For messages of some hundred bytes 5 takes as long as 2, and makes them shorter.
+const LEVEL: i32 = 5;
 
 /// What deflate ends a message with, and does not belong to it.
 const TAIL: &[u8] = &[0, 0, 0xff, 0xff];

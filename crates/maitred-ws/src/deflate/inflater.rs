@@ -66,8 +66,10 @@ impl Inflater {
         self.begun = false;
         // Behind the tail a block has ended, so that the byte behind it stays. Inside of a block it would be taken, or bytes appear.
         let [a, b, c, d] = TAIL;
-        let (used, made, result) = self.run(&[a, b, c, d, 0], &mut [0; 1], InflateFlush::Block);
-        (used, made, result) == (TAIL.len(), 0, Some(Status::Ok))
+        let ended = self.run(&[a, b, c, d, 0], &mut [0; 1], InflateFlush::Block);
+        // And no bits are left of the tail: what comes next is read as it is meant, here another empty block.
+        let empty = self.run(&[0, a, b, c, d], &mut [0; 1], InflateFlush::NoFlush);
+        ended == (4, 0, Some(Status::Ok)) && empty == (5, 0, Some(Status::Ok))
     }
 
     /// Bytes used up and made; `None` if that cannot be inflated.
@@ -180,6 +182,53 @@ mod tests {
     fn what_stands_behind_the_last_block_is_inflated_too() {
         check(&[(b"\xf3\x48\xcd\xc9\xc9\x07\x00garbage", None)]);
         check(&[(b"\xf3\x48\xcd\xc9\xc9\x07\x00\xf3\x48\xcd\xc9\xc9\x07\x00", Some(b"HelloHello"))]);
+    }
+
+    /// Bits from the lowest of each byte on, as deflate has them.
+    #[derive(Default)]
+    struct Bits(Vec<bool>);
+
+    impl Bits {
+        /// A number, its lowest bit first.
+        fn number(&mut self, bits: usize, value: usize) {
+            self.0.extend((0..bits).map(|bit| value >> bit & 1 == 1));
+        }
+
+        /// A code, its highest bit first.
+        fn code(&mut self, bits: usize, value: usize) {
+            self.0.extend((0..bits).rev().map(|bit| value >> bit & 1 == 1));
+        }
+
+        fn bytes(self) -> Vec<u8> {
+            assert_eq!(self.0.len() % 8, 0);
+            let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+            self.0.chunks(8).map(byte).collect()
+        }
+    }
+
+    #[test]
+    fn a_tail_that_ends_a_block_by_chance_is_refused() {
+        let mut bits = Bits::default();
+        // A block with fixed codes and three characters of 9 bits, so that what follows ends with a byte.
+        bits.number(3, 0b010);
+        for _ in 0..3 {
+            bits.code(9, 0b1_1001_0000);
+        }
+        bits.code(7, 0);
+        // A block with codes of its own: 257 lengths, 8 for distances, 14 for lengths; 0 stands for no code and 1 for three bits.
+        bits.number(3, 0b100);
+        bits.number(5, 0);
+        bits.number(5, 7);
+        bits.number(4, 10);
+        for place in 0..14 {
+            bits.number(3, usize::from(place == 3 || place == 13));
+        }
+        // Seven characters. The tail has 16 zeros, no codes; nine ones, the end of the block and the distances; and that end, 111.
+        for character in 0..240 {
+            bits.code(1, usize::from(character < 7));
+        }
+        let message = bits.bytes();
+        check(&[(&message, None)]);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Inflating {
         // message is made of. At first none: it may be complete already.
         let mut given_at_step = 0;
         loop {
-            let at_step = self.length >= RATIO_STEP && self.length % RATIO_STEP == 0;
+            let at_step = self.length >= RATIO_STEP && self.length.is_multiple_of(RATIO_STEP);
             let room = if at_step { 1 } else { room(self.length, input.len(), limits) };
             let given = if at_step { input.get(..given_at_step).unwrap_or(input) } else { input };
             let start = out.len();
