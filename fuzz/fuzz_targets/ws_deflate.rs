@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use maitred_ws::{DeflateSettings, Event, Failure, Limits, Opcode, Receiver, negotiate, put_frame_head};
 
-const LIMITS: Limits = Limits { message: 1 << 17, fragments: 1, ratio: 5000 };
+const LIMITS: Limits = Limits { message: 1 << 17, fragments: 1, ratio: 5000, ratio_from: 0 };
 
 fuzz_target!(|input: &[u8]| {
     let Some((choices, mut rest)) = input.split_first() else { return };

@@ -24,6 +24,7 @@ fuzz_target!(|input: &[u8]| {
         message: if choices & 4 != 0 { 200 } else { 1 << 20 },
         fragments: 4,
         ratio: if choices & 8 != 0 { 20 } else { 2000 },
+        ratio_from: 0,
     };
     let whole = seen(stream, usize::MAX, limits, deflate.as_ref());
     for piece in [1, 2 + stream.len() / 5, 11] {

@@ -10,7 +10,7 @@ use maitred_ws::{
     put_close, put_frame_head, put_ping, put_pong,
 };
 
-const LIMITS: Limits = Limits { message: 1 << 24, fragments: 8, ratio: 2000 };
+const LIMITS: Limits = Limits { message: 1 << 24, fragments: 8, ratio: 2000, ratio_from: 0 };
 
 fuzz_target!(|input: &[u8]| {
     let Some((choices, mut rest)) = input.split_first() else { return };

@@ -29,10 +29,12 @@ pub struct Limits {
     pub message: u64,
     /// The most frames that a message may be cut into, at least 1; empty ones count.
     pub fragments: u32,
-    /// A compressed message of over 64 KiB may be at most so many times as long, inflated, as what has come of it, so that a little
-    /// data does not become much work. It is looked at for each 64 KiB. Deflate gets to about 1030 with a message of one byte
-    /// repeated; text is seldom above 20.
+    /// A compressed message may be at most so many times as long, inflated, as what has come of it, so that a little data does not
+    /// become much work. It is looked at for each 64 KiB. Deflate gets to about 1030 with a message of one byte repeated; text is
+    /// seldom above 20.
     pub ratio: u32,
+    /// Bytes that a message may have with any ratio, at least 64 KiB.
+    pub ratio_from: u64,
 }
 
 /// What a message is.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::mask::Mask;
 use crate::utf8::Utf8;
 
-/// How often the ratio is looked at, in bytes of the message. A shorter message may have any.
+/// How often the ratio is looked at, in bytes of the message.
 const RATIO_STEP: u64 = 64 * 1024;
 /// How much is unmasked at once, in bytes.
 const PIECE: usize = 4096;
@@ -81,7 +81,8 @@ impl Inflating {
         // message is made of. At first none: it may be complete already.
         let mut given_at_step = 0;
         loop {
-            let at_step = self.length >= RATIO_STEP && self.length.is_multiple_of(RATIO_STEP);
+            let at_step =
+                self.length >= limits.ratio_from.max(RATIO_STEP) && self.length.is_multiple_of(RATIO_STEP);
             let room = if at_step { 1 } else { room(self.length, input.len(), limits) };
             let given = if at_step { input.get(..given_at_step).unwrap_or(input) } else { input };
             let start = out.len();

@@ -115,7 +115,11 @@ fn asked(head: &RequestHead, facts: HeadFacts, is_framed: bool) -> Result<Offer,
 }
 
 /// The value of a field that may be there once.
-fn only<'a>(head: &'a RequestHead, name: &'static str, reason: &'static str) -> Result<Option<&'a [u8]>, Objection> {
+fn only<'a>(
+    head: &'a RequestHead,
+    name: &'static str,
+    reason: &'static str,
+) -> Result<Option<&'a [u8]>, Objection> {
     let mut values = head.fields.all(name);
     let value = values.next();
     if values.next().is_some() { Err(Objection::Bad(reason)) } else { Ok(value) }

@@ -33,11 +33,14 @@ pub(crate) use handshake::Offer;
 /// Bytes of messages that wait for the handler. Beyond it nothing more is read.
 const INBOX: usize = 64 * 1024;
 
-/// Parts of a message (RFC 6455 §5.4). Past it: 1008. Each costs work, however short it is.
+/// Parts of a message (RFC 6455 §5.4). Past it: 1009. Each costs work, however short it is.
 const MAX_FRAGMENTS: u32 = 16_384;
 
-/// How much longer a message may become by inflating, and how short it may be for that not to count.
+/// How many times as long a message may become by inflating; text is seldom above 20. Past it: 1009.
 const MAX_RATIO: u32 = 200;
+
+/// Bytes that a message may have whatever it was before: tests and empty images are made of one byte repeated.
+const SHORT: u64 = 1024 * 1024;
 
 /// Bytes of answers to pings that are made in one turn for a peer that does not read: further ones are left out (RFC 6455 §5.5.3).
 const MAX_PONGS: usize = 16 * 1024;
@@ -100,7 +103,7 @@ impl Socket {
     /// One that begins now.
     pub(crate) fn new(site: &Site, deflate: Option<&Deflate>, share: Option<Share>) -> Box<Self> {
         let message = site.websockets.as_ref().map_or(0, |settings| settings.max_message);
-        let limits = Limits { message, fragments: MAX_FRAGMENTS, ratio: MAX_RATIO };
+        let limits = Limits { message, fragments: MAX_FRAGMENTS, ratio: MAX_RATIO, ratio_from: SHORT };
         let now = clock::monotonic();
         Box::new(Self {
             receiver: Receiver::new(limits, deflate),

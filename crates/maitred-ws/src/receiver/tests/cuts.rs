@@ -109,7 +109,7 @@ proptest! {
         ratio in prop_oneof![Just(2000_u32), 1u32..400],
     ) {
         let (stream, expected, certain) = stream(&all, takeover);
-        let limits = Limits { message, fragments: 3, ratio };
+        let limits = Limits { message, fragments: 3, ratio, ratio_from: 0 };
         let make = || Receiver::new(limits, Some(&deflate(takeover)));
         let whole = seen(make, &stream);
         prop_assert_eq!(&seen_in_pieces(&mut make(), stream.chunks(piece)), &whole);

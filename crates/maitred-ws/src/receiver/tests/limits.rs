@@ -4,7 +4,7 @@ use crate::deflate::Compressor;
 const LONG: Seen = Seen::Failed(1009, "a message is longer than is allowed");
 
 fn small() -> Receiver {
-    Receiver::new(Limits { message: 10, fragments: 3, ratio: 1000 }, None)
+    Receiver::new(Limits { message: 10, fragments: 3, ratio: 1000, ratio_from: 0 }, None)
 }
 
 #[test]
@@ -50,6 +50,16 @@ fn an_inflated_message_has_the_same_limit() {
     let mut message = Vec::new();
     assert!(make().poll(&frame(0xc2, &bomb(1 << 24)), &mut message).is_err());
     assert!(message.len() <= 1001, "no more is inflated: {}", message.len());
+}
+
+#[test]
+fn a_short_message_may_grow_by_any_ratio() {
+    let of = |ratio_from| {
+        let limits = Limits { message: 1 << 24, ratio: 10, ratio_from, ..WIDE };
+        let make = move || Receiver::new(limits, Some(&deflate(true)));
+        matches!(seen(make, &frame(0xc2, &bomb(1 << 20)))[..], [Seen::Binary(_)])
+    };
+    assert!(of(1 << 20) && !of((1 << 20) - (1 << 16)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod messages;
 use super::*;
 use crate::deflate::{DeflateSettings, negotiate};
 
-const WIDE: Limits = Limits { message: 1 << 20, fragments: 100, ratio: 1000 };
+const WIDE: Limits = Limits { message: 1 << 20, fragments: 100, ratio: 1000, ratio_from: 0 };
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// What a receiver says, with the messages themselves.
