@@ -31,7 +31,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.websockets.ping),
         default: &["20"],
         reach: Reach::Everywhere,
-        summary: "How long a client may be silent before it is asked for a sign of life by a ping; off: never. Clients answer by \
+        summary: "How long a client may be silent before it is asked for a sign of life by a ping; 0: never. Clients answer by \
                   themselves, and so does the server, whatever the application does.",
         cost: "two small packets a time for each that is silent",
         worst: "longer than a proxy's or router's limit for idle connections: it cuts them off",
@@ -42,7 +42,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.websockets.timeout),
         default: &["20"],
         reach: Reach::Everywhere,
-        summary: "How long a client may be silent after a ping; then its WebSocket is closed with 1011. off: for ever.",
+        summary: "How long a client may be silent after a ping; then its WebSocket is closed with 1011. 0: for ever.",
         cost: "a client that is gone without a word holds its WebSocket so much longer",
         worst: "too short closes those of clients on bad networks",
     },

@@ -54,6 +54,8 @@ struct State {
     phase: Phase,
     /// `receive` has said `websocket.connect`.
     connected: bool,
+    /// `send` has said that the peer is gone, or has closed it.
+    lost: bool,
     watch: Option<Arc<Watch>>,
     /// Somebody has asked while it was busy, and waits.
     asked: bool,
@@ -98,6 +100,7 @@ impl WebSocket {
             state: Mutex::new(State {
                 phase: Phase::Asked(exchange),
                 connected: false,
+                lost: false,
                 watch: None,
                 asked: false,
                 left: None,
@@ -210,6 +213,9 @@ impl WebSocket {
         } else {
             socket.send(kind, message)
         };
+        if sent.is_err() {
+            self.state().lost = true;
+        }
         self.put(py, Phase::Open(socket));
         sent.map_err(|_| self.adapter().disconnected(py))
     }
@@ -431,7 +437,7 @@ impl WebSocket {
 
     /// The application has ended, as `failed` says: what is missing becomes a 500 or a close.
     pub(super) fn end(&self, py: Python<'_>, failed: bool) -> Ended {
-        let before = {
+        let (before, lost) = {
             let mut state = self.state();
             match &state.phase {
                 Phase::Over { by: By::Peer, .. } => return Ended::PeerGone,
@@ -444,7 +450,7 @@ impl WebSocket {
                 _ => {}
             }
             let over = Phase::Over { closed: Closed::abnormal(), by: By::Application };
-            mem::replace(&mut state.phase, over)
+            (mem::replace(&mut state.phase, over), state.lost)
         };
         let ended = match before {
             Phase::Asked(exchange) | Phase::Denied(exchange, _) => {
@@ -460,7 +466,7 @@ impl WebSocket {
                 Ended::Unfinished
             }
             Phase::Open(mut socket) => {
-                let gone = socket.is_gone() || matches!(socket.next_message(), Incoming::Closed(_));
+                let gone = lost || socket.is_gone() || matches!(socket.next_message(), Incoming::Closed(_));
                 socket.close(if failed { INTERNAL_ERROR } else { NORMAL }, "");
                 if gone { Ended::PeerGone } else { Ended::Complete }
             }

@@ -41,7 +41,8 @@ impl Connection {
     ) -> Result<Box<Stream>, Received> {
         let is_framed = stream.tunnel;
         let facts = stream.facts.unwrap_or_default();
-        if !is_framed && !(facts.upgrade && names(&stream.request.head, "upgrade", b"websocket")) {
+        let asks = is_framed || facts.upgrade && names(&stream.request.head, "upgrade", b"websocket");
+        if !asks {
             return Ok(stream);
         }
         let takes = application_of(context, &stream).is_some_and(|handler| handler.takes_websockets());
