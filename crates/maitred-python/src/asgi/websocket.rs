@@ -430,7 +430,8 @@ impl WebSocket {
             Phase::Asked(exchange) | Phase::Denied(exchange, _) => exchange.is_closed(),
             Phase::Denying(stream) => stream.is_closed(),
             Phase::Open(socket) => socket.is_gone(),
-            Phase::Over { by, .. } => *by == By::Peer,
+            // After a closing handshake the application has its own end to come to.
+            Phase::Over { closed, by } => *by == By::Peer && closed.code == Closed::ABNORMAL,
             Phase::Busy => false,
         }
     }

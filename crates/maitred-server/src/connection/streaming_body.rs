@@ -438,6 +438,8 @@ impl Connection {
     /// The exchange is over: what its handler has not read is dropped, or ends the connection.
     pub(super) fn end_stream(&mut self) {
         let Some(mut stream) = self.stream.take() else { return };
+        // Closed with something unread, the connection would be reset, and the last frame be lost with it.
+        self.unread |= stream.awaits_last_frames();
         if let Keeping::Live(live) = &stream.keeping {
             let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
             self.last |= last;

@@ -57,6 +57,8 @@ pub(crate) struct Socket {
     inbox: Messages,
     /// How it has ended; nothing is read or sent any more.
     closed: Option<Closed>,
+    /// The peer has begun the end: nothing of it is on its way.
+    by_peer: bool,
     /// The end was without a closing handshake, or broke the rules.
     unclean: bool,
     /// Frames that have to be sent.
@@ -109,6 +111,7 @@ impl Socket {
             receiver: Receiver::new(limits, deflate),
             inbox: Messages::default(),
             closed: None,
+            by_peer: false,
             unclean: false,
             replies: Vec::new(),
             heard: now,
@@ -151,6 +154,7 @@ impl Socket {
                     let (code, reason) =
                         close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
                     put_close(code, "", &mut self.replies);
+                    self.by_peer = true;
                     self.closed = Some(Closed { code: code.unwrap_or(NO_CODE), reason: reason.to_owned() });
                 }
             }
@@ -230,6 +234,11 @@ impl Stream {
     /// When its WebSocket has to be looked at.
     pub(super) fn socket_due(&self, site: &Site) -> u64 {
         self.socket.as_ref().map_or(NEVER, |socket| socket.due(site))
+    }
+
+    /// Whether it was a WebSocket whose peer may still send something: at least its part of the closing handshake.
+    pub(super) fn awaits_last_frames(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| !socket.by_peer)
     }
 
     /// Whether its WebSocket is open.
