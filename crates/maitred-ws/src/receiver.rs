@@ -237,7 +237,6 @@ impl Receiver {
             return Ok(None);
         }
         let mut open = self.open.take().unwrap_or_else(|| {
-            self.utf8 = Utf8::default();
             let kind = if head.opcode == Opcode::Text { Kind::Text } else { Kind::Binary };
             Open { kind, compressed: head.compressed, fragments: 0, announced: 0, length: 0 }
         });

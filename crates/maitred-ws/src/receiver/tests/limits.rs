@@ -35,11 +35,25 @@ fn a_message_has_so_many_fragments_at_most() {
     assert_eq!(seen(small, &bad), [Seen::Failed(1009, "a message has more fragments than are allowed")]);
 }
 
+fn compressed(message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Compressor::new(&deflate(true)).compress(message, &mut out);
+    out
+}
+
 /// A message of one byte repeated, compressed.
 fn bomb(length: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    Compressor::new(&deflate(true)).compress(&vec![b'x'; length], &mut out);
-    out
+    compressed(&vec![b'x'; length])
+}
+
+/// Bytes without a pattern.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
 }
 
 #[test]
@@ -51,6 +65,8 @@ fn an_inflated_message_has_the_same_limit() {
     assert!(make().poll(&frame(0xc2, &bomb(1 << 24)), &mut message).is_err());
     assert!(message.len() <= 1001, "no more is inflated: {}", message.len());
 }
+
+const GROWS: Seen = Seen::Failed(1009, "a compressed message becomes longer than is allowed");
 
 #[test]
 fn a_short_message_may_grow_by_any_ratio() {
@@ -64,7 +80,6 @@ fn a_short_message_may_grow_by_any_ratio() {
 
 #[test]
 fn a_message_grows_by_a_ratio_at_most() {
-    const GROWS: Seen = Seen::Failed(1009, "a compressed message becomes longer than is allowed");
     let of = |ratio, length| {
         let make = move || Receiver::new(Limits { message: 1 << 24, ratio, ..WIDE }, Some(&deflate(true)));
         seen(make, &frame(0xc2, &bomb(length)))
@@ -77,4 +92,23 @@ fn a_message_grows_by_a_ratio_at_most() {
     let mut message = Vec::new();
     assert!(make().poll(&frame(0xc2, &bomb(1 << 24)), &mut message).is_err());
     assert!(message.len() <= 65537, "it is found early: {}", message.len());
+}
+
+#[test]
+fn what_came_before_does_not_count_for_the_ratio() {
+    let make = || Receiver::new(Limits { ratio: 10, ..WIDE }, Some(&deflate(false)));
+    let long = noise(60_000);
+    let stream = [frame(0xc2, &compressed(&long)), frame(0xc2, &bomb(100_000))].concat();
+    assert_eq!(seen(make, &stream), [Seen::Binary(long), GROWS]);
+}
+
+#[test]
+fn the_ratio_is_of_the_bytes_that_are_needed() {
+    // Ratios at which one byte more or less decides; the 64 KiB end among bytes that are not part of a repetition.
+    let message = compressed(&[&[b'x'; 65_530][..], &noise(40)].concat());
+    for read in message.len() - 60..message.len() {
+        let limits = Limits { ratio: (65537 / read) as u32, ..WIDE };
+        // It compares what comes at once with what comes byte by byte.
+        seen(|| Receiver::new(limits, Some(&deflate(true))), &frame(0xc2, &message));
+    }
 }

@@ -101,3 +101,10 @@ fn a_small_frame_takes_no_memory() {
     }
     assert_eq!((message.capacity(), receiver.held()), (capacity, 0));
 }
+
+#[test]
+fn any_thread_may_have_it() {
+    fn moves<T: Send>(_: &T) {}
+    moves(&plain());
+    moves(&crate::Compressor::new(&deflate(true)));
+}
