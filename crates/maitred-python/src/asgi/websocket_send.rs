@@ -76,9 +76,8 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
             };
             let reason = match present(&message, intern!(py, "reason"))? {
                 None => String::new(),
-                Some(reason) => {
-                    text_of(&reason, "the reason of websocket.close")?.to_string_lossy().into_owned()
-                }
+                // Frameworks pass what they have, such as FastAPI a list of what is wrong with a request.
+                Some(reason) => reason.str()?.to_string_lossy().into_owned(),
             };
             socket.close(py, code, &reason)?;
             Flow::Ready

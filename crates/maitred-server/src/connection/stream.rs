@@ -54,6 +54,8 @@ pub(crate) struct Stream {
     pub(super) events: bool,
     /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
     pub(super) tunnel: bool,
+    /// It asks for a WebSocket, or has become one.
+    pub(super) websocket: bool,
     /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
     pub(super) due: u64,
     /// It asks for a WebSocket, and no handler has it yet.
@@ -195,7 +197,7 @@ impl Stream {
         if let Some(queue) = stream.queue.take() {
             Queue::give_back(queue);
         }
-        (stream.answered, stream.dead, stream.tunnel) = (false, false, false);
+        (stream.answered, stream.dead, stream.tunnel, stream.websocket) = (false, false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);

@@ -120,6 +120,8 @@ pub(crate) enum Event<'a> {
         stream: u32,
         facts: HeadFacts,
         tunnel: bool,
+        /// It asks for a WebSocket by an extended CONNECT (RFC 8441 §4).
+        websocket: bool,
         /// If the peer says so.
         priority: Option<Priority>,
         /// It cannot be served, and is answered so.

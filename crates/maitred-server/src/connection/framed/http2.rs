@@ -168,7 +168,8 @@ fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
                     upgrade: false,
                     target_form,
                 },
-                tunnel: protocol.is_some(),
+                tunnel: false,
+                websocket: protocol.is_some(),
                 priority: (own != Priority::default()).then_some(own),
                 objection: facts.objection.or(unknown),
             }

@@ -275,7 +275,7 @@ impl Connection {
             at += used;
             match event {
                 Event::NeedMore => break,
-                Event::Head { stream, facts, tunnel, priority, objection } => {
+                Event::Head { stream, facts, tunnel, websocket, priority, objection } => {
                     let mut begun = std::mem::replace(&mut next, Stream::blank());
                     if stream <= framed.newest {
                         return Err(Fault("a request with a number that is used up"));
@@ -297,7 +297,7 @@ impl Connection {
                         queue.priority = priority;
                     }
                     self.note_begun(&mut begun, context.now);
-                    (begun.number, begun.tunnel) = (stream, tunnel);
+                    (begun.number, begun.tunnel, begun.websocket) = (stream, tunnel, websocket);
                     begun.queue = Some(queue);
                     let received = match objection {
                         None => self.head_received(context, begun, facts),
@@ -361,7 +361,7 @@ impl Connection {
             live.take(bytes);
             return self.put(stream);
         }
-        if stream.is_filtering() || stream.tunnel {
+        if stream.is_filtering() || stream.websocket {
             // Nothing of it is looked at before the filters have let it pass, or its handler has accepted it.
             if let Some(queue) = &mut stream.queue {
                 queue.early.extend_from_slice(bytes);
@@ -389,7 +389,7 @@ impl Connection {
             stream.end_socket();
             return self.put(stream);
         }
-        if stream.is_filtering() || stream.tunnel {
+        if stream.is_filtering() || stream.websocket {
             return self.put(stream);
         }
         let received = self.request_received(context, stream);

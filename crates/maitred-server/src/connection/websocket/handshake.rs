@@ -39,7 +39,7 @@ impl Connection {
         context: &mut Context<'_>,
         mut stream: Box<Stream>,
     ) -> Result<Box<Stream>, Received> {
-        let is_framed = stream.tunnel;
+        let is_framed = stream.websocket;
         let facts = stream.facts.unwrap_or_default();
         let asks = is_framed || facts.upgrade && names(&stream.request.head, "upgrade", b"websocket");
         if !asks {
@@ -59,7 +59,7 @@ impl Connection {
                 let head = &mut stream.request.head;
                 // It is the same request by every protocol, for filters, rules and the log.
                 (head.method, head.body) = (Method::Get, BodyLength::Empty);
-                stream.tunnel = true;
+                stream.websocket = true;
                 stream.request.websocket = true;
                 stream.offer = Some(Box::new(offer));
                 // Whether it is accepted or not: behind it nothing else is read.

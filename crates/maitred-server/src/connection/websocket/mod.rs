@@ -153,7 +153,7 @@ impl Socket {
                 Event::Close(close) => {
                     let (code, reason) =
                         close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
-                    put_close(code, "", &mut self.replies);
+                    put_close(code, reason, &mut self.replies);
                     self.by_peer = true;
                     self.closed = Some(Closed { code: code.unwrap_or(NO_CODE), reason: reason.to_owned() });
                 }

@@ -51,6 +51,8 @@ impl Connection {
         }
         let goes_on = self.unread && takes_more(&stream);
         self.put(stream);
+        // What was heard may have brought the next ping nearer.
+        self.arm(context.group, context.token);
         if broken || self.send_replies(context.group, context.key(self.streams)).is_err() {
             return self.peer_gone(context);
         }

@@ -45,12 +45,19 @@ impl Codec for Toy {
             Frame::Head(stream, text) => {
                 self.streams.insert(stream, STREAM_WINDOW);
                 let facts = head(&text, place).map_err(fault)?;
-                Event::Head { stream, facts, tunnel: false, priority: None, objection: None }
+                Event::Head {
+                    stream,
+                    facts,
+                    tunnel: false,
+                    websocket: false,
+                    priority: None,
+                    objection: None,
+                }
             }
             Frame::Tunnel(stream) => {
                 self.streams.insert(stream, STREAM_WINDOW);
                 let facts = head("POST /tunnel", place).map_err(fault)?;
-                Event::Head { stream, facts, tunnel: true, priority: None, objection: None }
+                Event::Head { stream, facts, tunnel: true, websocket: false, priority: None, objection: None }
             }
             Frame::Data(stream, bytes) => {
                 let count = bytes.len() as u64;
