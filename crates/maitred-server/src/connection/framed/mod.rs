@@ -20,7 +20,7 @@ mod queue;
 mod receive;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::Connection;
 use super::Key;

@@ -42,6 +42,8 @@ pub(crate) struct Queue {
     pub(in crate::connection) send_timeout: u32,
     /// Nothing more comes.
     ended: bool,
+    /// Of a WebSocket: its peer ends the other direction itself, behind its part of the closing handshake.
+    pub(in crate::connection) both_ways: bool,
     /// It ends as a reset: the response is not whole.
     cut: bool,
     /// What stands behind the body.
@@ -82,6 +84,7 @@ impl Default for Queue {
             allowed: u64::MAX,
             send_timeout: 0,
             ended: false,
+            both_ways: false,
             cut: false,
             trailers: None,
             outward: 0,
@@ -426,7 +429,7 @@ impl Connection {
                 }
                 ends = true;
             }
-            if ends && !queue.received && !queue.cut {
+            if ends && !queue.received && !queue.cut && !queue.both_ways {
                 // What is still on its way is not wanted (RFC 9113 §8.1).
                 codec.put_reset(number, Why::Answered, wire);
             }

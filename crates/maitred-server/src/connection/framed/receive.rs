@@ -78,6 +78,9 @@ impl Connection {
                 }
                 Moved::End => {
                     (self.unread, self.last) = (false, true);
+                    self.each_stream()
+                        .filter(|stream| stream.has_open_socket())
+                        .for_each(|stream| stream.end_socket());
                     Ok(())
                 }
                 Moved::Failed(error) => {

@@ -18,6 +18,8 @@
 //! Leaves out: what frames look like (maitred-ws), and what a request has to say (`handshake.rs`).
 
 mod handshake;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use maitred_io::clock;

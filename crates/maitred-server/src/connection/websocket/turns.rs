@@ -184,6 +184,9 @@ impl Connection {
         let drains = group.is_draining();
         let Some(stream) = self.stream_of(key) else { return };
         stream.socket = Some(socket);
+        if let Some(queue) = &mut stream.queue {
+            queue.both_ways = true;
+        }
         // It has no end of its own.
         stream.events = true;
         if drains && let Some(socket) = &mut stream.socket {

@@ -192,12 +192,12 @@ impl Handler for Handle {
 }
 
 /// A connection and its client.
-struct Driven {
-    server: Server,
-    group: Arc<Group>,
+pub(in crate::connection) struct Driven {
+    pub(in crate::connection) server: Server,
+    pub(in crate::connection) group: Arc<Group>,
     puppets: Arc<Puppets>,
     token: Token,
-    client: End,
+    pub(in crate::connection) client: End,
     scratch: Scratch,
     /// How far the test's clock is ahead.
     ahead: u64,
@@ -217,9 +217,21 @@ fn open_speaking(
     change: impl FnOnce(&mut Settings),
     protocol: impl FnOnce(&Site) -> Protocol,
 ) -> Driven {
-    let log = Log::open(Level::Error, maitred_io::line_writer::Target::Path("/dev/null".into()), None);
     let puppets = Arc::new(Puppets::default());
-    let routes = Routes::new().with_application(Arc::new(Handle(Arc::clone(&puppets))));
+    let handler = Arc::new(Handle(Arc::clone(&puppets)));
+    let driven = open_for(handler, capacity, change, protocol);
+    Driven { puppets, ..driven }
+}
+
+/// The same with another handler.
+pub(in crate::connection) fn open_for(
+    handler: Arc<dyn Handler>,
+    capacity: usize,
+    change: impl FnOnce(&mut Settings),
+    protocol: impl FnOnce(&Site) -> Protocol,
+) -> Driven {
+    let log = Log::open(Level::Error, maitred_io::line_writer::Target::Path("/dev/null".into()), None);
+    let routes = Routes::new().with_application(handler);
     let mut settings = Settings::new(routes, Arc::new(log.expect("the log opens")));
     settings.threads = Arc::new(NoThreads);
     change(&mut settings);
@@ -233,6 +245,7 @@ fn open_speaking(
         .expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
     let (scratch, received) = (Scratch::default(), Vec::new());
+    let puppets = Arc::default();
     Driven { server, group, puppets, token, client, scratch, ahead: 0, received }
 }
 
@@ -244,7 +257,7 @@ impl Driven {
     }
 
     /// Takes a turn, and those that it leads to; what has to be run.
-    fn turn(&mut self, signals: Signals) -> Vec<Job> {
+    pub(in crate::connection) fn turn(&mut self, signals: Signals) -> Vec<Job> {
         let mut found = Vec::new();
         let mut next = Some((self.token.to_u64(), signals));
         while let Some((token, signals)) = next {
@@ -260,7 +273,7 @@ impl Driven {
         self.turn(Signals::READ)
     }
 
-    fn passes(&mut self, time: Duration) {
+    pub(in crate::connection) fn passes(&mut self, time: Duration) {
         self.ahead += time.as_nanos() as u64;
         let none = self.turn(Signals::TIMER);
         assert!(none.is_empty());
@@ -283,7 +296,7 @@ impl Driven {
     }
 
     /// Runs what answers at once, on this thread.
-    fn run_here(&self, jobs: Vec<Job>) {
+    pub(in crate::connection) fn run_here(&self, jobs: Vec<Job>) {
         for job in jobs {
             self.group.run(job, clock::monotonic());
         }
