@@ -12,8 +12,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from websocket_frames import Event, Opcode, binary, chops, close, fragments, frame, more, ping, pong, text
 from websocket_utf8 import SEQUENCES
-from websocket_wire import Event, Opcode, binary, chops, close, fragments, frame, more, ping, pong, text
 
 KIB, MIB = 1 << 10, 1 << 20
 PROTOCOL_ERROR, NO_UTF_8 = (1002,), (1007,)
