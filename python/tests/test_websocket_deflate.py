@@ -87,7 +87,7 @@ def test_the_next_offer_is_looked_at(echoes: Site) -> None:
 
 
 def test_it_may_be_off(serve_asgi: Serve) -> None:
-    server = serve_asgi("--websocket-deflate", "off", source=APP)
+    server = serve_asgi("--no-websocket-deflate", source=APP)
     with connect(server.port, deflate="permessage-deflate") as peer:
         assert peer.deflate is None
         assert peer.echo(MESSAGE) == MESSAGE

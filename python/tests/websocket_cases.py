@@ -52,15 +52,18 @@ class Rounds:
 
 def echo(name: str, writes: Iterable[bytes], *events: Event) -> Case:
     """Everything is right: the events come, and the close is answered."""
-    return Case(name, lambda: [*writes, *events, close()])
+    script: list[Step] = [*writes, *events, close()]
+    return Case(name, lambda: script)
 
 
 def fails(name: str, writes: Iterable[bytes], codes: tuple[int, ...] = PROTOCOL_ERROR, *optional: Event) -> Case:
-    return Case(name, lambda: writes, codes, we_close=False, optional=optional)
+    script = list(writes)
+    return Case(name, lambda: script, codes, we_close=False, optional=optional)
 
 
 def closes(name: str, writes: Iterable[bytes], codes: tuple[int, ...] = (1000,), *optional: Event) -> Case:
-    return Case(name, lambda: writes, codes, optional=optional)
+    script = list(writes)
+    return Case(name, lambda: script, codes, optional=optional)
 
 
 def by_octets(*frames: bytes) -> list[bytes]:

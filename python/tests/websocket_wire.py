@@ -380,6 +380,7 @@ def connect_h2(
     scheme: str = "http",
 ) -> WebSocket:
     """A WebSocket on a new stream of the connection. Raises ``Refused``, also where the stream is reset: then with status 0."""
+    connection.peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     offers = [("sec-websocket-extensions", deflate)] if deflate else []
     offers += [("sec-websocket-protocol", ", ".join(subprotocols))] if subprotocols else []
     stream = extended(connection, path, [("sec-websocket-version", "13"), *offers, *fields], scheme=scheme)
