@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import secured
-from sites import SERVER, Site
+from conftest import SERVER
+from sites import Site
 from websocket_frames import ping, text
 from websocket_site import ACCEPT, CLOSE, Told, does, opened, ours, refusal, send, site, told, tried
 from websocket_wire import KEY, Refused, accepted, refused, request

@@ -41,7 +41,7 @@ def test_every_case_is_ok(tmp_path: Path, part: str) -> None:
         servers = [{"agent": "server", "url": f"ws://127.0.0.1:{each.server.port}"}]
         specification = {"outdir": "reports", "servers": servers, "cases": cases, "exclude-cases": excluded, "exclude-agent-cases": {}}
         (tmp_path / "specification.json").write_text(json.dumps(specification))
-        command = [WSTEST, "-m", "fuzzingclient", "-s", "specification.json"]
+        command = [str(WSTEST), "-m", "fuzzingclient", "-s", "specification.json"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=LIMIT)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         results = json.loads((tmp_path / "reports/index.json").read_text())["server"]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import frames
 import pytest
-from sites import SERVER, Site, site, start_asgi
+from conftest import SERVER
+from sites import Site, site, start_asgi
 from websocket_cases import Case, Rounds, table
 from websocket_wire import WebSocket, connect, connect_h2
 
@@ -76,7 +77,10 @@ def play(group: str, opened: Open) -> None:
     failed = []
     for case in GROUPS[group]:
         try:
-            (converse if isinstance(case, Rounds) else follow)(case, opened)  # type: ignore[operator]
+            if isinstance(case, Rounds):
+                converse(case, opened)
+            else:
+                follow(case, opened)
         except Exception as error:
             failed.append(f"{case.name}: {type(error).__name__}: {shortened(error)}")
     assert not failed, f"{len(failed)} of {len(GROUPS[group])} cases failed:\n" + "\n".join(failed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import queue
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from websocket_wire import Refused, WebSocket, connect
 
 CHANNELS = """
 import json
-from pathlib import Path
 HERE = Path(__file__).parent
 """ + DJANGO_SETTINGS.replace("django.setup()", """
     settings.INSTALLED_APPS.append("channels")

@@ -12,7 +12,7 @@ import pytest
 import secured
 from conftest import PATIENCE, Serve, Server
 from crews import Start, crew, until
-from websocket_frames import MASK, Opcode, close, frame, ping, pong, text
+from websocket_frames import MASK, Opcode, close, frame, pong, text
 from websocket_wire import SocketPipe, WebSocket, connect, over
 
 __all__ = ["crew"]
@@ -118,7 +118,7 @@ def test_a_silent_peer_is_pinged_and_stays_while_it_answers(serve_asgi: Serve) -
     server = serve_asgi("--websocket-ping", "0.2", "--websocket-timeout", "30", *requests, source=APP)
     with connect(server.port, "/echo") as peer:
         for _ in range(5):
-            kind, payload = peer.event() or ("", None)
+            kind, payload = peer.event() or ("", b"")
             assert kind == "ping"
             peer.send(pong(payload))
         assert peer.echo("still there") == "still there"
@@ -152,7 +152,7 @@ def test_every_byte_is_a_sign_of_life(serve_asgi: Serve) -> None:
 
 
 def test_pings_may_be_turned_off(serve_asgi: Serve) -> None:
-    server = serve_asgi("--websocket-ping", "off", "--websocket-timeout", "0.1", source=APP)
+    server = serve_asgi("--websocket-ping", "0", "--websocket-timeout", "0.1", source=APP)
     with connect(server.port, "/echo") as silent:
         for number in range(50):
             # Each takes its time: more together than the timeout.
@@ -320,6 +320,7 @@ def test_a_stop_closes_with_1012_and_tells_the_application(server: Server) -> No
             assert event is not None and event[0] == "close" and event[1][0] == 1012, event
             each.answer_close(1012)
             assert each.event() is None
+            each.pipe.leave()
         assert server.process.wait(PATIENCE) == 0
     server.wait_for("(?s)disconnect 1012.*disconnect 1012")
     assert "Traceback" not in server.said and " error " not in server.said, server.said
@@ -357,6 +358,7 @@ def test_workers_that_are_replaced_close_with_1012(crew: Start) -> None:
     server.tell(signal.SIGHUP)
     for peer in peers:
         assert peer.closed()[0] == 1012
+        peer.pipe.leave()
         # Who comes again is served by a new one.
         with connect(server.port, "/echo") as again:
             assert again.echo("again") == "again"

@@ -9,7 +9,7 @@ import pytest
 from conftest import Serve
 from sites import Site, site, start_asgi
 from test_websocket_cases import APP
-from websocket_frames import RSV1, TAIL, Deflate, Opcode, binary, close, fragments, frame, ping, text
+from websocket_frames import RSV1, TAIL, Deflate, Opcode, fragments, frame, ping, text
 from websocket_wire import WebSocket, connect
 
 #: Compresses well, and no part of it is like another.

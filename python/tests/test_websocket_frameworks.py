@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sites import RAW_COMMON, SERVER, Site, asgi_site
+from conftest import SERVER
+from sites import RAW_COMMON, Site, asgi_site
 from websocket_wire import Head, Refused, WebSocket, connect
 
 

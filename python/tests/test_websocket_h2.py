@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import by_h2
 import frames
 import pytest
 from certificates import authority, needs_openssl
 from conftest import PATIENCE, Serve, Server
 from crews import Start, crew, until
-from frames import Code, Connection, Kind, Setting
+from frames import Code, Connection, Setting
 from test_control import asked
-from websocket_frames import RSV1, close, ping, text
-from websocket_wire import Refused, StreamPipe, WebSocket, connect, connect_h2, extended
+from websocket_frames import text
+from websocket_wire import Refused, StreamPipe, WebSocket, connect_h2, extended
 
 __all__ = ["authority", "crew"]
 
@@ -226,7 +224,7 @@ def test_an_end_of_the_stream_is_a_disconnect_with_1006(server: Server, connecti
 
 def test_the_end_of_the_connection_is_the_end_of_all(serve_asgi: Serve) -> None:
     """At once: no ping is needed to find out."""
-    server = serve_asgi("--websocket-ping", "off", source=APP)
+    server = serve_asgi("--websocket-ping", "0", source=APP)
     with Connection.to(server.port) as connection:
         for peer in [connect_h2(connection) for _ in range(10)]:
             assert peer.echo("open") == "open"

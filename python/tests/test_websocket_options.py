@@ -7,16 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import by_h2
-import httpx
 import pytest
-import secured
 from conftest import MAITRED, Serve, Server
 from crews import until
-from sites import Site, site
 from test_control import asked, ctl
-from websocket_frames import RSV1, Opcode, close, frame, fragments, more, text
-from websocket_wire import Head, Refused, WebSocket, connect, refused, request
+from websocket_frames import RSV1, Opcode, frame, fragments, more, text
+from websocket_wire import Head, Refused, connect, refused, request
 
 APP = """
 import json

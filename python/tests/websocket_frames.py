@@ -149,7 +149,8 @@ class Deflate:
     def agreed(cls, extensions: str) -> Deflate:
         name, *parameters = (part.strip() for part in extensions.split(";"))
         assert name == "permessage-deflate" and "," not in extensions, extensions
-        said = dict(re.fullmatch(r"(\w+)(?:=\"?(\w*)\"?)?", each).groups("") for each in parameters)  # type: ignore[union-attr]
+        pairs = [re.fullmatch(r'(\w+)(?:=("?)(\w+)\2)?', each) for each in parameters]
+        said = {pair[1]: pair[3] or "" for pair in pairs if pair}
         assert len(said) == len(parameters), extensions
         known = {"server_no_context_takeover", "client_no_context_takeover", "server_max_window_bits", "client_max_window_bits"}
         assert set(said) <= known, extensions

@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sites import RAW_COMMON, SERVER, Site, asgi_site
+from conftest import SERVER
+from sites import RAW_COMMON, Site, asgi_site
 from websocket_wire import Head, Refused, WebSocket, connect
 
 SOURCE = RAW_COMMON + """

@@ -257,7 +257,7 @@ class WebSocket:
     def ping(self, payload: bytes = b"is there") -> list[Event]:
         """Asked and answered: all that was sent before has been read. What came before the answer."""
         self.send(ping(payload))
-        before = []
+        before: list[Event] = []
         while (event := self.event()) != ("pong", payload):
             assert event is not None, before
             before.append(event)
