@@ -29,6 +29,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_tls_sessions.py",
         "test_tls_abuse.py",
         "test_tls_names.py",
+        "test_websocket_clients.py",
     ),
     "connections in clear text are looked at": (
         "test_tls_applications.py::test_fields_of_a_request_are_no_session",
@@ -44,6 +45,8 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_h2_smuggling.py",
         "test_h2_spec.py",
         "test_h2_streams.py",
+        "test_websocket_cases.py::test_case_over_http_2",
+        "test_websocket_h2.py",
     ),
     "looks at TCP itself: segments, first packets, states of the kernel": ("test_tcp_options.py",),
     "a proxy in front speaks clear text to the server": ("test_front.py",),
@@ -62,6 +65,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
     "Python's ssl cannot end its side while answers come": ("test_operation.py::test_a_peer_that_has_ended_its_side_gets_every_answer",),
     "select() finds session tickets, and no answers": ("test_protection.py::test_the_engine_answers_while_the_application_is_stuck",),
     "the client goes on to https by itself, with TLS in TLS": ("test_starlette.py::test_routes",),
+    "the client of many WebSockets at once, or another program, speaks clear text": ("test_websocket_autobahn.py", "test_websocket_load.py"),
     "thousands of handshakes of the client take longer than the test lasts": (
         "test_operation.py::test_ten_thousand_idle_connections",
         "test_operation.py::test_four_thousand_active_connections",
