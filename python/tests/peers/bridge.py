@@ -16,7 +16,7 @@ from relay import Link, Message, Token, made, told
 
 Application = Callable[..., Any]
 #: Nothing in a test takes so long.
-PATIENCE = 20.0
+PATIENCE = 10.0
 
 
 class Run:

@@ -43,6 +43,8 @@ class Options:
     deflate: bool = True
     date: bool = True
     server: bool = True
+    #: Options of uvicorn's that choose one of its implementations.
+    own: tuple[str, ...] = ()
 
 
 def kind() -> str:
@@ -129,7 +131,7 @@ def _maitred(application: str, folder: Path, port: int, options: Options) -> lis
 
 def _uvicorn(application: str, folder: Path, port: int, options: Options) -> list[str]:
     command = [sys.executable, "-m", "uvicorn", application, "--app-dir", str(folder), "--host", "127.0.0.1", "--port", str(port), "--root-path",
-               options.root_path, "--ws-per-message-deflate", json.dumps(options.deflate)]
+               options.root_path, "--ws-per-message-deflate", json.dumps(options.deflate), *options.own]
     for name, value in (("--timeout-keep-alive", options.keep_alive), ("--ws-max-size", options.max_message),
                         ("--ws-ping-interval", options.ping_interval), ("--ws-ping-timeout", options.ping_timeout)):
         if value is not None:

@@ -24,6 +24,8 @@ sys.modules.setdefault("httpx2", httpx)
 
 #: The two sides of their matrix that are the same for another server.
 ONE_OF = {"http_protocol_cls": "httptools"}
+#: By then any server has given up a peer that answers no close frame.
+GIVES_UP_S = 30.0
 _processes: list[Process] = []
 _bridges: list[Bridge] = []
 
@@ -57,9 +59,16 @@ def nothing_stays() -> Iterator[None]:
     _bridges.clear()
 
 
+#: By the names of their classes.
+_IMPLEMENTATIONS = {"WSProtocol": "wsproto", "WebSocketsSansIOProtocol": "websockets-sansio"}
+
+
 def _options(config: Any) -> Options:
+    chosen = config.ws if isinstance(config.ws, str) else _IMPLEMENTATIONS[config.ws.__name__]
+    # Only their command line does not have it.
+    own = () if chosen == "none" else ("--ws", chosen)
     return Options(config.root_path, config.timeout_keep_alive, config.ws_max_size, config.ws_ping_interval, config.ws_ping_timeout,
-                   config.ws_ping_interval is not None, config.ws_per_message_deflate, config.date_header, config.server_header)
+                   config.ws_ping_interval is not None, config.ws_per_message_deflate, config.date_header, config.server_header, own)
 
 
 def _bridge(config: Any, state: dict[str, Any] | None = None) -> Bridge:
@@ -203,9 +212,8 @@ class Transport:
         self._wire.wait_for_answers(self.answers)
         return self._wire.wait_for_end()
 
-    @property
-    def read_paused(self) -> bool:
-        raise Inside("whether the server reads from its connection")
+    #: A server that does not read for a while does nothing that shows.
+    read_paused = False
 
 
 class Loop:
@@ -232,14 +240,18 @@ class Loop:
 
 
 class MockWebSocketConnection:
+    #: A server that does not read for a while does nothing that shows.
+    reading_paused = False
+
     def __init__(self, app: Any, ws_protocol_cls: Any, http_protocol_cls: Any, close_timeout: float = 10.0) -> None:
         from uvicorn.config import Config
         from websockets.client import ClientProtocol
         from websockets.uri import parse_uri
 
-        self._config = Config(app=app, lifespan="off")
+        self._config = Config(app=app, ws=ws_protocol_cls, lifespan="off")
         self._client = ClientProtocol(parse_uri("ws://127.0.0.1/"))
-        self._close_timeout = close_timeout
+        #: Where the server is not to wait for a peer's close frame it is seen to give up by itself.
+        self._end_limit = QUIET_S if close_timeout else GIVES_UP_S
         self._staged = b""
         self._taken = 0
         self._is_over = False
@@ -257,7 +269,10 @@ class MockWebSocketConnection:
         while b"\r\n\r\n" not in self._wire.received and time.monotonic() < end:
             await asyncio.sleep(0.005)
             self._wire.receive(0)
-        self._take()
+        # What has come behind it is not looked at before the test does.
+        self._taken = self._wire.received.find(b"\r\n\r\n") + 4
+        self._client.receive_data(self._wire.received[: self._taken])
+        self._client.events_received()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -307,7 +322,7 @@ class MockWebSocketConnection:
 
     @property
     def transport_closed(self) -> bool:
-        return self._wire.wait_for_end()
+        return self._wire.wait_for_end(self._end_limit)
 
     @property
     def awaiting_close_reply(self) -> bool:
@@ -319,10 +334,6 @@ class MockWebSocketConnection:
 
     def resume_writing(self) -> None:
         raise Inside("the server's transport that takes something again")
-
-    @property
-    def reading_paused(self) -> bool:
-        raise Inside("whether the server reads from its connection")
 
     def _stage(self, flush: bool) -> None:
         self._staged += b"".join(self._client.data_to_send())

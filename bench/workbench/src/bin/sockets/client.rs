@@ -82,7 +82,7 @@ impl Client {
         Ok(Self {
             stream,
             head: Some(Vec::new()),
-            incoming: Incoming { keeps: true, ..Incoming::default() },
+            incoming: Incoming::keeping(),
             message: place % work.messages.len(),
             sent: 0,
             idle: false,

@@ -70,6 +70,10 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
+    pub(crate) fn keeping() -> Self {
+        Self { keeps: true, ..Self::default() }
+    }
+
     /// Takes bytes up to the end of the next message or control frame; nothing if that has not come yet.
     pub(crate) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, String> {
         loop {
