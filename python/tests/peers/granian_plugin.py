@@ -48,7 +48,7 @@ async def serve(interface: str, port: int, runtime_mode: str, ws: bool = True, t
     if tls or others:
         raise Inside("other options of granian")
     here = Path.cwd()
-    process = Process(f"tests.apps.{interface}:app", here, port, Options(), {}, here)
+    process = Process(f"{interface}:app", here / "tests" / "apps", port, Options(), {}, here)
     try:
         process.wait_until_up()
         yield port

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BIN = Path(sys.executable).parent
 UVICORN, MAITRED = "uvicorn", "maitred"
 START_LIMIT_S = 15.0
 #: A server has to end by itself when it is asked to; its own limits for what is running are shorter.
@@ -38,8 +36,10 @@ class Options:
     max_message: int | None = None
     ping_interval: float | None = None
     ping_timeout: float | None = None
-    #: The interval of pings is to be none.
+    #: `ping_interval` is `None` where there are to be none.
     pings: bool = True
+    #: Whether there are WebSockets.
+    sockets: bool = True
     deflate: bool = True
     date: bool = True
     server: bool = True
@@ -65,7 +65,7 @@ class Process:
     def accepts(self) -> bool:
         """Whether it has come up; an error if it never will."""
         if self._process.poll() is not None:
-            raise RuntimeError(f"the server has ended: {self.said()}")
+            raise RuntimeError(f"the server has ended with {self._process.returncode}: {self.said()}")
         try:
             socket.create_connection(("127.0.0.1", self.port), 1).close()
         except OSError:
@@ -110,23 +110,18 @@ def free_port() -> int:
         return port
 
 
-@functools.cache
-def _help() -> str:
-    return subprocess.run([BIN / "maitred", "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
-
-
-def _option(name: str, value: str) -> list[str]:
-    """An option that this build has."""
-    return [name, value] if f"  {name} " in _help() else []
-
-
 def _maitred(application: str, folder: Path, port: int, options: Options) -> list[str]:
-    command = [str(BIN / "maitred"), application, "--app-dir", str(folder), "--listen", f"127.0.0.1:{port}", "--access-log", "off", "--control", "off"]
+    command = [sys.executable, "-m", "maitred", application, "--app-dir", str(folder), "--listen", f"127.0.0.1:{port}", "--access-log", "off",
+               "--control", "off"]
     if options.root_path:
         command += ["--root-path", options.root_path]
-    if options.keep_alive is not None:
-        command += ["--keep-alive", f"{options.keep_alive:g}"]
-    return command
+    if not options.pings:
+        command += ["--websocket-ping", "0"]
+    for name, value in (("--keep-alive", options.keep_alive), ("--websocket-max-message", options.max_message),
+                        ("--websocket-ping", options.ping_interval), ("--websocket-timeout", options.ping_timeout)):
+        if value is not None:
+            command += [name, f"{value:g}" if isinstance(value, float) else str(value)]
+    return command + ["--no-websocket-deflate"] * (not options.deflate) + ["--no-websockets"] * (not options.sockets)
 
 
 def _uvicorn(application: str, folder: Path, port: int, options: Options) -> list[str]:

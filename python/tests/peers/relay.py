@@ -70,9 +70,9 @@ async def application(scope: Message, receive: Callable[[], Awaitable[Message]],
     link = Link(*await asyncio.open_unix_connection(os.environ["PEERS_SOCKET"]))
     calls: set[asyncio.Task[None]] = set()
 
-    async def answer(number: int, call: Awaitable[Any]) -> None:
+    async def answer(number: int, call: Callable[..., Awaitable[Any]], *message: Message) -> None:
         try:
-            link.write("answer", number, _plain(await call))
+            link.write("answer", number, _plain(await call(*message)))
         except Exception as error:
             link.write("error", number, *told(error))
 
@@ -87,8 +87,7 @@ async def application(scope: Message, receive: Callable[[], Awaitable[Message]],
             if kind == "state":
                 scope["state"].update(rest[0])
                 continue
-            number = rest[0]
-            task = asyncio.create_task(answer(number, receive() if kind == "receive" else send(rest[1])))
+            task = asyncio.create_task(answer(rest[0], receive if kind == "receive" else send, *rest[1:]))
             calls.add(task)
             task.add_done_callback(calls.discard)
     except asyncio.CancelledError:

@@ -67,8 +67,9 @@ def _options(config: Any) -> Options:
     chosen = config.ws if isinstance(config.ws, str) else _IMPLEMENTATIONS[config.ws.__name__]
     # Only their command line does not have it.
     own = () if chosen == "none" else ("--ws", chosen)
-    return Options(config.root_path, config.timeout_keep_alive, config.ws_max_size, config.ws_ping_interval, config.ws_ping_timeout,
-                   config.ws_ping_interval is not None, config.ws_per_message_deflate, config.date_header, config.server_header, own)
+    # Both nothing and zero stand for no pings.
+    return Options(config.root_path, config.timeout_keep_alive, config.ws_max_size, config.ws_ping_interval or None, config.ws_ping_timeout,
+                   bool(config.ws_ping_interval), chosen != "none", config.ws_per_message_deflate, config.date_header, config.server_header, own)
 
 
 def _bridge(config: Any, state: dict[str, Any] | None = None) -> Bridge:
