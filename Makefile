@@ -31,12 +31,13 @@ run: build ## the demo site on http://127.0.0.1:8000
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
-test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, the tests of Rust and Python by TLS and those of Python by HTTP/2, fuzzing for 10 s a target, the Python tests under every Python, API documentation, advisories
+test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, the tests of Rust and Python by TLS and those of Python by HTTP/2, the tests of other servers, fuzzing for 10 s a target, the Python tests under every Python, API documentation, advisories
 	@sh scripts/h2spec $(TOOLS)
 	@$(PYTHON) scripts/test
 	@$(MAKE) --no-print-directory bench-smoke
 	@MAITRED_LONG=1 $(PYTHON) scripts/test shuttle deploys
 	@$(PYTHON) scripts/test python-tls rust-tls python-h2
+	@$(PYTHON) scripts/test peers-tests
 	@$(MAKE) --no-print-directory fuzz SECONDS=10
 	@$(MAKE) --no-print-directory versions
 	@$(MAKE) --no-print-directory docs
