@@ -1,23 +1,25 @@
 """An ASGI application whose WebSockets send back what they get.
 
 GET /memory answers with a JSON object: `traced`, the bytes that Python's allocators have given (with PYTHONTRACEMALLOC=1), and the bytes
-of what the last socket has: its `scope` with all that is in it, its `task` and its `coroutine`.
+of what the last socket has: its `scope` with what is in it and not in that of the one before, its `task` and its `coroutine`.
 """
 
 import asyncio
+import collections
 import gc
 import json
 import sys
 import tracemalloc
 
-last = {}
+#: Scope and task of the last two sockets.
+last = collections.deque(maxlen=2)
 
 
 async def application(scope, receive, send):
     if scope["type"] == "http":
         await _memory(send)
     elif scope["type"] == "websocket":
-        last.update(scope=scope, task=asyncio.current_task())
+        last.append((scope, asyncio.current_task()))
         await _echo(receive, send)
     else:
         raise ValueError(scope["type"])
@@ -40,9 +42,12 @@ async def _echo(receive, send):
 async def _memory(send):
     gc.collect()
     sizes = {"traced": tracemalloc.get_traced_memory()[0]}
-    if last:
-        task = last["task"]
-        sizes |= {"scope": _size(last["scope"], set()), "task": sys.getsizeof(task), "coroutine": sys.getsizeof(task.get_coro())}
+    if len(last) == 2:
+        (before, _), (scope, task) = last
+        # What both have counts for neither.
+        shared = set()
+        _size(before, shared)
+        sizes |= {"scope": _size(scope, shared), "task": sys.getsizeof(task), "coroutine": sys.getsizeof(task.get_coro())}
     body = json.dumps(sizes).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

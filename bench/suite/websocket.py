@@ -153,5 +153,5 @@ def _objects(ours: servers.Contender, few: Load, more: Load, folder: Path, repor
     traced = dataclasses.replace(ours, environment={**ours.environment, "PYTHONTRACEMALLOC": "1"})
     with servers.running(traced, folder, folder) as server:
         of = sockets.objects(server, few, more)
-    report.text(f"Of what maitred has for a plain one, Python's allocators have given {of.traced:,.0f} bytes; in that are the scope ({of.scope:,} bytes with all that is in it, "
-                f"what all scopes share included), the task ({of.task:,}) and the application's coroutine ({of.coroutine:,}).")
+    report.text(f"Of what maitred has for a plain one, Python's allocators have given {of.traced:,.0f} bytes; in that are the scope ({of.scope:,} bytes with what is in it and in no "
+                f"other), the task ({of.task:,}) and the application's coroutine ({of.coroutine:,}).")
