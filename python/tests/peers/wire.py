@@ -12,7 +12,7 @@ import socket
 import time
 
 LATE_S = 5.0
-QUIET_S = 0.4
+QUIET_S = 1.0
 HEAD_END = b"\r\n\r\n"
 
 
