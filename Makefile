@@ -31,13 +31,14 @@ run: build ## the demo site on http://127.0.0.1:8000
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
-test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of those at once, the tests of Rust and Python by TLS and those of Python by HTTP/2, fuzzing for 10 s a target, the Python tests under every Python, API documentation, advisories
+test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, fuzzing, all versions of Python
 	@sh scripts/h2spec $(TOOLS)
 	@sh scripts/autobahn $(TOOLS)
 	@$(PYTHON) scripts/test
 	@$(MAKE) --no-print-directory bench-smoke
 	@MAITRED_LONG=1 $(PYTHON) scripts/test shuttle deploys websockets
 	@$(PYTHON) scripts/test python-tls rust-tls python-h2
+	@$(PYTHON) scripts/test peers-tests
 	@$(MAKE) --no-print-directory fuzz SECONDS=10
 	@$(MAKE) --no-print-directory versions
 	@$(MAKE) --no-print-directory docs

@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,6 +166,23 @@ def memory(pid: int) -> Memory:
             elif name in ("Private_Clean:", "Private_Dirty:"):
                 private += int(value) * 1024
     return Memory(pss, private)
+
+
+#: Memory counts as settled when two readings this far apart agree, or after the limit.
+SETTLE_STEP_S, SETTLE_LIMIT_S = 0.5, 10.0
+
+
+def settled_memory(pid: int) -> Memory:
+    """The memory once it has stopped changing."""
+    limit = time.monotonic() + SETTLE_LIMIT_S
+    last = memory(pid)
+    while time.monotonic() < limit:
+        time.sleep(SETTLE_STEP_S)
+        now = memory(pid)
+        if now == last:
+            break
+        last = now
+    return last
 
 
 def resident(pid: int) -> int:

@@ -6,11 +6,10 @@ import dataclasses
 import functools
 import struct
 import subprocess
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import fronts, load, machine, peers, python_servers, rounds, servers, workbench
+from . import fronts, load, peers, python_servers, rounds, servers, workbench
 from .servers import Contender, Place, Server
 
 #: The folder of the files, which granian does not serve at the root.
@@ -22,10 +21,6 @@ GROUPS = {"x25519": "x25519", "hybrid": "x25519mlkem768"}
 KEPT, FULL, RESUMED, PACED = "kept", "full", "resumed", "paced"
 #: Of the handshakes of a probe, whose first ones are full; more, and a server does not resume.
 MOST_FULL = 0.5
-
-
-class CannotDo(Exception):
-    """A server has not what a row asks for; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -154,30 +149,8 @@ def storm(server: Server, what: Load, requests: float, handshakes: float, second
 
 def _play(server: Server, what: Load, seconds: float, *pace: str) -> tuple[dict[str, str], rounds.Meter]:
     """Run the client; what it has said, and the server's account of the time that it measured."""
-    program = workbench.PROGRAM.parent / "secured"
-    command = [*machine.pinned(machine.cores()[1]), str(program), str(server.port), what.path, str(what.length), str(seconds),
-               str(what.connections), what.kind, what.version, what.group, *pace]
-    meter = rounds.Meter(server)
-    marks = {"measuring": meter.start, "measured": meter.stop}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    limit = threading.Timer(2 * seconds + load.SPARE_S, process.kill)
-    limit.start()
-    said = {}
-    try:
-        assert process.stdout is not None and process.stderr is not None
-        for line in process.stdout:
-            name, _, value = line.strip().partition(" ")
-            said[name] = value
-            if name in marks:
-                marks[name]()
-        if process.wait():
-            why = process.stderr.read().strip() or "took too long"
-            raise CannotDo(why) if "measuring" not in said else load.WrongAnswer(f"{server.name}: {why}")
-    finally:
-        limit.cancel()
-        process.kill()
-        process.wait()
-    return said, meter
+    return workbench.play("secured", server, [str(server.port), what.path, str(what.length), str(seconds), str(what.connections), what.kind,
+                                              what.version, what.group, *pace], 2 * seconds)
 
 
 def probe(server: Server, what: Load, seconds: float) -> Outcome:
@@ -185,9 +158,9 @@ def probe(server: Server, what: Load, seconds: float) -> Outcome:
     outcome = run(server, what, seconds).outcome
     share = outcome.resumed / max(outcome.closed.requests, 1)
     if what.kind == RESUMED and share < 1 - MOST_FULL:
-        raise CannotDo(f"{share:.0%} of the sessions are resumed")
+        raise workbench.CannotDo(f"{share:.0%} of the sessions are resumed")
     if outcome.group and outcome.group.lower() != GROUPS[what.group]:
-        raise CannotDo(f"it takes {outcome.group}")
+        raise workbench.CannotDo(f"it takes {outcome.group}")
     if what.kind == FULL and share:
         raise load.WrongAnswer(f"{server.name} resumes sessions that nobody has asked for")
     return outcome

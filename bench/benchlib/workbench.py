@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import machine, peers, python_servers, rounds, servers
+from . import load, machine, peers, python_servers, rounds, servers
 from .report import say
 from .servers import Contender, Place
 
@@ -32,6 +33,37 @@ def build() -> None:
 def build_with(feature: str) -> None:
     """The native server with a feature of its own."""
     servers.cargo_build("workbench", feature)
+
+
+class CannotDo(Exception):
+    """A server has not what a client asks for; the text says what."""
+
+
+def play(client: str, server: servers.Server, words: Sequence[str], limit: float) -> tuple[dict[str, str], rounds.Meter]:
+    """Run a client of `bench/workbench` on the load's core, for so many seconds at most and what load programs have beyond: what it has
+    said, and the server's account of the time that it measured.  Raise `CannotDo` where it fails before it measures."""
+    meter = rounds.Meter(server)
+    marks = {"measuring": meter.start, "measured": meter.stop}
+    command = [*machine.pinned(machine.cores()[1]), str(_PROGRAMS / client), *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    timer = threading.Timer(limit + load.SPARE_S, process.kill)
+    timer.start()
+    said = {}
+    try:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            name, _, value = line.strip().partition(" ")
+            said[name] = value
+            if name in marks:
+                marks[name]()
+        if process.wait():
+            why = process.stderr.read().strip() or "took too long"
+            raise CannotDo(why) if "measuring" not in said else load.WrongAnswer(f"{server.name}: {why}")
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+    return said, meter
 
 
 def languages(options: rounds.Options, lines: list[str]) -> dict[str, peers.Environment | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,8 +19,6 @@ BODY = b"x" * 1024
 PATH = "/1k"
 OURS = "maitred"
 GATE_BYTES, GOAL_BYTES = 1024, 517
-#: Memory counts as settled when two readings this far apart agree, or after the limit.
-SETTLE_STEP_S, SETTLE_LIMIT_S = 0.5, 10.0
 
 #: Per connection PSS and private bytes; then PSS of the whole server with few and with many connections.
 Figures = tuple[float, float, int, int]
@@ -57,9 +54,9 @@ def _measure(server: servers.Server, few: int, many: int) -> Figures:
     verify(server.name, server.port, PATH, BODY, len(BODY))
     with contextlib.ExitStack() as stack:
         _open(server, few, stack)
-        before = _settled(server.pid)
+        before = machine.settled_memory(server.pid)
         _open(server, many - few, stack)
-        after = _settled(server.pid)
+        after = machine.settled_memory(server.pid)
     count = many - few
     return (after.pss - before.pss) / count, (after.private - before.private) / count, before.pss, after.pss
 
@@ -82,19 +79,6 @@ def _open(server: servers.Server, count: int, stack: contextlib.ExitStack) -> No
             said += part
         if not said.startswith(b"HTTP/1.1 200"):
             raise WrongAnswer(f"{server.name} answered {said[:80]!r}")
-
-
-def _settled(pid: int) -> machine.Memory:
-    """The memory once it has stopped changing."""
-    limit = time.monotonic() + SETTLE_LIMIT_S
-    last = machine.memory(pid)
-    while time.monotonic() < limit:
-        time.sleep(SETTLE_STEP_S)
-        now = machine.memory(pid)
-        if now == last:
-            break
-        last = now
-    return last
 
 
 def _write(report: Report, samples: dict[str, list[Figures]], few: int, many: int) -> None:

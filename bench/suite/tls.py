@@ -109,7 +109,7 @@ def _can(server: servers.Server, row: Row, root: Path, files: secured.Pair, repo
         outcome = secured.probe(server, row.load, seconds)
         say(f"{row.name}: {server.name}: {outcome.suite}, {outcome.group}")
         return True
-    except secured.CannotDo as error:
+    except workbench.CannotDo as error:
         line = f"left out of \"{row.name}\": {server.name} ({error})"
         say(line)
         report.text(line)
