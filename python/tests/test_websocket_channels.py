@@ -14,6 +14,7 @@ from websocket_wire import Refused, WebSocket, connect
 
 CHANNELS = """
 import json
+from pathlib import Path
 HERE = Path(__file__).parent
 """ + DJANGO_SETTINGS.replace("django.setup()", """
     settings.INSTALLED_APPS.append("channels")
