@@ -36,7 +36,7 @@ pub(crate) use handshake::Offer;
 const INBOX: usize = 64 * 1024;
 
 /// Parts of a message (RFC 6455 §5.4). Past it: 1009. Each costs work, however short it is.
-const MAX_FRAGMENTS: u32 = 16_384;
+const MAX_FRAGMENTS: u32 = 131_072;
 
 /// How many times as long a message may become by inflating; text is seldom above 20. Past it: 1009.
 const MAX_RATIO: u32 = 200;
