@@ -108,14 +108,3 @@ async def app(scope, receive, send):
 """
     server = serve_asgi("--root-path", "/site", source=source)
     assert server.fetch("/site/page").body == b"/site /site/page", server.said
-
-
-def test_a_websocket_is_refused_without_the_application(asgi: Server) -> None:
-    request = (
-        b"GET /no-such-application HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"
-        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
-    )
-    reply = asgi.ask(request)
-    assert (reply.status, reply.body) == (501, b"This server does not speak WebSocket yet.\n")
-    plain = asgi.ask(b"GET /scope HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n")
-    assert plain.status == 200, "without Connection: upgrade the field means nothing"
