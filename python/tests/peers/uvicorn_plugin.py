@@ -320,15 +320,19 @@ class MockWebSocketConnection:
 
     def shutdown(self) -> None:
         self._process.ask_to_end()
+        self._end_limit = GIVES_UP_S
 
     @property
     def transport_closed(self) -> bool:
-        return self._wire.wait_for_end(self._end_limit)
+        """Whether the server has ended the connection.  Before both close frames it may have ended its sending, but has to read on: what the client
+        sends must not be answered with a reset."""
+        if self._client.close_rcvd and self._client.close_sent:
+            return self._wire.wait_for_end()
+        return self._wire.wait_for_release(self._end_limit)
 
     @property
     def awaiting_close_reply(self) -> bool:
-        """From outside: whether the connection is still there behind the server's close frame."""
-        return not self._is_over and not self._wire.wait_for_end()
+        return not self._is_over and not self.transport_closed
 
     def pause_writing(self) -> None:
         raise Inside("the server's transport that takes nothing more")

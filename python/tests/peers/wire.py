@@ -10,6 +10,7 @@ import re
 import select
 import socket
 import time
+from pathlib import Path
 
 LATE_S = 5.0
 QUIET_S = 1.0
@@ -19,6 +20,7 @@ HEAD_END = b"\r\n\r\n"
 class Wire:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), LATE_S)
+        self._port, self._own_port = port, self._socket.getsockname()[1]
         #: Everything so far.
         self.received = b""
         self.closed = False
@@ -48,6 +50,21 @@ class Wire:
         while not self.closed and time.monotonic() < end:
             self.receive(end - time.monotonic())
         return self.closed
+
+    def wait_for_release(self, seconds: float = QUIET_S) -> bool:
+        """Whether the server lets go of its socket within so many seconds: what is sent then is answered with a reset."""
+        end = time.monotonic() + seconds
+        while self._is_held():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def _is_held(self) -> bool:
+        """Whether a process has the server's end of the connection; one that has none has no inode."""
+        ends = [f":{self._port:04X}", f":{self._own_port:04X}"]
+        lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+        return any(line[1].endswith(ends[0]) and line[2].endswith(ends[1]) and line[9] != "0" for line in lines)
 
     def receive(self, seconds: float) -> None:
         """What comes next, if anything does in this time."""
