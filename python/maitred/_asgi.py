@@ -40,9 +40,10 @@ class Engine(Protocol):
 class Runner:
     """Runs the loop on the thread that calls :meth:`run`, from startup to the end."""
 
-    def __init__(self, application: Callable[..., Any], choice: str, engine: Engine) -> None:
+    def __init__(self, application: Callable[..., Any], choice: str, lifespan: str, engine: Engine) -> None:
         self._application = application
         self._choice = choice
+        self._lifespan = lifespan
         self._engine = engine
         self._loop: asyncio.AbstractEventLoop | None = None
         self._life: asyncio.Task[None] | None = None
@@ -87,7 +88,7 @@ class Runner:
 
     async def _start_further(self, application: Callable[..., Any], engine: Engine) -> None:
         assert self._loop is not None
-        lifespan = Lifespan(application, engine)
+        lifespan = Lifespan(application, self._lifespan, engine)
         try:
             failure = await lifespan.start_up()
         except asyncio.CancelledError:
@@ -128,7 +129,7 @@ class Runner:
 
     async def _live(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._finish is not None
-        lifespan = Lifespan(self._application, self._engine)
+        lifespan = Lifespan(self._application, self._lifespan, self._engine)
         startup = loop.create_task(lifespan.start_up(), name="lifespan startup")
         first: set[asyncio.Future[Any]] = {startup, self._finish}
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
@@ -190,7 +191,8 @@ class Runner:
 class Lifespan:
     """One application's lifespan (ASGI Lifespan specification 2.0)."""
 
-    def __init__(self, application: Callable[..., Any], engine: Engine) -> None:
+    def __init__(self, application: Callable[..., Any], mode: str, engine: Engine) -> None:
+        self._mode = mode
         self.state: dict[str, Any] = {}
         self.is_supported = False
         self._application = application
@@ -204,12 +206,18 @@ class Lifespan:
 
     async def start_up(self) -> LoadFailure | None:
         """Runs ``lifespan.startup`` to its end; returns why the application cannot start."""
+        if self._mode == "off":
+            return None
         self._task = asyncio.create_task(self._call(), name="lifespan")
         answer = await self._ask("lifespan.startup")
         if answer is not None:
             self.is_supported = answer["type"] == "lifespan.startup.complete"
             return None if self.is_supported else _failure(answer)
         error = self._error
+        if self._mode == "on":
+            said = "it returned at once" if error is None else _summary(error)
+            remedy = "see above; --lifespan auto serves it without" if error else "--lifespan auto serves it without"
+            return LoadFailure(f"the application takes no part in lifespan, and --lifespan is on: {said}", remedy, _text(error) if error else "")
         if error is None:
             self._engine.debug("the application takes no part in lifespan: it returned at once")
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Server
-from sites import RAW_COMMON, differs, start_asgi
+from sites import RAW_COMMON, SERVER, differs, start_asgi
 
 SOURCE = RAW_COMMON + """
 import os
@@ -63,9 +63,9 @@ async def slow(scope, receive, send):
 """
 
 
-def lifespan(folder: Path, asked: str = "") -> Server:
+def lifespan(folder: Path, asked: str = "", *arguments: str) -> Server:
     (folder / "lived.py").write_text(SOURCE)
-    return start_asgi(folder, "lived:app", "asyncio", ASKED=asked)
+    return start_asgi(folder, "lived:app", "asyncio", *arguments, ASKED=asked)
 
 
 def test_the_lifespan_spans_the_requests(tmp_path: Path) -> None:
@@ -122,5 +122,29 @@ def test_a_shutdown_that_failed_is_said(tmp_path: Path, asked: str) -> None:
         assert server.fetch("/hello").body == b'"hello"'
         server.stop()
         assert ("the database was left open" if asked == "shutdown fails" else "not shut down") in server.said
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("asked", ["not supported", "startup raises"])
+def test_an_application_that_has_to_take_part_and_raises_is_not_served(tmp_path: Path, asked: str) -> None:
+    with pytest.raises(AssertionError, match="--lifespan" if SERVER == "maitred" else ""):
+        lifespan(tmp_path, asked, "--lifespan", "on")
+
+
+def test_one_that_has_to_take_part_and_does_is_served(tmp_path: Path) -> None:
+    server = lifespan(tmp_path, "", "--lifespan", "on")
+    try:
+        assert server.fetch("/state").body == b"[7, 1]"
+    finally:
+        server.kill()
+
+
+def test_without_lifespan_the_application_is_told_of_nothing(tmp_path: Path) -> None:
+    server = lifespan(tmp_path, "", "--lifespan", "off")
+    try:
+        assert server.fetch("/hello").body == b'"hello"'
+        assert server.stop() == 0
+        assert "startup" not in server.said and "shutdown" not in server.said
     finally:
         server.kill()

@@ -11,7 +11,7 @@ use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRul
 
 use crate::accounts::Account;
 use crate::error_page::ErrorPageFile;
-use crate::host::Interface;
+use crate::host::{Interface, Lifespan};
 use crate::limits::LimitConfig;
 use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
@@ -59,6 +59,8 @@ pub struct Config {
     pub sendfile: Vec<Mount>,
     /// The event loop of an ASGI application.
     pub event_loop: String,
+    /// Whether ASGI applications are told of the start and the end.
+    pub lifespan: Lifespan,
     /// Becomes the current directory.
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
@@ -370,6 +372,7 @@ impl Config {
             poll_groups: None,
             sendfile: Vec::new(),
             event_loop: String::new(),
+            lifespan: Lifespan::Auto,
             chdir: None,
             env_file: None,
             hooks: None,

@@ -206,6 +206,8 @@ pub struct ApplicationSpec {
     pub root_path: String,
     /// The event loop of an ASGI application: `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub event_loop: String,
+    /// Whether ASGI applications are told of the start and the end.
+    pub lifespan: Lifespan,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
 }
@@ -241,6 +243,18 @@ pub struct HooksSpec {
     pub environment: Vec<(String, String)>,
     /// Variables to set whatever the environment has: those of the user that the process has become.
     pub identity: Vec<(String, String)>,
+}
+
+/// Whether ASGI applications are told of the start and the end of the server (ASGI Lifespan specification 2.0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifespan {
+    /// If they take part.
+    #[default]
+    Auto,
+    /// They have to take part; one that raises instead cannot be served.
+    On,
+    /// They are not.
+    Off,
 }
 
 /// The calling convention of an application.

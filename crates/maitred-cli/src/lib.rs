@@ -62,8 +62,8 @@ pub use config::{
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, Signal, Signals,
-    StopSignal, Voice,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, Signal,
+    Signals, StopSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;

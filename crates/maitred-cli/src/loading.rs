@@ -32,6 +32,7 @@ pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_oth
         identity: identity.map(Wanted::environment).unwrap_or_default(),
         root_path: program.root_path.clone(),
         event_loop: config.event_loop.clone(),
+        lifespan: config.lifespan,
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
     }
 }

@@ -153,6 +153,7 @@ impl PythonHost {
             application,
             root_path,
             event_loop: &spec.event_loop,
+            lifespan: spec.lifespan,
             watch: spec.stuck_after.is_some(),
             threads: NamedThreads(self.threads.clone()),
             log: Arc::clone(&self.leveled),

@@ -25,6 +25,17 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "asyncio's own loop takes more CPU than uvloop, mostly for what the application does itself",
     },
     Definition {
+        name: "lifespan",
+        placeholder: "auto|on|off",
+        kind: Kind::Lifespan(|config| &mut config.lifespan),
+        default: &["auto"],
+        reach: Reach::Everywhere,
+        summary: "Whether ASGI applications are told of the start and the end of the server (lifespan). auto: those that take \
+                  part; one that raises instead has none, and is served. on: one that raises is not served. off: none.",
+        cost: "none",
+        worst: "off: what an application opens at its start is not there",
+    },
+    Definition {
         name: "factory",
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.site.factory),

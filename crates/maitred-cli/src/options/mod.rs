@@ -32,7 +32,7 @@ use maitred_server::{Overflow, Period, Strategy};
 use crate::accounts::{self, Account};
 use crate::config::Config;
 use crate::error_page::{ErrorPageFile, error_page};
-use crate::host::Interface;
+use crate::host::{Interface, Lifespan};
 use crate::limits as limit_values;
 use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
@@ -123,6 +123,7 @@ pub(crate) enum Kind {
     ControlSocket(Field<ControlSocket>),
     Level(Field<LogLevel>),
     Interface(Field<Interface>),
+    Lifespan(Field<Lifespan>),
     Overflow(Field<Overflow>),
     Spans(Field<Spans>),
     Strategy(Field<Strategy>),
@@ -192,6 +193,9 @@ const ACCEPTS: &[(&str, AcceptModel)] =
 
 const UNKNOWN_NAMES: &[(&str, UnknownName)] =
     &[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)];
+
+const LIFESPANS: &[(&str, Lifespan)] =
+    &[("auto", Lifespan::Auto), ("on", Lifespan::On), ("off", Lifespan::Off)];
 
 const HTTP2: &[(&str, Http2)] = &[("on", Http2::On), ("off", Http2::Off), ("only", Http2::Only)];
 const MIN_VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)];
@@ -377,6 +381,7 @@ impl Definition {
             Kind::ControlSocket(field) => *field(config) = value::control_socket(text)?,
             Kind::Level(field) => *field(config) = choice(text, LEVELS)?,
             Kind::Interface(field) => *field(config) = choice(text, INTERFACES)?,
+            Kind::Lifespan(field) => *field(config) = choice(text, LIFESPANS)?,
             Kind::Overflow(field) => *field(config) = choice(text, OVERFLOWS)?,
             Kind::Spans(field) => *field(config) = choice(text, SPANS)?,
             Kind::Strategy(field) => *field(config) = choice(text, STRATEGIES)?,
@@ -439,6 +444,7 @@ impl Definition {
             Kind::ControlSocket(field) => quoted(&field(config).to_string()),
             Kind::Level(field) => quoted(word(*field(config), LEVELS)),
             Kind::Interface(field) => quoted(word(*field(config), INTERFACES)),
+            Kind::Lifespan(field) => quoted(word(*field(config), LIFESPANS)),
             Kind::Overflow(field) => quoted(word(*field(config), OVERFLOWS)),
             Kind::Spans(field) => quoted(word(*field(config), SPANS)),
             Kind::Strategy(field) => quoted(word(*field(config), STRATEGIES)),
@@ -507,6 +513,7 @@ impl Definition {
             Kind::Mask(_) => "off, on, or two numbers, to 32 and to 128".to_owned(),
             Kind::Level(_)
             | Kind::Interface(_)
+            | Kind::Lifespan(_)
             | Kind::Overflow(_)
             | Kind::Spans(_)
             | Kind::Strategy(_)

@@ -40,7 +40,7 @@ mod websocket_send;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use maitred_cli::{LoadError, LogLevel};
+use maitred_cli::{Lifespan, LoadError, LogLevel};
 use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
@@ -61,6 +61,7 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) root_path: &'a str,
     /// `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub(crate) event_loop: &'a str,
+    pub(crate) lifespan: Lifespan,
     /// Whether a loop that stands still is told of.
     pub(crate) watch: bool,
     /// For applications that do not run on the loop.
@@ -111,12 +112,13 @@ impl From<PyErr> for StartError {
 
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
-    let AsgiSettings { application, root_path, event_loop, watch, threads, log, thread } = settings;
+    let AsgiSettings { application, root_path, event_loop, lifespan, watch, threads, log, thread } = settings;
     let leveled = Arc::clone(&log);
     let errors: ErrorSink = Arc::new(move |entry: &str| leveled(LogLevel::Error, entry));
     let adapter = Py::new(py, Adapter::new(py, errors)?)?;
     let served = Arc::new(Served::new(py, application, root_path)?);
-    let (kind, whereabouts) = runner::start(py, &adapter, &served, event_loop, Arc::clone(&log), thread)?;
+    let (kind, whereabouts) =
+        runner::start(py, &adapter, &served, (event_loop, lifespan), Arc::clone(&log), thread)?;
     let (mut still, mut still_thread) = (StillWatch::off(), None);
     if watch {
         match StillWatch::start(py, &adapter, whereabouts, Arc::clone(&log)) {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use maitred_cli::{LoadError, LogLevel};
+use maitred_cli::{Lifespan, LoadError, LogLevel};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -72,14 +72,19 @@ pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
     served: &Arc<Served>,
-    choice: &str,
+    (choice, lifespan): (&str, Lifespan),
     log: LeveledSink,
     keep: &OnceLock<LoopThread>,
 ) -> Result<(String, Whereabouts), NotStarted> {
     let (engine, wait) = Engine::new(py, adapter, served, log);
     let module = py.import("maitred._asgi")?;
     let application = served.application.clone_ref(py);
-    let runner = module.getattr("Runner")?.call1((application, choice, engine))?;
+    let lifespan = match lifespan {
+        Lifespan::Auto => "auto",
+        Lifespan::On => "on",
+        Lifespan::Off => "off",
+    };
+    let runner = module.getattr("Runner")?.call1((application, choice, lifespan, engine))?;
     let options = PyDict::new(py);
     options.set_item("target", LoopTarget { runner: runner.clone().unbind() })?;
     options.set_item("name", THREAD)?;
