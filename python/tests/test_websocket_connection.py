@@ -13,7 +13,7 @@ import secured
 from conftest import PATIENCE, Serve, Server
 from crews import Start, crew, until
 from websocket_frames import MASK, Opcode, close, frame, pong, text
-from websocket_wire import SocketPipe, WebSocket, connect, over
+from websocket_wire import SocketPipe, WebSocket, complaints, connect, over
 
 __all__ = ["crew"]
 
@@ -123,7 +123,7 @@ def test_a_silent_peer_is_pinged_and_stays_while_it_answers(serve_asgi: Serve) -
             peer.send(pong(payload))
         assert peer.echo("still there") == "still there"
         assert peer.close() == (1000, "")
-    assert " error " not in server.said and " warn " not in server.said, server.said
+    assert not complaints(server.said), complaints(server.said)
 
 
 def test_a_peer_that_answers_nothing_is_closed_with_1011(serve_asgi: Serve) -> None:
@@ -323,7 +323,7 @@ def test_a_stop_closes_with_1012_and_tells_the_application(server: Server) -> No
             each.pipe.leave()
         assert server.process.wait(PATIENCE) == 0
     server.wait_for("(?s)disconnect 1012.*disconnect 1012")
-    assert "Traceback" not in server.said and " error " not in server.said, server.said
+    assert not complaints(server.said), complaints(server.said)
 
 
 def test_an_application_that_hears_nothing_is_cancelled_at_the_end(serve_asgi: Serve) -> None:
@@ -365,5 +365,5 @@ def test_workers_that_are_replaced_close_with_1012(crew: Start) -> None:
             assert again.close() == (1000, "")
     until("the workers are replaced", lambda: len(server.workers()) == 2 and not server.workers() & before)
     assert len(re.findall("disconnect 1012", server.said)) == 20
-    assert "Traceback" not in server.said and " error " not in server.said, server.said
+    assert not complaints(server.said), complaints(server.said)
     server.ends()

@@ -210,7 +210,7 @@ def test_disconnect_is_said_as_often_as_one_asks(site: Site, told: Told) -> None
     assert [(each["type"], each["code"]) for each in gone] == [("websocket.disconnect", 4000)] * 3
 
 
-@differs("send raises an OSError then", "uvicorn")
+@ours
 def test_send_after_disconnect_raises_an_oserror_that_is_not_logged(site: Site, told: Told) -> None:
     late = send(text="late")
     with opened(site, does("receive", ACCEPT, "receive", tried(late), tried(CLOSE), late)) as socket:

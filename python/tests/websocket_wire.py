@@ -5,6 +5,7 @@ The same client speaks over HTTP/1.1 (clear, or TLS where the suite wants it), o
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 from collections.abc import Iterable, Sequence
@@ -369,6 +370,12 @@ def body(pipe: SocketPipe, head: Head, ahead: bytes) -> bytes:
             break
         received += part
     return received
+
+
+def complaints(said: str) -> list[str]:
+    """What a server has said of faults. That the loop stood still is told, too, where others have the processors."""
+    lines = (line for line in said.splitlines() if re.search(r"Z (?:error|warn) |panicked|Traceback", line))
+    return [line for line in lines if "standing still" not in line and "loop is back" not in line]
 
 
 def connect_h2(
