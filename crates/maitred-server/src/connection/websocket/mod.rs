@@ -42,7 +42,7 @@ const MAX_FRAGMENTS: u32 = 131_072;
 const MAX_RATIO: u32 = 200;
 
 /// Bytes that a message may have whatever it was before: tests and empty images are made of one byte repeated.
-const SHORT: u64 = 1024 * 1024;
+const SHORT: u64 = 4 * 1024 * 1024;
 
 /// Bytes of answers to pings that are made in one turn for a peer that does not read: further ones are left out (RFC 6455 §5.5.3).
 const MAX_PONGS: usize = 16 * 1024;
