@@ -117,16 +117,6 @@ def test_a_deep_traceback_is_shown_by_its_two_ends(serve: Serve) -> None:
     assert len(server.said) - start < 150_000
 
 
-def test_a_refused_websocket_is_said_once_for_each_route(serve: Serve) -> None:
-    server = serve(source=ASGI, checked=False)
-    fields = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    for path in ["/chat/1", "/chat/2", "/other"]:
-        assert server.fetch(path, **fields).status == 501
-    assert server.stop() == 0
-    said = re.findall(r" warn 127\.0\.0\.1:\d+: GET (\S+) \[.*\]: a WebSocket was asked for, and refused", server.said)
-    assert said == ["/chat/1", "/other"], server.said
-
-
 STREAMS = """
 async def app(scope, receive, send):
     if scope["type"] != "http":
