@@ -196,7 +196,9 @@ def test_the_peer_vanishes(site: Site, told: Told, how: str) -> None:
 @ours
 def test_the_peer_vanishes_before_accept(site: Site, told: Told) -> None:
     with site.connection() as peer:
-        peer.sendall(request(does("receive", "receive", tried(ACCEPT))))
+        peer.sendall(request(does("receive", "say", "receive", tried(ACCEPT))))
+        # A request whose peer has left before is not run.
+        told.said()
     _, gone, late = told.list()
     assert (gone["type"], gone["code"]) == ("websocket.disconnect", 1006)
     assert late in {None, ("ClientDisconnected", True)}

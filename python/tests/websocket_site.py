@@ -52,6 +52,8 @@ async def does(scope, receive, send):
             if step == "receive":
                 message = await receive()
                 told.append({name: int(value) if name == "code" else value for name, value in message.items() if value is not None})
+            elif step == "say":
+                print("does", query(scope)["number"], flush=True)
             elif step == "raise":
                 raise ValueError("as told")
             elif step == "gone":
@@ -161,6 +163,10 @@ class Told:
 
     def __init__(self, site: Site) -> None:
         self.server, self.start, self._before = site.server, len(site.server.said), next(_numbers)
+
+    def said(self) -> None:
+        """It has come to its step "say"."""
+        self.server.wait_for(rf"does {self._before + 1}\n", self.start)
 
     def list(self) -> list[Any]:
         """What it has told of the one path, when it is done with it."""
