@@ -32,8 +32,8 @@ OPEN_LIMIT_S = 120.0
 
 
 def contenders(environment: Environment) -> list[Contender]:
-    """All with one worker and their defaults, but peregrine, which compresses only when told.  uvicorn in the forms that its extra
-    "standard" has: what it chooses itself, and what can be chosen instead."""
+    """All run one worker with their defaults; peregrine alone is told to compress.  uvicorn runs with the loop and protocol that it
+    chooses by itself, and with each other one that its extra "standard" installs."""
     uvicorn, *others, ours = python_servers.asgi(environment, APPLICATION)
     hypercorn = h2.python(environment, APPLICATION, "asgi")[0]
     peers = [_with(each, "--ws-compress") if each.name == "peregrine" else each for each in others]

@@ -104,7 +104,7 @@ def _told(outcomes: dict[str, list[sockets.Outcome]], text: Callable[[list[socke
 
 
 def _summary(results: dict[str, dict[str, list[float]]], names: Sequence[str], report: Report) -> None:
-    """Everything in one table: the medians, and what part of them ours is."""
+    """One table shows the medians of all servers, and our CPU divided by theirs."""
     def cell(cpu: dict[str, list[float]], name: str) -> str:
         if name not in cpu:
             return "–"

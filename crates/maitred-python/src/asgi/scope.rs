@@ -42,7 +42,7 @@ pub(super) const LABEL: &str = "maitred.label";
 /// Makes scopes.
 pub(super) struct ScopeBuilder {
     base: Py<PyDict>,
-    /// What of the extensions there is, for requests and for WebSockets.
+    /// The extensions that the server has: for requests, and for WebSockets.
     extensions: Py<PyDict>,
     websocket_extensions: Py<PyDict>,
     /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.

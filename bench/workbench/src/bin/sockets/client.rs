@@ -8,7 +8,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::Result;
 use super::frames::{self, Event, Incoming, Message};
 
-/// The key of RFC 6455 §1.3, and what it must be answered with.
+/// The example key of RFC 6455 §1.3, and the `Sec-WebSocket-Accept` that answers it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
@@ -73,7 +73,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects and asks for a WebSocket; the first message goes out behind the answer, and what comes back is compared.
+    /// Connects and makes the handshake, sends the first message, and compares the message that comes back.
     pub(crate) fn open(work: &Work, place: usize) -> Result<Self> {
         let mut stream = TcpStream::connect(work.address)?;
         stream.set_nodelay(true)?;

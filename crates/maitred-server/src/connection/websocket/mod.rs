@@ -73,8 +73,10 @@ pub(crate) struct Socket {
     began: u64,
     received: Counted,
     sent: Counted,
-    /// What its compression holds of the memory of all.
-    share: Option<Share>,
+    /// Messages are compressed.
+    compressed: bool,
+    /// What contexts of the compression hold of the memory of all, until it ends; none where each message is compressed by itself.
+    _share: Option<Share>,
 }
 
 /// Messages of one direction.
@@ -121,7 +123,8 @@ impl Socket {
             began: now,
             received: Counted::default(),
             sent: Counted::default(),
-            share,
+            compressed: deflate.is_some(),
+            _share: share,
         })
     }
 
@@ -217,7 +220,7 @@ impl Socket {
             received: self.received,
             sent: self.sent,
             waiting: self.inbox.waiting(),
-            compressed: self.share.is_some(),
+            compressed: self.compressed,
         }
     }
 }

@@ -11,8 +11,9 @@ use maitred_runtime::{
     WebSocket,
 };
 
-use crate::connection::Protocol;
 use crate::connection::framed::tests::{Driven, open_for};
+use crate::connection::{Connection, Protocol};
+use crate::group::slots::Token;
 use crate::settings::Settings;
 
 const ASK: &[u8] =
@@ -130,6 +131,13 @@ fn send(socket: &mut WebSocket, text: &str) -> Result<Flow, SendError> {
     socket.send(MessageKind::Text, Last::Given(text.to_owned().into()))
 }
 
+/// What the control sees of it.
+fn snapshot(chat: &Chat) -> Option<super::WebSocketSnapshot> {
+    let token = Token { slot: 0, generation: 0 };
+    let show = |connection: &mut Connection| Some(connection.stream.as_ref()?.socket.as_ref()?.show());
+    chat.driven.group.with_connection(token, show).flatten()
+}
+
 #[test]
 fn messages_go_in_both_directions_and_the_end_is_answered() {
     let mut chat = open(|_| {});
@@ -202,19 +210,7 @@ fn a_handler_that_takes_nothing_slows_its_peer_down() {
     for _ in 0..10 {
         chat.sends(&message);
     }
-    let snapshot = |chat: &Chat| {
-        chat.driven.group.with_connection(
-            crate::group::slots::Token { slot: 0, generation: 0 },
-            |connection| {
-                connection
-                    .stream
-                    .as_ref()
-                    .and_then(|stream| stream.socket.as_ref())
-                    .map(|socket| socket.show())
-            },
-        )
-    };
-    let waiting = snapshot(&chat).flatten().expect("a WebSocket").waiting;
+    let waiting = snapshot(&chat).expect("a WebSocket").waiting;
     // What is received at once, and the message within.
     assert!((super::INBOX..super::INBOX + 3 * 40_000).contains(&waiting), "{waiting}");
     let mut taken = 0;
@@ -335,6 +331,8 @@ fn compression_has_contexts_as_long_as_there_is_room() {
                 chat.receives().len()
             })
             .collect();
+        let shown = snapshot(&chat).expect("a WebSocket");
+        assert!(shown.compressed, "with a context or without");
         (answer.contains("server_no_context_takeover"), lengths[1] < lengths[0])
     };
     assert_eq!(asked(1 << 20), (false, true));
