@@ -6,6 +6,7 @@
 
 mod accounts;
 mod check;
+mod commands;
 mod config;
 mod control;
 mod ctl;
@@ -75,13 +76,11 @@ pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
 pub use value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount};
 pub use websockets::WebSocketConfig;
 
+use commands::Command;
+use commands::Run;
 use options::renamed::NAMES;
-use sources::command_line::{Command, PASSWD, REPORT};
 use sources::{Inputs, Loaded};
 use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};
-
-/// The first word of a command line that asks a running server.
-const CTL: &str = "ctl";
 
 /// The command ended as it should.
 pub const EXIT_SUCCESS: u8 = 0;
@@ -96,19 +95,10 @@ pub const EXIT_USAGE: u8 = 2;
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
-        // Neither serves, nor takes any of the options.
-        if let Some((word, rest)) = inputs.arguments.split_first() {
-            if word == REPORT {
-                return maitred_report::report(rest)
-                    .map(|text| print(&text))
-                    .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy));
-            }
-            if word == CTL {
-                return Ok(ctl::main(rest));
-            }
-            if word == PASSWD {
-                return passwd::passwd(rest).map(|text| print(&text));
-            }
+        if let Some((first, rest)) = inputs.arguments.split_first()
+            && let Some(Run::Tool(run)) = commands::find(first).map(|word| word.run)
+        {
+            return run(rest, host);
         }
         let mut part = Part::of(&mut inputs)?;
         if let Part::Template(template) = part {

@@ -1,10 +1,10 @@
 //! What a host is told of an application, and what the user is told if it cannot be loaded.
 
+use crate::commands;
 use crate::config::Config;
 use crate::host::{Application, ApplicationSpec, Host, LoadError};
 use crate::problem::Problem;
 use crate::rights::Wanted;
-use crate::sources::command_line::meant_command;
 use crate::validation::{Checked, Program};
 
 /// Loads an application. `is_other` if the process has become another user.
@@ -39,7 +39,7 @@ pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_oth
 
 /// The line about an application that could not be loaded.
 pub(crate) fn not_loaded(name: &str, error: LoadError) -> Problem {
-    let remedy = match meant_command(name) {
+    let remedy = match commands::meant(name) {
         Some(command) => format!("{} (or did you mean 'maitred {command}'?)", error.remedy),
         None => error.remedy,
     };

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
+use crate::commands::{self, Word};
 use crate::options::{self, Definition, Kind};
 
 /// The text of `maitred --help`.
 pub(crate) fn help() -> String {
     let mut text = format!(
-        "maitred {}: serves Python applications and static files.\n\n{USAGE}\nOptions:\n",
-        env!("CARGO_PKG_VERSION")
+        "maitred {}: serves Python applications and static files.\n\n{}\nOptions:\n",
+        env!("CARGO_PKG_VERSION"),
+        usage()
     );
     for definition in options::all().filter(|definition| !definition.is_positional()) {
         let value =
@@ -28,16 +30,22 @@ pub(crate) fn help() -> String {
 }
 
 const USAGE: &str = "\
-Usage: maitred [check] [APPLICATION] [OPTIONS]
+Usage: maitred [COMMAND] [APPLICATION] [OPTIONS]
 
   maitred app:app            the object app in the module app
   maitred path/to/app.py     the object app or application in a file (or path/to/app.py:name)
   maitred folder/            the static files of a folder
-  maitred check ...          print the merged configuration and where each value came from
-  maitred report LOG...      tell from access logs where the time went (report --help)
-  maitred passwd FILE USER   write the password of a user for basic authentication (passwd --help)
-  maitred ctl ...            ask and change a running server; 'maitred ctl' lists what
 ";
+
+/// A line for each command.
+fn usage() -> String {
+    let mut text = USAGE.to_owned();
+    for Word { name, arguments, summary, .. } in commands::WORDS {
+        let written = format!("maitred {name} {arguments}");
+        let _ = writeln!(text, "  {written:<26} {summary}");
+    }
+    text
+}
 
 fn paragraphs(definition: &Definition) -> Vec<String> {
     let mut all = vec![definition.summary.to_owned()];

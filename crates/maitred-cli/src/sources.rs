@@ -11,6 +11,7 @@ mod pool_table;
 
 use std::path::PathBuf;
 
+use crate::commands::Command;
 use crate::config::Config;
 use crate::filters;
 use crate::hosts;
@@ -20,7 +21,6 @@ use crate::origins::{Origins, Source};
 use crate::pools;
 use crate::problem::{Problem, nearest};
 use crate::value::BadValue;
-use command_line::Command;
 use file::SourceFile;
 
 /// A value of an option as it was written.

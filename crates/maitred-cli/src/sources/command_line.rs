@@ -1,36 +1,12 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
+use crate::commands::{self, Command, Run};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
-use crate::problem::{Problem, nearest};
+use crate::problem::Problem;
 
 use super::{Assignment, suggest};
 use crate::origins::Source;
-
-/// What the command is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// Serve.
-    Run,
-    /// Print the merged configuration.
-    Check,
-    /// Print docs/operations/configuration.md.
-    Reference,
-    /// Print the version.
-    Version,
-    /// Print the help text.
-    Help,
-}
-
-/// The words that are commands when they come first. A module of that name is reached as
-/// `check:app` or `./check.py`.
-const COMMANDS: &[(&str, Command)] = &[("check", Command::Check), ("reference", Command::Reference)];
-
-/// The command that reads access logs, and has arguments of its own.
-pub(crate) const REPORT: &str = "report";
-
-/// The command that writes files of users, likewise.
-pub(crate) const PASSWD: &str = "passwd";
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
@@ -51,9 +27,10 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         renamed: Used::default(),
     };
     let mut rest = arguments.iter().map(String::as_str).peekable();
-    if let Some((_, command)) = rest.peek().and_then(|first| COMMANDS.iter().find(|(word, _)| word == first))
+    if let Some(Run::Options(command)) =
+        rest.peek().and_then(|first| commands::find(first)).map(|word| word.run)
     {
-        line.command = *command;
+        line.command = command;
         rest.next();
     }
     let mut only_names = false;
@@ -164,10 +141,10 @@ impl CommandLine {
         }
         if let Some(first) = self.assignments.iter().find(|earlier| earlier.definition.is_positional()) {
             let first = first.texts.join(" ");
-            let remedy = if COMMANDS.iter().any(|(word, _)| *word == argument) {
+            let remedy = if commands::find(argument).is_some() {
                 format!("put the command first: maitred {argument} {first}")
             } else {
-                match nearest(&first, COMMANDS.iter().map(|(word, _)| *word)) {
+                match commands::meant(&first) {
                     Some(command) => format!("did you mean 'maitred {command} {argument}'?"),
                     None => "start one process for each".to_owned(),
                 }
@@ -179,9 +156,4 @@ impl CommandLine {
             None => Ok(()),
         }
     }
-}
-
-/// The command that `word` may have been meant for.
-pub(crate) fn meant_command(word: &str) -> Option<&'static str> {
-    nearest(word, COMMANDS.iter().map(|(word, _)| *word).chain([REPORT, PASSWD]))
 }

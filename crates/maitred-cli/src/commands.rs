@@ -1,0 +1,90 @@
+//! The words that are commands when they come first: `maitred WORD …`. A module of such a name is reached as `check:app` or `./check.py`.
+//!
+//! A new command is a line of [`WORDS`] and a file beside this one. From the table come the dispatch, the help text and
+//! the suggestions for words that are none.
+
+use crate::host::Host;
+use crate::problem::{Problem, nearest};
+use crate::{ctl, passwd, print};
+
+/// What the command is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Serve.
+    Run,
+    /// Print the merged configuration.
+    Check,
+    /// Print docs/operations/configuration.md.
+    Reference,
+    /// Print the version.
+    Version,
+    /// Print the help text.
+    Help,
+}
+
+/// A command.
+pub(crate) struct Word {
+    pub(crate) name: &'static str,
+    /// What may stand behind it, for the help text.
+    pub(crate) arguments: &'static str,
+    /// What it does, a few words for the help text.
+    pub(crate) summary: &'static str,
+    pub(crate) run: Run,
+}
+
+/// How a command is run.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    /// It takes the options of the server.
+    Options(Command),
+    /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
+    Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
+}
+
+/// In the order of the help text.
+pub(crate) const WORDS: &[Word] = &[
+    Word {
+        name: "check",
+        arguments: "...",
+        summary: "print the merged configuration and where each value came from",
+        run: Run::Options(Command::Check),
+    },
+    Word {
+        name: "ctl",
+        arguments: "...",
+        summary: "ask and change a running server; 'maitred ctl' lists what",
+        run: Run::Tool(|arguments, _| Ok(ctl::main(arguments))),
+    },
+    Word {
+        name: "report",
+        arguments: "LOG...",
+        summary: "tell from access logs where the time went (report --help)",
+        run: Run::Tool(|arguments, _| {
+            let text = maitred_report::report(arguments);
+            text.map(|text| print(&text))
+                .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy))
+        }),
+    },
+    Word {
+        name: "passwd",
+        arguments: "FILE USER",
+        summary: "write the password of a user for basic authentication (passwd --help)",
+        run: Run::Tool(|arguments, _| passwd::passwd(arguments).map(|text| print(&text))),
+    },
+    Word {
+        name: "reference",
+        arguments: "",
+        summary: "print the reference of all options as Markdown",
+        run: Run::Options(Command::Reference),
+    },
+];
+
+/// The command with this name.
+pub(crate) fn find(name: &str) -> Option<&'static Word> {
+    WORDS.iter().find(|word| word.name == name)
+}
+
+/// The command that `name` may have been meant for.
+pub(crate) fn meant(name: &str) -> Option<&'static str> {
+    nearest(name, WORDS.iter().map(|word| word.name))
+}
