@@ -12,6 +12,8 @@ use crate::{ctl, passwd, print};
 pub(crate) enum Command {
     /// Serve.
     Run,
+    /// Serve, and load the application again when it changes.
+    Develop,
     /// Print the merged configuration.
     Check,
     /// Print docs/operations/configuration.md.
@@ -43,6 +45,12 @@ pub(crate) enum Run {
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
+    Word {
+        name: "dev",
+        arguments: "APPLICATION",
+        summary: "serve while you work on it: loads changes, shows tracebacks",
+        run: Run::Options(Command::Develop),
+    },
     Word {
         name: "check",
         arguments: "...",

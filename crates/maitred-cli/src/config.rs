@@ -10,6 +10,7 @@ use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
 use crate::accounts::Account;
+use crate::development::DevelopmentConfig;
 use crate::error_page::ErrorPageFile;
 use crate::host::{Interface, Lifespan};
 use crate::limits::LimitConfig;
@@ -37,6 +38,8 @@ pub struct Config {
     pub http2: Http2,
     /// Whether a client of HTTP/1.1 may go over to it.
     pub http2_upgrade: bool,
+    /// Whether somebody works on the application.
+    pub development: DevelopmentConfig,
     /// The most streams of an HTTP/2 connection at a time.
     pub http2_streams: usize,
     /// How WebSocket is spoken.
@@ -361,6 +364,7 @@ impl Config {
             tls: TlsConfig::default(),
             http2: Http2::On,
             http2_upgrade: false,
+            development: DevelopmentConfig::default(),
             http2_streams: 128,
             websockets: WebSocketConfig::default(),
             trusted_proxies: Vec::new(),

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod control;
 mod ctl;
+mod development;
 mod drain_delay;
 mod early;
 mod env_file;
@@ -61,6 +62,7 @@ pub use accounts::Account;
 pub use config::{
     BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig, WorkersConfig,
 };
+pub use development::DevelopmentConfig;
 pub use error_page::ErrorPageFile;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, Signal,
@@ -177,7 +179,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             .inspect_err(|problem| part.failed(problem))?;
     }
     match loaded.command {
-        Command::Run => run::run(loaded, inputs, part, host),
+        Command::Run | Command::Develop => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
             validation::check(&loaded.config, &loaded.origins)?;

@@ -20,6 +20,8 @@ pub(crate) enum Source {
     Environment(String),
     /// On the command line.
     CommandLine,
+    /// Nowhere: it is other in development.
+    Development,
     /// Nowhere: it was changed while the server ran.
     Control,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Source {
             Self::DropIn { path, line } => write!(f, "drop-in {path}:{line}"),
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
+            Self::Development => f.write_str("development"),
             Self::Control => f.write_str("changed at run time"),
         }
     }
@@ -46,8 +49,10 @@ impl Source {
             }
             Self::Environment(name) => name.clone(),
             Self::Control => definition.name.to_owned(),
-            Self::Default | Self::CommandLine if definition.is_positional() => definition.name.to_owned(),
-            Self::Default | Self::CommandLine => definition.flag(),
+            Self::Default | Self::CommandLine | Self::Development if definition.is_positional() => {
+                definition.name.to_owned()
+            }
+            Self::Default | Self::CommandLine | Self::Development => definition.flag(),
         }
     }
 
@@ -68,7 +73,7 @@ impl Source {
             }
             Self::Environment(name) => (format!("{name} {pool}"), ": "),
             Self::Control => (format!("pool.{pool}"), "."),
-            Self::Default | Self::CommandLine => (format!("--pool {pool}"), ": "),
+            Self::Default | Self::CommandLine | Self::Development => (format!("--pool {pool}"), ": "),
         };
         key.map_or(pool.clone(), |key| format!("{pool}{separator}{key}"))
     }

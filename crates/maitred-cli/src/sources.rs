@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use crate::commands::Command;
 use crate::config::Config;
+use crate::development;
 use crate::filters;
 use crate::hosts;
 use crate::options::renamed::Names;
@@ -111,6 +112,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         }
         loaded.origins.set(definition.name, source);
     }
+    development::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
     if let Some(workers) = inputs.workers {
         loaded.config.share(workers);

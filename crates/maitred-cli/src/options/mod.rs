@@ -4,6 +4,7 @@
 mod application;
 mod compression;
 mod control;
+pub(crate) mod development;
 mod http2;
 mod insight;
 mod limits;
@@ -204,7 +205,7 @@ const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 18] = [
+const TABLES: [&[Definition]; 19] = [
     serving::OPTIONS,
     tls::OPTIONS,
     http2::OPTIONS,
@@ -215,6 +216,7 @@ const TABLES: [&[Definition]; 18] = [
     threads::GROUPS,
     workers::OPTIONS,
     application::OPTIONS,
+    development::OPTIONS,
     requests::OPTIONS,
     responses::OPTIONS,
     limits::OPTIONS,

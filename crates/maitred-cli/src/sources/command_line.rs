@@ -1,6 +1,7 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
 use crate::commands::{self, Command, Run};
+use crate::options::development::RELOAD;
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
 use crate::problem::Problem;
@@ -30,8 +31,14 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
     if let Some(Run::Options(command)) =
         rest.peek().and_then(|first| commands::find(first)).map(|word| word.run)
     {
-        line.command = command;
         rest.next();
+        line.command = command;
+        if command == Command::Develop {
+            line.command = Command::Run;
+            if let Some(reload) = options::find(RELOAD) {
+                line.add(reload, "true")?;
+            }
+        }
     }
     let mut only_names = false;
     while let Some(argument) = rest.next() {

@@ -1,0 +1,136 @@
+//! `maitred dev`: what is other while somebody works on the application.
+//!
+//! ```text
+//! mod.rs    the options that have other values then, the token of the page with tracebacks
+//! watch.rs  the files, and who is told that they have changed
+//! ```
+//! The supervisor keeps the sockets open and starts a new worker for each change. The page itself is Python's: python/maitred/_dev.py.
+
+mod watch;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use maitred_log::Format;
+
+use crate::config::Config;
+use crate::log_values::LogPlace;
+use crate::origins::{Origins, Source};
+use crate::problem::{Problem, correct, folder_of};
+use crate::validation::Checked;
+
+pub(crate) use watch::Watch;
+
+/// For requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Bytes of the token: nobody guesses 128 bits.
+const TOKEN_BYTES: usize = 16;
+
+/// The path of the page that lets a browser see tracebacks, below the URL of an application. The rest of it is the token.
+const OPEN: &str = "/.maitred/open/";
+
+/// The options of development.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DevelopmentConfig {
+    /// Whether the code is loaded again when it changes.
+    pub on: bool,
+    /// What is watched, instead of the current folder and the application's.
+    pub watch: Vec<PathBuf>,
+}
+
+/// Gives options that nobody has set the values of development.
+pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
+    if !config.development.on {
+        return;
+    }
+    let mut takes = |name: &'static str| {
+        let takes = *origins.of(name) == Source::Default;
+        if takes {
+            origins.set(name, Source::Development);
+        }
+        takes
+    };
+    if takes("access-log") {
+        config.site.access_log = LogPlace::Stdout;
+    }
+    if takes("access-log-format") {
+        let name = if is_colored() { "short-color" } else { "short" };
+        config.site.access_log_format = Format::parse(name).unwrap_or_default();
+    }
+    if takes("drain-timeout") {
+        config.drain_timeout = DRAIN;
+    }
+    // A file is that of production, too.
+    if *origins.of("workers") != Source::CommandLine && config.workers.count != Some(1) {
+        config.workers.count = Some(1);
+        origins.set("workers", Source::Development);
+    }
+    config.workers.preload = false;
+}
+
+/// Checks what no single option can know.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let wrong =
+        |name: &str, what: String, remedy: &str| Err(Problem::new(origins.describe(name), what, remedy));
+    for path in &config.development.watch {
+        if !path.exists() {
+            let what = format!("there is no file or folder {}", path.display());
+            return wrong("watch", what, &correct(path));
+        }
+    }
+    if config.development.on && config.workers.count != Some(1) {
+        let what = "with reload there is one worker, which each change replaces".to_owned();
+        return wrong("workers", what, "leave it out, or leave reload out");
+    }
+    Ok(())
+}
+
+fn is_colored() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// What has to be shown to see tracebacks in a browser.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(crate) fn token() -> Result<String, Problem> {
+    let mut bytes = [0; TOKEN_BYTES];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    match filled {
+        Ok(TOKEN_BYTES) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        _ => Err(Problem::new("reload", "the system gives no random numbers", "see random(4)")),
+    }
+}
+
+/// The start-up line of the page. `origin` is the scheme and the address of a listener, such as `http://127.0.0.1:8000`.
+pub(crate) fn line(checked: &Checked, origin: &str, token: &str) -> Option<String> {
+    let program = checked.programs().next()?;
+    let prefix = [&program.prefix, &program.root_path].into_iter().find(|path| *path != "/");
+    let prefix = prefix.map_or("", String::as_str);
+    Some(format!("tracebacks in the browser: {origin}{prefix}{OPEN}{token}"))
+}
+
+/// What is watched: the folders, and the folders in them that are left out.
+pub(crate) fn watched(config: &Config, checked: &Checked) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let mut folders = match config.development.watch.as_slice() {
+        [] if checked.programs().next().is_none() => Vec::new(),
+        [] => {
+            let of_files = checked.programs().filter_map(|program| folder_of_file(&program.name));
+            let of_modules = checked.programs().filter_map(|program| program.app_dir.clone());
+            std::iter::once(PathBuf::from(".")).chain(of_files).chain(of_modules).collect()
+        }
+        given => given.to_vec(),
+    };
+    folders.sort();
+    folders.dedup();
+    let left_out = config.sites().flat_map(|(_, site)| site.mounts).map(|mount| mount.folder);
+    (folders, left_out.collect())
+}
+
+/// The folder of a program that is named by its file, `path/to/app.py:name`.
+fn folder_of_file(name: &str) -> Option<PathBuf> {
+    let file = name.split_once(':').map_or(name, |(file, _)| file);
+    (file.contains('/') || file.ends_with(".py")).then(|| folder_of(Path::new(file)).to_owned())
+}
