@@ -53,6 +53,8 @@ class Answer(NamedTuple):
 def load(token: str, target: str, interface: str, **options: Any) -> Loaded:
     """As :func:`maitred._load.load`, for a server in development. An application that cannot be loaded is replaced by one that says why."""
     desk = Desk(token)
+    # What is compiled is found by the second in which its source was written: two changes in one would be one.
+    sys.dont_write_bytecode = True
     try:
         loaded = _load.load(target, interface, **options)
     except (LoadFailure, SystemExit) as error:

@@ -155,7 +155,7 @@ def _syntax(error: SyntaxError) -> str:
     marked = ""
     if error.text is not None and error.offset is not None:
         line = error.text.rstrip("\n")
-        marked = f"<pre>{_text(line)}\n{_text(' ' * (max(error.offset, 1) - 1))}<mark>^</mark></pre>"
+        marked = f"<pre>{_text(line)}\n{_text(' ' * (max(error.offset, 1) - 1))}<b>^</b></pre>"
     source = _source(error.filename, error.lineno)
     return f'<section class="own"><h3>{_text(_shown(error.filename))}:{error.lineno}</h3>{source}{marked}</section>'
 

@@ -25,6 +25,10 @@ pub(crate) use watch::Watch;
 /// For requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// How long a connection without a request is kept when the code changes: what is on its way on this machine arrives sooner, and no browser that looks
+/// again sees the old code.
+const DRAIN_IDLE: Duration = Duration::from_millis(50);
+
 /// Bytes of the token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
 
@@ -85,6 +89,11 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         return wrong("workers", what, "leave it out, or leave reload out");
     }
     Ok(())
+}
+
+/// See [`DRAIN_IDLE`]; none outside of development.
+pub(crate) fn drain_idle(config: &Config) -> Option<Duration> {
+    config.development.on.then_some(DRAIN_IDLE)
 }
 
 fn is_colored() -> bool {

@@ -366,6 +366,8 @@ impl Supervisor {
             Action::StandIn(false) => self.stand_in = None,
             Action::Ready => self.ready(),
             Action::Say(level, text) => self.say(level, &text),
+            // Whoever has pressed Ctrl-C does not count the requests that it has cut off.
+            Action::End(1) if self.config.development.on => return Some(EXIT_SUCCESS),
             Action::End(code) => return Some(code),
         }
         None
@@ -479,6 +481,8 @@ impl Supervisor {
         let level = match level {
             // What each change brings about is no news for who has made it.
             Level::Info if self.config.development.on => LogLevel::Debug,
+            // At once, as it was wanted.
+            Level::Warning if self.config.development.on && self.ending => LogLevel::Debug,
             Level::Error => LogLevel::Error,
             Level::Warning => LogLevel::Warn,
             Level::Info => LogLevel::Info,
