@@ -10,7 +10,6 @@ use maitred_log::{Format, Mask};
 use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
 use crate::accounts::Account;
-use crate::development::DevelopmentConfig;
 use crate::error_page::ErrorPageFile;
 use crate::host::{Interface, Lifespan};
 use crate::limits::LimitConfig;
@@ -255,6 +254,15 @@ pub struct PoolConfig {
     pub bandwidth: u64,
     /// Who runs a request; in a named pool `Adaptive` or `Pec`.
     pub strategy: Strategy,
+}
+
+/// The options of development.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DevelopmentConfig {
+    /// Whether the code is loaded again when it changes.
+    pub on: bool,
+    /// What is watched, instead of the current folder and the application's.
+    pub watch: Vec<PathBuf>,
 }
 
 /// Worker processes.

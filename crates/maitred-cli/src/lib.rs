@@ -60,9 +60,9 @@ use std::path::PathBuf;
 
 pub use accounts::Account;
 pub use config::{
-    BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig, WorkersConfig,
+    BasicAuthConfig, Config, DevelopmentConfig, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig,
+    WorkersConfig,
 };
-pub use development::DevelopmentConfig;
 pub use error_page::ErrorPageFile;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, Signal,

@@ -9,7 +9,6 @@
 mod watch;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use maitred_log::Format;
@@ -17,8 +16,7 @@ use maitred_log::Format;
 use crate::config::Config;
 use crate::log_values::LogPlace;
 use crate::origins::{Origins, Source};
-use crate::problem::{Problem, correct, folder_of};
-use crate::validation::Checked;
+use crate::problem::{Problem, correct};
 
 pub(crate) use watch::Watch;
 
@@ -31,18 +29,6 @@ const DRAIN_IDLE: Duration = Duration::from_millis(50);
 
 /// Bytes of the token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
-
-/// The path of the page that lets a browser see tracebacks, below the URL of an application. The rest of it is the token.
-const OPEN: &str = "/.maitred/open/";
-
-/// The options of development.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DevelopmentConfig {
-    /// Whether the code is loaded again when it changes.
-    pub on: bool,
-    /// What is watched, instead of the current folder and the application's.
-    pub watch: Vec<PathBuf>,
-}
 
 /// Gives options that nobody has set the values of development.
 pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
@@ -111,35 +97,4 @@ pub(crate) fn token() -> Result<String, Problem> {
         Ok(TOKEN_BYTES) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
         _ => Err(Problem::new("reload", "the system gives no random numbers", "see random(4)")),
     }
-}
-
-/// The start-up line of the page. `origin` is the scheme and the address of a listener, such as `http://127.0.0.1:8000`.
-pub(crate) fn line(checked: &Checked, origin: &str, token: &str) -> Option<String> {
-    let program = checked.programs().next()?;
-    let prefix = [&program.prefix, &program.root_path].into_iter().find(|path| *path != "/");
-    let prefix = prefix.map_or("", String::as_str);
-    Some(format!("tracebacks in the browser: {origin}{prefix}{OPEN}{token}"))
-}
-
-/// What is watched: the folders, and the folders in them that are left out.
-pub(crate) fn watched(config: &Config, checked: &Checked) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let mut folders = match config.development.watch.as_slice() {
-        [] if checked.programs().next().is_none() => Vec::new(),
-        [] => {
-            let of_files = checked.programs().filter_map(|program| folder_of_file(&program.name));
-            let of_modules = checked.programs().filter_map(|program| program.app_dir.clone());
-            std::iter::once(PathBuf::from(".")).chain(of_files).chain(of_modules).collect()
-        }
-        given => given.to_vec(),
-    };
-    folders.sort();
-    folders.dedup();
-    let left_out = config.sites().flat_map(|(_, site)| site.mounts).map(|mount| mount.folder);
-    (folders, left_out.collect())
-}
-
-/// The folder of a program that is named by its file, `path/to/app.py:name`.
-fn folder_of_file(name: &str) -> Option<PathBuf> {
-    let file = name.split_once(':').map_or(name, |(file, _)| file);
-    (file.contains('/') || file.ends_with(".py")).then(|| folder_of(Path::new(file)).to_owned())
 }

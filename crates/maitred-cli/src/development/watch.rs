@@ -173,11 +173,11 @@ fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBu
     for path in event.paths {
         if path.is_dir() {
             if !is_of_others(&path) {
+                // Without it, what is in the folder is not seen to change: no more than that.
+                let _ = folders.add(&path);
                 // Files may have been made in it before it was watched.
                 let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
                 files.extend(inside.filter(|file| is_of_application(file)));
-                // Without it, what is in the folder is not seen to change: no more than that.
-                let _ = folders.add(&path);
             }
         } else if is_of_application(&path) {
             files.insert(path);

@@ -7,9 +7,14 @@ use std::time::Instant;
 use maitred_server::listening::Address;
 
 use super::{Happening, Supervisor};
-use crate::development::{self, Watch};
-use crate::problem::Problem;
+use crate::config::Config;
+use crate::development::Watch;
+use crate::problem::{Problem, folder_of};
 use crate::tls;
+use crate::validation::Checked;
+
+/// The path of the page that lets a browser see tracebacks, below the URL of an application. The rest of it is the token.
+const OPEN: &str = "/.maitred/open/";
 
 /// Files that a line names; the others are counted.
 const NAMED: usize = 2;
@@ -23,7 +28,7 @@ impl Supervisor {
         if !self.config.development.on {
             return Ok(());
         }
-        let (paths, left_out) = development::watched(&self.config, &self.checked);
+        let (paths, left_out) = watched(&self.config, &self.checked);
         let sender = self.sender.clone();
         let changed = move |files: &BTreeSet<PathBuf>| _ = sender.send(Happening::Changed(files.clone()));
         let watch = Watch::start(&paths, &left_out, changed).map_err(|error| {
@@ -77,7 +82,7 @@ impl Supervisor {
             ip if ip.is_unspecified() => format!("localhost:{}", socket.port()),
             _ => socket.to_string(),
         };
-        development::line(&self.checked, &format!("{scheme}{host}"), token)
+        line(&self.checked, &format!("{scheme}{host}"), token)
     }
 }
 
@@ -86,4 +91,35 @@ fn shown(file: &Path) -> String {
     let current = std::env::current_dir().unwrap_or_default();
     let file = file.strip_prefix(&current).unwrap_or(file);
     file.strip_prefix(".").unwrap_or(file).display().to_string()
+}
+
+/// The start-up line of the page. `origin` is the scheme and the address of a listener, such as `http://127.0.0.1:8000`.
+fn line(checked: &Checked, origin: &str, token: &str) -> Option<String> {
+    let program = checked.programs().next()?;
+    let prefix = [&program.prefix, &program.root_path].into_iter().find(|path| *path != "/");
+    let prefix = prefix.map_or("", String::as_str);
+    Some(format!("tracebacks in the browser: {origin}{prefix}{OPEN}{token}"))
+}
+
+/// What is watched: the folders, and the folders in them that are left out.
+fn watched(config: &Config, checked: &Checked) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let mut folders = match config.development.watch.as_slice() {
+        [] if checked.programs().next().is_none() => Vec::new(),
+        [] => {
+            let of_files = checked.programs().filter_map(|program| folder_of_file(&program.name));
+            let of_modules = checked.programs().filter_map(|program| program.app_dir.clone());
+            std::iter::once(PathBuf::from(".")).chain(of_files).chain(of_modules).collect()
+        }
+        given => given.to_vec(),
+    };
+    folders.sort();
+    folders.dedup();
+    let left_out = config.sites().flat_map(|(_, site)| site.mounts).map(|mount| mount.folder);
+    (folders, left_out.collect())
+}
+
+/// The folder of a program that is named by its file, `path/to/app.py:name`.
+fn folder_of_file(name: &str) -> Option<PathBuf> {
+    let file = name.split_once(':').map_or(name, |(file, _)| file);
+    (file.contains('/') || file.ends_with(".py")).then(|| folder_of(Path::new(file)).to_owned())
 }
