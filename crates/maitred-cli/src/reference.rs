@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::commands::{self, Word};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Definition, Kind, familiar};
 
 /// The text of `maitred --help`.
 pub(crate) fn help() -> String {
@@ -101,8 +101,19 @@ pub(crate) fn markdown() -> String {
     for definition in options::all() {
         section(&mut text, definition);
     }
+    text.push_str(FAMILIAR);
+    for familiar in familiar::all() {
+        let names: Vec<String> = familiar.names.iter().map(|name| format!("`{name}`")).collect();
+        let _ =
+            writeln!(text, "| {} | {} | {} |", names.join(", "), familiar.whose(), cell(&familiar.meaning()));
+    }
     text.push_str(END);
     text
+}
+
+/// Text in a table of Markdown.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// What stands for the option in a file.
@@ -111,6 +122,12 @@ fn key(definition: &Definition) -> Option<String> {
         Kind::Pools => Some(format!("`[{}.NAME]`", definition.name)),
         _ => definition.is_in_file().then(|| format!("`{}`", definition.name)),
     }
+}
+
+/// The names that it has in other servers.
+fn also(definition: &Definition) -> Option<String> {
+    let names: Vec<String> = familiar::of_option(definition.name).map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn section(text: &mut String, definition: &Definition) {
@@ -122,6 +139,9 @@ fn section(text: &mut String, definition: &Definition) {
     let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {
         text.push_str(", repeatable");
+    }
+    if let Some(also) = also(definition) {
+        let _ = write!(text, "; also: {also}");
     }
     let _ = writeln!(text, "\n\n{}\n", definition.summary);
     if !definition.is_in_environment() {
@@ -185,6 +205,22 @@ switches it off.
 A value that is not valid is an error wherever it stands, also when a later place replaces it; so is an
 unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubernetes, for example, sets
 `MAITRED_PORT` and `MAITRED_SERVICE_HOST` by itself beside a service named `maitred`.
+";
+
+const FAMILIAR: &str = "
+## If you know uvicorn, gunicorn or granian
+
+Their options work on the command line where they mean the same: \
+`uvicorn main:app --host 0.0.0.0 --port 80 --workers 4` runs when the name of the program is `maitred`. What means something else here is an \
+error that says what to write. `maitred check` names the option that a value came from. In `maitred.toml` and in the environment the \
+names are maitred's own, except that `log-level` and `interface` take the words of other servers on the command line, too: `warning` is \
+`warn`, `critical` is `error`, `trace` is `debug`, and `asgi3` is `asgi`.
+
+Where two of them are spelt alike and one is maitred's own, the own one counts: `--access-log` has a value (`-` is standard output, and \
+`--no-access-log` works), and so has `--http2`.
+
+| Option | Of | Here |
+|---|---|---|
 ";
 
 const END: &str = "

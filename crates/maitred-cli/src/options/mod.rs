@@ -4,6 +4,7 @@
 mod application;
 mod compression;
 mod control;
+pub(crate) mod familiar;
 mod http2;
 mod insight;
 mod limits;
