@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, passwd, print};
+use crate::{ctl, help, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,12 @@ pub(crate) enum Run {
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
+    Word {
+        name: "help",
+        arguments: "[NAME|all]",
+        summary: "all about an option or a command; alone, what is needed daily",
+        run: Run::Tool(help::run),
+    },
     Word {
         name: "check",
         arguments: "...",

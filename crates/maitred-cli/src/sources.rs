@@ -53,6 +53,8 @@ pub(crate) struct Inputs {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) command: Command,
+    /// What help is wanted about; nothing for the short text.
+    pub(crate) topic: Vec<String>,
     pub(crate) config: Config,
     pub(crate) origins: Origins,
     /// The files that were read, in order.
@@ -68,6 +70,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let line = command_line::parse(&inputs.arguments, inputs.earlier)?;
     let mut loaded = Loaded {
         command: line.command,
+        topic: line.topic,
         config: Config::default(),
         origins: Origins::default(),
         files: Vec::new(),

@@ -1,6 +1,7 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
 use crate::commands::{self, Command, Run};
+use crate::help;
 use crate::options::familiar::{self, Written};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
@@ -14,6 +15,8 @@ use super::familiar::Parts;
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
+    /// What help is wanted about; nothing for the short text.
+    pub(crate) topic: Vec<String>,
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
     /// Earlier names of options among them.
@@ -25,6 +28,7 @@ pub(crate) struct CommandLine {
 pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine, Problem> {
     let mut line = CommandLine {
         command: Command::Run,
+        topic: Vec::new(),
         config_file: None,
         assignments: Vec::new(),
         renamed: Used::default(),
@@ -34,7 +38,8 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         rest.peek().and_then(|first| commands::find(first)).map(|word| word.run)
     {
         line.command = command;
-        rest.next();
+        // `maitred check --help` is about check.
+        line.topic.extend(rest.next().map(ToOwned::to_owned));
     }
     let mut parts = Parts::default();
     let mut only_names = false;
@@ -55,6 +60,11 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
                     let called = |BadValue { what, remedy }| Problem::new(definition.flag(), what, remedy);
                     let value = familiar::own_value(definition.name, value).map_err(called)?.unwrap_or(value);
                     line.add(definition, value, None)?;
+                    if is_help(definition)
+                        && let Some(topic) = rest.next_if(|next| help::is_topic(next))
+                    {
+                        line.topic = vec![topic.to_owned()];
+                    }
                 }
                 Flag::Familiar(written) => parts.take(&written, next, &mut line)?,
             }
@@ -124,6 +134,10 @@ fn suggest(flag: &str, negated: bool) -> String {
         Some(meant) => format!("did you mean '{meant}'?"),
         None => "'maitred --help all' lists the options".to_owned(),
     }
+}
+
+fn is_help(definition: &Definition) -> bool {
+    matches!(definition.kind, Kind::Action) && definition.name == "help"
 }
 
 /// gunicorn.conf.py, and what hypercorn names with a prefix.
