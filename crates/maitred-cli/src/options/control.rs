@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::AddressOrNone(|config| &mut config.admin),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "An address for the same by HTTP and JSON. Without admin-token-file only a loopback address, and \
+        summary: "An address for the same by HTTP and JSON, and for the figures of metrics-path at /metrics. Without admin-token-file only a loopback address, and \
                   only requests for a name of this machine itself.",
         cost: "a descriptor",
         worst: "without admin-token-file everybody with an account on this machine can change and end the server",
