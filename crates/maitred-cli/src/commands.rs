@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, passwd, print};
+use crate::{ctl, help, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "APPLICATION",
         summary: "serve while you work on it: loads changes, shows tracebacks",
         run: Run::Options(Command::Develop),
+    },
+    Word {
+        name: "help",
+        arguments: "[NAME|all]",
+        summary: "all about an option or a command; alone, what is needed daily",
+        run: Run::Tool(help::run),
     },
     Word {
         name: "check",

@@ -16,6 +16,7 @@ mod early;
 mod env_file;
 mod error_page;
 mod filters;
+mod help;
 mod holder;
 mod hooks;
 mod host;
@@ -188,7 +189,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
-        Command::Help => Ok(print(&reference::help())),
+        Command::Help => help::run(&loaded.topic, host),
         Command::Version => {
             Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
         }

@@ -53,7 +53,8 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
         config.drain_timeout = DRAIN;
     }
     // A file is that of production, too.
-    if *origins.of("workers") != Source::CommandLine && config.workers.count != Some(1) {
+    let is_asked_for = matches!(origins.of("workers"), Source::CommandLine | Source::Familiar(_));
+    if !is_asked_for && config.workers.count != Some(1) {
         config.workers.count = Some(1);
         origins.set("workers", Source::Development);
     }

@@ -5,6 +5,7 @@ mod application;
 mod compression;
 mod control;
 pub(crate) mod development;
+pub(crate) mod familiar;
 mod http2;
 mod insight;
 mod limits;
