@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, passwd, print};
+use crate::{ctl, health, install_service, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,12 @@ pub(crate) const WORDS: &[Word] = &[
         run: Run::Tool(|arguments, _| Ok(ctl::main(arguments))),
     },
     Word {
+        name: "health",
+        arguments: "...",
+        summary: "whether a running server is ready, as an exit code (health --help)",
+        run: Run::Tool(|arguments, _| health::health(arguments)),
+    },
+    Word {
         name: "report",
         arguments: "LOG...",
         summary: "tell from access logs where the time went (report --help)",
@@ -70,6 +76,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "FILE USER",
         summary: "write the password of a user for basic authentication (passwd --help)",
         run: Run::Tool(|arguments, _| passwd::passwd(arguments).map(|text| print(&text))),
+    },
+    Word {
+        name: "install-service",
+        arguments: "...",
+        summary: "write the units of systemd for an application (install-service --help)",
+        run: Run::Tool(install_service::install_service),
     },
     Word {
         name: "reference",

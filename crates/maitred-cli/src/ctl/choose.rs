@@ -20,7 +20,7 @@ struct Running {
 ///
 /// # Errors
 /// There is none, or there are several: what to do.
-pub(super) fn only_one() -> Result<PathBuf, String> {
+pub(crate) fn only_one() -> Result<PathBuf, String> {
     let (folder, mut live) = find::live();
     if live.is_empty() {
         live = find::live_of_others();
@@ -42,7 +42,7 @@ pub(super) fn only_one() -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// There is none, or there are two: those there are.
-pub(super) fn named(which: &str) -> Result<PathBuf, String> {
+pub(crate) fn named(which: &str) -> Result<PathBuf, String> {
     let mut live = find::live().1;
     live.extend(find::live_of_others());
     choose(which, ask_all(live))
