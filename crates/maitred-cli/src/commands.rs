@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, health, install_service, passwd, print};
+use crate::{ctl, health, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub(crate) enum Run {
     Options(Command),
     /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
     Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
+    /// The same for `install-service`, which reads options of the server as well: no room that they need may use it.
+    InstallService,
 }
 
 /// In the order of the help text.
@@ -81,7 +83,7 @@ pub(crate) const WORDS: &[Word] = &[
         name: "install-service",
         arguments: "...",
         summary: "write the units of systemd for an application (install-service --help)",
-        run: Run::Tool(install_service::install_service),
+        run: Run::InstallService,
     },
     Word {
         name: "reference",

@@ -1,0 +1,147 @@
+"""`maitred install-service`: units that systemd accepts, that leave little open, and whose command serves."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import MAITRED, PATIENCE, Server, environment_for
+from service_manager import Manager, Service, listening, variables
+
+APP = """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+"""
+#: At most, of 10 (systemd-analyze security).
+MAX_EXPOSURE = 2.0
+
+ANALYZE = shutil.which("systemd-analyze")
+needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is missing (Debian: systemd)")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop site"
+    folder.mkdir()
+    (folder / "shop.py").write_text(APP)
+    return folder
+
+
+def install(folder: Path, *arguments: str, code: int = 0) -> str:
+    """Everything that it says."""
+    ended = subprocess.run(
+        [MAITRED, "install-service", *arguments], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def analyze(*arguments: str | Path) -> str:
+    assert ANALYZE is not None
+    ended = subprocess.run([ANALYZE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+def test_units_are_written_once(folder: Path, tmp_path: Path) -> None:
+    place = ("--unit-dir", str(tmp_path))
+    said = install(folder, *place, "--socket", ":80", "--", "shop:app")
+    assert f"wrote {tmp_path}/shop.service" in said and f"wrote {tmp_path}/shop.socket" in said
+    assert "systemctl enable --now shop.socket shop.service" in said
+    assert (tmp_path / "shop.service").stat().st_mode & 0o777 == 0o644
+    before = (tmp_path / "shop.service").read_text()
+    refused = install(folder, *place, "--", "shop:app", "--workers", "2", code=2)
+    assert refused == f"maitred: install-service: {tmp_path}/shop.service is there already; give --force to replace it\n"
+    assert (tmp_path / "shop.service").read_text() == before
+    install(folder, *place, "--force", "--", "shop:app", "--workers", "2")
+    assert "--workers 2\n" in (tmp_path / "shop.service").read_text()
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_printing_writes_nothing(folder: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    text = install(folder, "--print", "--socket", "/run/shop.sock", "--user", "www-data", "--", "shop:app")
+    assert "# /etc/systemd/system/shop.service\n" in text and "# /etc/systemd/system/shop.socket\n" in text
+    assert "\nUser=www-data\n" in text and "\nListenStream=/run/shop.sock\n" in text
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--", "shop:app", "--wrokers", "2"], "did you mean --workers"),
+        (["--", "shop:app", "--user", "www-data"], "give --user before the --"),
+        (["--socket", "80", "--", "shop:app", "--listen", ":80"], "leave --socket out"),
+        (["--socket", "somewhere:80", "--", "shop:app"], "is no address for systemd"),
+        (["--name", "../shop", "--", "shop:app"], "needs a name"),
+        (["--folder", "/nowhere", "--", "shop:app"], "/nowhere is no folder"),
+        (["shop:app"], "behind --"),
+        (["--unit-dir", "/nowhere", "--", "shop:app"], "run it as root, or give --print"),
+    ],
+)
+def test_what_would_not_work_is_refused(folder: Path, arguments: list[str], message: str) -> None:
+    said = install(folder, *arguments, code=2)
+    assert message in said and said.count("\n") == 1, said
+
+
+@needs_systemd
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--", "shop:app"],
+        ["--socket", "443", "--socket", "@shop", "--", "shop:app", "--workers", "auto"],
+        # The weakest that there is: a user with files of its own, a low port, code that is made.
+        ["--user", "root", "--jit", "--writable", "/home/shop/media files", "--", "shop:app", "--listen", ":80"],
+        ["--", "shop:app", "--root-path", "/100%", "--access-log", "/srv/log/access $1.log"],
+    ],
+)
+def test_systemd_takes_them_and_they_leave_little_open(folder: Path, tmp_path: Path, arguments: list[str]) -> None:
+    install(folder, "--unit-dir", str(tmp_path), *arguments)
+    units = sorted(tmp_path.glob("shop.*"))
+    said = analyze("verify", *units)
+    assert str(tmp_path) not in said and "shop." not in said, said
+    text = analyze("security", "--offline=true", tmp_path / "shop.service")
+    exposure = re.search(r"Overall exposure level for shop.service: ([\d.]+)", text)
+    assert exposure and float(exposure[1]) <= MAX_EXPOSURE, text
+
+
+class Installed(Service):
+    """The command of a unit, started as systemd does."""
+
+    def __init__(self, unit: Path, environment: dict[str, str], sockets: list[socket.socket]) -> None:
+        settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
+        self.words = [word.replace('"', "") for word in re.findall(r'(?:"[^"]*"|\S)+', settings["ExecStart"])]
+        super().__init__(["--listen", "systemd"], Path(settings["WorkingDirectory"]), environment, sockets)
+
+    def command(self, arguments: list[str]) -> list[str | Path]:
+        command = super().command(arguments)
+        return [*command[: command.index(MAITRED)], *self.words]
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Server]]:
+    servers: list[Server] = []
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+def test_the_command_of_the_unit_serves_and_says_so(folder: Path, tmp_path: Path, servers: list[Server]) -> None:
+    install(folder, "--unit-dir", str(tmp_path), "--socket", "80", "--", "shop:app", "--max-threads", "3")
+    manager = Manager(str(tmp_path / "notify"))
+    listener = listening()
+    told = {"NOTIFY_SOCKET": manager.address, "MAITRED_CONTROL": str(tmp_path / "control.sock")}
+    servers.append(Installed(tmp_path / "shop.service", told | variables(1, "http"), [listener]))
+    assert manager.hear()[1]["STATUS"] == "serving WSGI shop:app on 1 to 3 threads"
+    assert servers[0].fetch("/").body == b"hello"
+    ended = subprocess.run([MAITRED, "health", "--socket", tmp_path / "control.sock"], timeout=PATIENCE)
+    assert ended.returncode == 0
+    assert servers[0].stop() == 0
+    manager.close()
+    listener.close()
