@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -127,18 +128,24 @@ def script(name: str) -> ModuleType:
 
 def wheels(out: Path, wanted: list[str], machine: str = "x86_64") -> list[Path]:
     """A wheel for each Python. Those for another machine need no interpreter of it: `wanted` names versions."""
+    import repack  # It uses this module.
+
     bin = tools()
     target = TARGETS[machine]
     native = machine == os.uname().machine
     pythons = list(interpreters(wanted).values()) if native else [f"python{short}" for short in wanted or ["3.11"]]
-    # Names of functions stay, for profilers; line tables would be four fifths of the file.
-    settings = environment(target) | {"CARGO_PROFILE_RELEASE_STRIP": "debuginfo"}
-    out.mkdir(parents=True, exist_ok=True)
+    raw = BUILD / "wheels"
+    shutil.rmtree(raw, ignore_errors=True)
     run(
         bin / "maturin", "build", "--release", "--locked", "--zig", "--target", target, "--compatibility", COMPATIBILITY,
-        "--out", out, *jobs(), *(word for python in pythons for word in ("--interpreter", python)), environment=settings,
+        "--out", raw, *jobs(), *(word for python in pythons for word in ("--interpreter", python)), environment=environment(target),
     )  # fmt: skip
-    return sorted(out.glob(f"maitred-{version()}-cp*_{machine}.whl"))
+    out.mkdir(parents=True, exist_ok=True)
+    made = []
+    for path in sorted(raw.glob("*.whl")):
+        repack.wheel(path, BUILD / "debug" / machine)
+        made.append(path.replace(out / path.name))
+    return made
 
 
 def sdist(out: Path) -> Path:
