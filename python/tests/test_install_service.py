@@ -64,6 +64,15 @@ def test_units_are_written_once(folder: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
+def test_the_program_is_named_by_its_whole_path(folder: Path) -> None:
+    near = folder / "bin"
+    near.symlink_to(MAITRED.parent)
+    command = ["bin/maitred", "install-service", "--print", "--folder", "/srv", "--", "shop:app"]
+    ended = subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    started = re.search(r"^ExecStart=(.*)$", ended.stdout, re.MULTILINE)
+    assert started and f'"{near}/maitred"' in started[1], ended.stdout + ended.stderr
+
+
 def test_printing_writes_nothing(folder: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     text = install(folder, "--print", "--socket", "/run/shop.sock", "--user", "www-data", "--", "shop:app")
@@ -75,7 +84,7 @@ def test_printing_writes_nothing(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--", "shop:app", "--wrokers", "2"], "did you mean --workers"),
+        (["--", "shop:app", "--wrokers", "2"], "--workers"),
         (["--", "shop:app", "--user", "www-data"], "give --user before the --"),
         (["--socket", "80", "--", "shop:app", "--listen", ":80"], "leave --socket out"),
         (["--socket", "somewhere:80", "--", "shop:app"], "is no address for systemd"),
@@ -90,6 +99,18 @@ def test_what_would_not_work_is_refused(folder: Path, arguments: list[str], mess
     assert message in said and said.count("\n") == 1, said
 
 
+def test_the_guide_shows_what_is_written(folder: Path) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs/guides/systemd.md").read_text()
+    shown = guide.partition("```ini\n")[2].partition("```")[0]
+    # Of the guide; the folder there is another one, and so is the program.
+    printed = install(folder, "--print", "--socket", "80", "--", "shop:app", "--workers", "auto")
+    printed = printed.replace(f"WorkingDirectory={folder}", "WorkingDirectory=/srv/shop")
+    printed = re.sub(r"(?m)^ExecStart=.* shop:app", "ExecStart=/opt/shop/bin/python3 /opt/shop/bin/maitred shop:app", printed)
+    for home in ("yes", "read-only"):
+        printed = printed.replace(f"ProtectHome={home}", "ProtectHome=yes")
+    assert printed == shown
+
+
 @needs_systemd
 @pytest.mark.parametrize(
     "arguments",
@@ -97,8 +118,8 @@ def test_what_would_not_work_is_refused(folder: Path, arguments: list[str], mess
         ["--", "shop:app"],
         ["--socket", "443", "--socket", "@shop", "--", "shop:app", "--workers", "auto"],
         # The weakest that there is: a user with files of its own, a low port, code that is made.
-        ["--user", "root", "--jit", "--writable", "/home/shop/media files", "--", "shop:app", "--listen", ":80"],
-        ["--", "shop:app", "--root-path", "/100%", "--access-log", "/srv/log/access $1.log"],
+        ["--user", "www-data", "--jit", "--writable", "/home/shop/media files", "--", "shop:app", "--listen", ":80"],
+        ["--", "shop:app", "--app-dir", "/100%", "--access-log", "/srv/log/access $1.log"],
     ],
 )
 def test_systemd_takes_them_and_they_leave_little_open(folder: Path, tmp_path: Path, arguments: list[str]) -> None:

@@ -82,6 +82,12 @@ pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u
     if let Some((path, _)) = units.iter().find(|(path, _)| path.exists()).filter(|_| !given.has("force")) {
         return Err(problem(format!("{} is there already", path.display()), "give --force to replace it"));
     }
+    if let Some(path) = service.closed_path() {
+        say(&format!(
+            "warning: {path} is below {}, where only root may go; install it elsewhere",
+            unit::CLOSED_HOME
+        ));
+    }
     for (path, text) in &units {
         write(path, text).map_err(|error| {
             let what = format!("{} cannot be written: {error}", path.display());
@@ -201,6 +207,10 @@ fn command(rest: &[String], host: &dyn Host) -> Result<Vec<String>, Problem> {
             )
         })?;
         words.push(word);
+    }
+    // A script is named by where it was found from here, and the service starts elsewhere.
+    for word in words.iter_mut().filter(|word| word.contains('/')) {
+        *word = absolute(Path::new(word))?.to_string_lossy().into_owned();
     }
     // A program without a slash was found on the PATH, which systemd's service has not.
     if let Some(first) = words.first_mut().filter(|first| !first.starts_with('/')) {

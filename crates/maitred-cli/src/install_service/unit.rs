@@ -54,7 +54,10 @@ SystemCallErrorNumber=EPERM
 UMask=0027
 ";
 
-const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
+const HOMES: [&str; 3] = ["/home", CLOSED_HOME, "/run/user"];
+
+/// Other users may not even look into it.
+pub(super) const CLOSED_HOME: &str = "/root";
 
 impl Service {
     /// The text of NAME.service.
@@ -111,9 +114,18 @@ impl Service {
 
     /// Whether the program, the folder or something that it writes to is in a home.
     fn uses_home(&self) -> bool {
+        self.paths().any(|path| HOMES.iter().any(|home| path.starts_with(home)))
+    }
+
+    /// The first path that the service's user cannot reach.
+    pub(super) fn closed_path(&self) -> Option<std::path::Display<'_>> {
+        let is_root = self.user.as_deref() == Some("root");
+        self.paths().find(|path| !is_root && path.starts_with(CLOSED_HOME)).map(Path::display)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
         let program = self.command.iter().map(Path::new).filter(|word| word.is_absolute());
-        let mut paths = program.chain([&*self.folder]).chain(self.writable.iter().map(|path| &**path));
-        paths.any(|path| HOMES.iter().any(|home| path.starts_with(home)))
+        program.chain([&*self.folder]).chain(self.writable.iter().map(|path| &**path))
     }
 
     /// The text of NAME.socket, if systemd listens.
@@ -126,9 +138,7 @@ impl Service {
         for address in &self.sockets {
             let _ = writeln!(text, "ListenStream={}", percent(address));
         }
-        text.push_str(
-            "FileDescriptorName=http\nBacklog=4096\nSocketMode=0660\n\n[Install]\nWantedBy=sockets.target\n",
-        );
+        text.push_str("FileDescriptorName=http\nBacklog=4096\n\n[Install]\nWantedBy=sockets.target\n");
         Some(text)
     }
 
@@ -256,6 +266,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|own| own == line), "{line} in {text}");
         }
+        let below_root = Service { folder: "/root/shop".into(), ..service() };
+        assert!(below_root.closed_path().is_some() && service().closed_path().is_none());
         assert!(!text.contains("PrivateUsers") && !text.contains("MemoryDenyWriteExecute"), "{text}");
     }
 
