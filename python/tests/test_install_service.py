@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +16,22 @@ import pytest
 from conftest import MAITRED, PATIENCE, Server, environment_for
 from service_manager import Manager, Service, listening, variables
 
+#: It says how long the body of the request was.
 APP = """
 def app(environ, start_response):
+    length = len(environ["wsgi.input"].read())
     start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"hello"]
+    return [b"%d" % length]
+
+async def asgi(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError
+    length, more = 0, True
+    while more:
+        message = await receive()
+        length, more = length + len(message.get("body", b"")), message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"%d" % length})
 """
 #: At most, of 10 (systemd-analyze security).
 MAX_EXPOSURE = 2.0
@@ -132,17 +147,61 @@ def test_systemd_takes_them_and_they_leave_little_open(folder: Path, tmp_path: P
     assert exposure and float(exposure[1]) <= MAX_EXPOSURE, text
 
 
+#: As the unit's SystemCallFilter= and MemoryDenyWriteExecute= have it: other calls are refused with EPERM. Arguments: the calls, the command.
+RESTRICTED = """
+import ctypes, os, sys
+PR_SET_MDWE, REFUSE_EXEC_GAIN, ALLOW, REFUSE = 65, 1, 0x7FFF0000, 0x00050001
+filters = ctypes.CDLL("libseccomp.so.2")
+filters.seccomp_init.restype = ctypes.c_void_p
+context = ctypes.c_void_p(filters.seccomp_init(REFUSE))
+for name in sys.argv[1].split():
+    number = filters.seccomp_syscall_resolve_name(name.encode())
+    if number >= 0:
+        assert filters.seccomp_rule_add(context, ALLOW, number, 0) == 0, name
+# Kernels before 6.3 do not know it.
+ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0)
+assert filters.seccomp_load(context) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def calls(name: str) -> set[str]:
+    """The system calls of a set of systemd such as ``@system-service``."""
+    lines = [line.strip() for line in analyze("syscall-filter", name).splitlines()[1:]]
+    members = [line for line in lines if line and not line.startswith("#")]
+    return {call for member in members for call in (calls(member) if member.startswith("@") else {member})}
+
+
+def allowed(unit: str) -> set[str]:
+    """Those that a unit's lines leave."""
+    found: set[str] = set()
+    for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.MULTILINE):
+        named = {call for name in line.lstrip("~").split() for call in calls(name)}
+        found = found - named if line.startswith("~") else found | named
+    return found
+
+
+def has_seccomp() -> bool:
+    try:
+        ctypes.CDLL("libseccomp.so.2")
+    except OSError:
+        return False
+    return True
+
+
 class Installed(Service):
     """The command of a unit, started as systemd does."""
 
     def __init__(self, unit: Path, environment: dict[str, str], sockets: list[socket.socket]) -> None:
         settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
+        self.filter = allowed(unit.read_text())
         self.words = [word.replace('"', "") for word in re.findall(r'(?:"[^"]*"|\S)+', settings["ExecStart"])]
         super().__init__(["--listen", "systemd"], Path(settings["WorkingDirectory"]), environment, sockets)
 
     def command(self, arguments: list[str]) -> list[str | Path]:
         command = super().command(arguments)
-        return [*command[: command.index(MAITRED)], *self.words]
+        restricted = [sys.executable, "-c", RESTRICTED, " ".join(sorted(self.filter))]
+        return [*command[: command.index(MAITRED)], *restricted, *self.words]
 
 
 @pytest.fixture
@@ -153,16 +212,27 @@ def servers() -> Iterator[list[Server]]:
         server.kill()
 
 
-def test_the_command_of_the_unit_serves_and_says_so(folder: Path, tmp_path: Path, servers: list[Server]) -> None:
-    install(folder, "--unit-dir", str(tmp_path), "--socket", "80", "--", "shop:app", "--max-threads", "3")
+@needs_systemd
+@pytest.mark.skipif(not has_seccomp(), reason="libseccomp.so.2 is missing")
+@pytest.mark.parametrize(("application", "options"), [("app", "--spool ."), ("app", "--workers 2"), ("asgi", "")])
+def test_the_command_serves_with_the_calls_that_the_unit_leaves(
+    folder: Path, tmp_path: Path, servers: list[Server], application: str, options: str
+) -> None:
+    place = ("--unit-dir", str(tmp_path), "--socket", "80")
+    install(folder, *place, "--", f"shop:{application}", "--max-threads", "3", *options.split())
     manager = Manager(str(tmp_path / "notify"))
     listener = listening()
     told = {"NOTIFY_SOCKET": manager.address, "MAITRED_CONTROL": str(tmp_path / "control.sock")}
-    servers.append(Installed(tmp_path / "shop.service", told | variables(1, "http"), [listener]))
-    assert manager.hear()[1]["STATUS"] == "serving WSGI shop:app on 1 to 3 threads"
-    assert servers[0].fetch("/").body == b"hello"
+    server = Installed(tmp_path / "shop.service", told | variables(1, "http"), [listener])
+    servers.append(server)
+    assert manager.hear()[1]["READY"] == "1"
+    assert server.fetch("/", "POST", b"x" * 5_000_000).body == b"5000000"
     ended = subprocess.run([MAITRED, "health", "--socket", tmp_path / "control.sock"], timeout=PATIENCE)
     assert ended.returncode == 0
-    assert servers[0].stop() == 0
+    server.process.send_signal(signal.SIGHUP)
+    assert "RELOADING" in manager.wait_for("RELOADING") and manager.wait_for("READY")["READY"] == "1"
+    assert server.fetch("/").body == b"0"
+    assert server.stop() == 0
+    assert "not permitted" not in server.said and " warn " not in server.said and " error " not in server.said, server.said
     manager.close()
     listener.close()
