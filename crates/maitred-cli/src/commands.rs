@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, help, passwd, print};
+use crate::{ctl, health, help, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) enum Run {
     Options(Command),
     /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
     Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
+    /// The same for `install-service`, which reads options of the server as well: no room that they need may use it.
+    InstallService,
 }
 
 /// In the order of the help text.
@@ -70,6 +72,12 @@ pub(crate) const WORDS: &[Word] = &[
         run: Run::Tool(|arguments, _| Ok(ctl::main(arguments))),
     },
     Word {
+        name: "health",
+        arguments: "...",
+        summary: "whether a running server is ready, as an exit code (health --help)",
+        run: Run::Tool(|arguments, _| health::health(arguments)),
+    },
+    Word {
         name: "report",
         arguments: "LOG...",
         summary: "tell from access logs where the time went (report --help)",
@@ -84,6 +92,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "FILE USER",
         summary: "write the password of a user for basic authentication (passwd --help)",
         run: Run::Tool(|arguments, _| passwd::passwd(arguments).map(|text| print(&text))),
+    },
+    Word {
+        name: "install-service",
+        arguments: "...",
+        summary: "write the units of systemd for an application (install-service --help)",
+        run: Run::InstallService,
     },
     Word {
         name: "reference",

@@ -166,7 +166,12 @@ fn about_word(word: Option<&Word>) -> String {
              certificates and folders, and exits with 2 at the first mistake. What it prints is a maitred.toml, and behind \
              each value where it came from."
         }
+        Run::Options(Command::Develop) => {
+            "It takes the application and the options of the server. The code is loaded again when its files change, the browser shows tracebacks \
+             to whoever has opened the link of the terminal, and Ctrl-C ends at once (docs/operations/development.md)."
+        }
         Run::Options(_) => "It takes no further arguments.",
+        Run::InstallService => "'maitred install-service --help' has its options.",
         Run::Tool(_) => {
             "NAME is an option with or without dashes, one of another server (bind, ssl-keyfile), or a command."
         }

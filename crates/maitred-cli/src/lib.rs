@@ -16,12 +16,14 @@ mod early;
 mod env_file;
 mod error_page;
 mod filters;
+mod health;
 mod help;
 mod holder;
 mod hooks;
 mod host;
 mod hosts;
 mod http2;
+mod install_service;
 mod lifetime;
 mod limits;
 mod listen;
@@ -51,6 +53,7 @@ mod supervisor;
 mod tls;
 mod tls_values;
 mod tls_watch;
+mod tool_line;
 mod validation;
 mod value;
 mod websockets;
@@ -98,10 +101,12 @@ pub const EXIT_USAGE: u8 = 2;
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
-        if let Some((first, rest)) = inputs.arguments.split_first()
-            && let Some(Run::Tool(run)) = commands::find(first).map(|word| word.run)
-        {
-            return run(rest, host);
+        if let Some((first, rest)) = inputs.arguments.split_first() {
+            match commands::find(first).map(|word| word.run) {
+                Some(Run::Tool(run)) => return run(rest, host),
+                Some(Run::InstallService) => return install_service::install_service(rest, host),
+                Some(Run::Options(_)) | None => {}
+            }
         }
         let mut part = Part::of(&mut inputs)?;
         if let Part::Template(template) = part {

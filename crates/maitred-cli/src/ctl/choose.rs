@@ -24,7 +24,7 @@ struct Running {
 ///
 /// # Errors
 /// There is none, or there are several: what to do.
-pub(super) fn only_one() -> Result<PathBuf, String> {
+pub(crate) fn only_one() -> Result<PathBuf, String> {
     let (folder, mut live) = find::live();
     if live.is_empty() {
         live = find::live_of_others();
@@ -44,7 +44,7 @@ pub(super) fn only_one() -> Result<PathBuf, String> {
 
 /// How a server is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     /// `--server`: its process or a port, as a number or behind a colon, or an address.
     Any(String),
     /// `--pid`: one of its processes, the supervisor's or a worker's.
@@ -55,20 +55,20 @@ pub(super) enum Which {
 
 impl Which {
     /// `--pid`.
-    pub(super) fn process(text: &str) -> Result<Self, String> {
-        text.parse().map(Self::Process).map_err(|_| {
-            format!("--pid: '{text}' is no number of a process; 'maitred ctl --port PORT' takes a port")
-        })
+    pub(crate) fn process(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map(Self::Process)
+            .map_err(|_| format!("--pid: '{text}' is no number of a process; --port takes a port"))
     }
 
     /// `--port`.
-    pub(super) fn port(text: &str) -> Result<Self, String> {
+    pub(crate) fn port(text: &str) -> Result<Self, String> {
         let number = text.strip_prefix(':').unwrap_or(text).parse();
-        number.ok().filter(|port| *port > 0).map(Self::Port).ok_or_else(|| {
-            format!(
-                "--port: '{text}' is no port from 1 to 65535; 'maitred ctl --server {text}' takes an address"
-            )
-        })
+        number
+            .ok()
+            .filter(|port| *port > 0)
+            .map(Self::Port)
+            .ok_or_else(|| format!("--port: '{text}' is no port from 1 to 65535; --server takes an address"))
     }
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Which {
 ///
 /// # Errors
 /// There is none, or there are two: those there are.
-pub(super) fn named(which: &Which) -> Result<PathBuf, String> {
+pub(crate) fn named(which: &Which) -> Result<PathBuf, String> {
     let mut live = find::live().1;
     live.extend(find::live_of_others());
     let found = choose(which, ask_all(live));

@@ -5,8 +5,8 @@
 //! ```
 //! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name.
 
-mod choose;
-mod client;
+pub(crate) mod choose;
+pub(crate) mod client;
 pub(crate) mod find;
 mod show;
 
