@@ -44,6 +44,18 @@ pub(crate) enum Run {
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
     Word {
+        name: "init",
+        arguments: "[FOLDER]",
+        summary: "write a maitred.toml for the application in a folder (init --help)",
+        run: Run::Tool(|arguments, host| of_host("init", arguments, host)),
+    },
+    Word {
+        name: "migrate",
+        arguments: "FILE|\"COMMAND\"",
+        summary: "print the maitred.toml for a set-up of another server (migrate --help)",
+        run: Run::Tool(|arguments, host| of_host("migrate", arguments, host)),
+    },
+    Word {
         name: "check",
         arguments: "...",
         summary: "print the merged configuration and where each value came from",
@@ -78,6 +90,14 @@ pub(crate) const WORDS: &[Word] = &[
         run: Run::Options(Command::Reference),
     },
 ];
+
+/// Runs a tool that the host brings.
+fn of_host(name: &str, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    host.tool(name, arguments).ok_or_else(|| {
+        let what = "this program has no Python, which this command is written in";
+        Problem::new(name, what, format!("run the command of the Python package: python -m maitred {name}"))
+    })
+}
 
 /// The command with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Word> {
