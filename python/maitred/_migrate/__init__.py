@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from maitred._migrate import gunicorn, meaning, words
+from maitred._migrate import granian, gunicorn, meaning, nginx, unit, uvicorn, words
 from maitred._migrate.result import EXIT_OPEN, Result
 from maitred._tools import Mistake
 
@@ -104,22 +104,16 @@ def _translate(options: argparse.Namespace) -> Result:
         return gunicorn.translate_file(path, options.run)
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json" or text.lstrip().startswith("{"):
-        from maitred._migrate import unit
-
         return unit.translate(path, text, options.tls_cert, options.tls_key)
     if path.name.startswith("Procfile"):
         return _of_line(words.procfile(text), path.parent, options.run)
     if "ExecStart=" in text:
         line = words.unit_file(text)
         return _of_line(line, Path(line.unit.get("WorkingDirectory") or path.parent), options.run)
-    from maitred._migrate import nginx
-
     return nginx.translate(path, options.application)
 
 
 def _of_line(line: words.CommandLine, folder: Path, run: bool) -> Result:
-    from maitred._migrate import granian, uvicorn
-
     translate = {"gunicorn": gunicorn.translate, "granian": granian.translate}.get(line.server, uvicorn.translate)
     result = translate(line, folder, run)
     meaning.command_line_rest(result, line.wrappers, line.unknown)

@@ -58,7 +58,7 @@ def _requests(result: Result, given: Given) -> None:
 
 
 def _root_path(result: Result, given: Given) -> None:
-    result.put("root-path", given.value if str(given.value).startswith("/") else f"/{given.value}", given.origin)
+    result.put("root-path", "/" + str(given.value).strip("/"), given.origin)
     result.tell(
         given.origin,
         "root-path is for paths that have the prefix: a proxy in front must leave it in the path",
