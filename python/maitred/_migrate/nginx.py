@@ -140,9 +140,10 @@ class _Http:
             self._result.tell(
                 sites[0].directive.place, "a name that no server has gets 421 and not the first server", "add the name to one: names = [...]"
             )
+        is_empty = not any(self._result.find(key) for key in ("application", "static", "mount"))
         for server in self._servers:
             if server.kind == "name-redirect":
-                self._name_redirect(server)
+                self._name_redirect(server, is_empty)
 
     # Which servers there are.
 
@@ -459,8 +460,8 @@ class _Http:
             self._result.decide(log.origin, f"the access log has no field for {', '.join(missing)}", "docs/operations/logs.md lists the fields")
         return text
 
-    def _name_redirect(self, server: Server) -> None:
-        """Its names lead elsewhere; a condition on Host needs no host that serves something."""
+    def _name_redirect(self, server: Server, is_empty: bool) -> None:
+        """Its names lead elsewhere. A filter with the condition Host does it, unless no host is there for the name."""
         target = server.target
         if target is None:
             return
@@ -472,19 +473,39 @@ class _Http:
         if "$" in place:
             self._result.decide(target.origin, "the target has variables that a filter does not know", "write it with * for what is kept")
             return
+        served = next((f"/={str(pair).partition('=')[2]}" for host in self._result.hosts.values() for pair in _list(host, "static")), "")
+        if is_empty and served:
+            host = self._host(server)
+            host.put("static", [served], f"{target.place}: a host serves something; the redirect comes before it")
+            table = Table()
+            table.put("path", "/*", target.origin)
+            self._lead(table, place, target)
+            host.filters.append(table)
+            return
+        if is_empty:
+            self._result.decide(target.origin, "there is no host for these names", "give one of the others a folder, or make one the default")
+            return
         ports = any(not re.search(r":(80|443)$", address.place) for address in server.addresses)
         names = [name for name in server.names if not name.startswith("*.")] + [name for name in server.names if name.startswith("*.")]
         for name in [*names, *(f"{name}:*" for name in names if ports)]:
             table = Table()
             table.put("header", f"Host: {name}", server.directive.place)
             table.put("path", "/*", target.origin)
-            table.put("redirect", place, target.origin)
-            table.put("status", int(target.args[0]) if target.args[0].isdigit() else 302, target.origin)
+            self._lead(table, place, target)
             self._result.filters.append(table)
         for certificate, key in zip(server.scope.own("ssl_certificate"), server.scope.own("ssl_certificate_key")):
             self._result.add("tls-cert", certificate.arg, certificate.origin)
             if key.arg != certificate.arg:
                 self._result.add("tls-key", key.arg, key.origin)
+
+    def _lead(self, table: Table, place: str, target: Directive) -> None:
+        table.put("redirect", place, target.origin)
+        table.put("status", int(target.args[0]) if target.args[0].isdigit() else 302, target.origin)
+
+
+def _list(table: Table, key: str) -> list[str]:
+    line = table.find(key)
+    return [str(part) for part in line.value] if line and isinstance(line.value, (list, tuple)) else []
 
 
 def _place(text: str) -> str:

@@ -43,7 +43,7 @@ NEEDLESS = frozenset((
     "error_log", "access_log", "http2", "http2_push", "http2_max_concurrent_streams", "try_files", "index", "root", "alias",
     "location", "listen", "server_name", "server", "rewrite", "return", "if", "error_page", "include", "proxy_pass", "uwsgi_pass",
     "fastcgi_pass", "grpc_pass", "scgi_pass", "memcached_pass", "proxy_intercept_errors", "uwsgi_intercept_errors", "break",
-    "fastcgi_param", "fastcgi_index", "fastcgi_split_path_info", "uwsgi_modifier1", "limit_req_log_level", "limit_conn_log_level",
+    "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path", "fastcgi_param", "fastcgi_index", "fastcgi_split_path_info", "uwsgi_modifier1", "limit_req_log_level", "limit_conn_log_level",
     "limit_req_status", "limit_conn_status", "proxy_bind", "proxy_socket_keepalive", "rewrite_log", "uninitialized_variable_warn",
     "log_format", "limit_req_zone", "limit_conn_zone", "upstream", "limit_req_dry_run", "ssl_reject_handshake",
     # Translated in this file and in nginx.

@@ -105,7 +105,10 @@ class _Unit:
                 return
         if backlog := listener.get("backlog"):
             own += f",backlog={backlog}"
-        self._result.add("listen", f"https://{own}" if certificate else own, place)
+        # Where there is a certificate, an address that does not say what it speaks speaks TLS.
+        others = any((one.get("tls") or {}).get("certificate") for one in self._config["listeners"].values())
+        scheme = "https://" if certificate else "http://" if others and not own.startswith("unix:") else ""
+        self._result.add("listen", scheme + own, place)
         self._forwarded(listener, place)
 
     def _forwarded(self, listener: dict[str, Any], place: str) -> None:
