@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from conftest import MAITRED, PATIENCE, environment_for
 
@@ -202,6 +202,10 @@ def answer(case: Case, request: dict[str, Any]) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     for name in case.given["headers"]:
         values = [case.back(value) for value in response.headers.get_all(name, [])]
+        if name == "location":
+            # Both forms are the same for clients (RFC 9110 section 10.2.2).
+            base = f"{url.scheme}://{fields.get('Host', url.netloc)}{url.path}"
+            values = [case.back(urljoin(base, value)) for value in values]
         if values:
             headers[name] = values[0] if len(values) == 1 else sorted(values)
     found: dict[str, Any] = {"status": response.status, "headers": headers}
