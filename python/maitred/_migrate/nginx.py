@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from maitred._migrate import nginx_fields
-from maitred._migrate.nginx_fields import bytes_of, seconds
-from maitred._migrate.nginx_parse import Directive, parse_file
+from maitred._migrate.nginx_fields import bytes_of, time_of
+from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse_file
 from maitred._migrate.nginx_site import Applications, Scope, Site
 from maitred._migrate.result import Host, Result, Table
 from maitred._tools import Mistake
@@ -27,6 +27,14 @@ _MAIN_NEEDLESS = frozenset((
 ))  # fmt: skip
 #: Files that come with nginx or certbot and have nothing in them that is missed.
 _USUAL_FILES = frozenset(("mime.types", "proxy_params", "uwsgi_params", "fastcgi_params", "scgi_params", "fastcgi.conf", "options-ssl-nginx.conf"))
+#: How many words stand behind a directive at least.
+_WORDS = {
+    "add_header": 2, "error_page": 2, "rewrite": 2, "limit_conn": 2, "try_files": 2, "proxy_set_header": 2, "log_format": 2,
+    "return": 1, "location": 1, "listen": 1, "expires": 1, "allow": 1, "deny": 1, "root": 1, "alias": 1, "upstream": 1, "index": 1,
+    "proxy_pass": 1, "uwsgi_pass": 1, "ssl_certificate": 1, "ssl_certificate_key": 1, "access_log": 1, "error_log": 1,
+    "limit_req_zone": 2, "client_max_body_size": 1, "gzip_comp_level": 1, "gzip_min_length": 1, "limit_rate": 1, "auth_basic": 1,
+    "auth_basic_user_file": 1, "proxy_hide_header": 1, "set_real_ip_from": 1, "autoindex": 1, "ssl_client_certificate": 1, "ssl_crl": 1,
+}  # fmt: skip
 #: Fields of nginx's log formats that have other names here.
 _LOG_FIELDS = {
     "request_time": "total", "bytes_sent": "body_bytes_sent", "uri": "path", "time_iso8601": "start_iso", "msec": "start",
@@ -72,6 +80,7 @@ def translate(path: Path, applications: list[str]) -> Result:
             continue
         result.decide(missing.origin, f"{missing.arg} is not there", "start migrate where nginx has its files, or take the line out")
     main = parsed.directives
+    _count(main)
     http = [inner for directive in main if directive.name == "http" for inner in directive.block or []]
     if not http:
         http = main
@@ -83,6 +92,21 @@ def translate(path: Path, applications: list[str]) -> Result:
         _main(result, main)
     _Http(result, Scope(http), Scope(main), applications).translate()
     return result
+
+
+def _count(directives: list[Directive]) -> None:
+    """Refuses a directive with fewer words than it needs, as nginx does."""
+    for directive in directives:
+        if len(directive.args) < _WORDS.get(directive.name, 0):
+            raise BadConfiguration(directive.file, directive.line, f"{directive.name} has too few words behind it")
+        _count(directive.block or [])
+
+
+def _whole(directive: Directive, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BadConfiguration(directive.file, directive.line, f"'{text}' is no number") from None
 
 
 def _main(result: Result, main: list[Directive]) -> None:
@@ -311,14 +335,14 @@ class _Http:
         for name, key in (("keepalive_timeout", "keep-alive"), ("client_header_timeout", "head-timeout"), ("client_body_timeout", "body-timeout")):
             directive = self._first(scopes, name)
             if directive and directive.arg != "0":
-                self._result.put(key, seconds(directive.arg), directive.origin)
+                self._result.put(key, time_of(directive), directive.origin)
         sends = self._first(scopes, "send_timeout")
         if sends and not self._result.find("body-timeout"):
-            self._result.put("body-timeout", seconds(sends.arg), sends.origin)
+            self._result.put("body-timeout", time_of(sends), sends.origin)
         reads = [directive for scope in [*scopes, *inner] for directive in scope.own("proxy_read_timeout", "uwsgi_read_timeout")]
         for directive in reads:
-            if seconds(directive.arg) <= 600 and not self._result.find("request-timeout"):
-                self._result.put("request-timeout", seconds(directive.arg), directive.origin)
+            if time_of(directive) <= 600 and not self._result.find("request-timeout"):
+                self._result.put("request-timeout", time_of(directive), directive.origin)
             elif self._result.find("request-timeout") is None:
                 self._result.tell(directive.origin, "a request may take as long as it likes", "set request-timeout for a limit")
 
@@ -336,13 +360,13 @@ class _Http:
             else:
                 per_second = int(rate[1]) / (60 if rate[2] == "m" else 1)
                 self._result.put("client-rate", int(per_second) if per_second == int(per_second) else round(per_second, 3), zone.origin)
-                self._result.put("client-burst", int(words.get("burst", 0)) + 1, requests.origin)
+                self._result.put("client-burst", _whole(requests, words.get("burst", "0")) + 1, requests.origin)
                 self._result.tell(requests.origin, "a request too many gets 429 with Retry-After at once, and is not delayed", "client-burst says how many may come together")
                 if len(sites) > 1 and requests not in self._scope.directives:
                     self._result.tell(requests.origin, "the limit is for all hosts together", "nothing has to be done, or raise it")
         connections = self._first(scopes, "limit_conn")
         if connections and len(connections.args) > 1:
-            self._result.put("client-connections", int(connections.args[1]), connections.origin)
+            self._result.put("client-connections", _whole(connections, connections.args[1]), connections.origin)
             self._result.tell(connections.origin, "connections are counted, not running requests, and one more is closed", "behind a proxy leave it out")
         rate_of = self._first(scopes, "limit_rate")
         if rate_of and rate_of.arg != "0":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from maitred._migrate.nginx_parse import Directive
+from maitred._migrate.nginx_parse import BadConfiguration, Directive
 from maitred._migrate.result import Host, Line, Result, Table
 
 if TYPE_CHECKING:
@@ -92,6 +92,14 @@ def seconds(text: str) -> int | float:
     if not parts or "".join(count + unit for count, unit in parts) != text:
         raise ValueError(text)
     return sum(int(count) * _UNITS[unit] for count, unit in parts)
+
+
+def time_of(directive: Directive) -> int | float:
+    """The time that a directive says first."""
+    try:
+        return seconds(directive.arg)
+    except ValueError:
+        raise BadConfiguration(directive.file, directive.line, f"'{directive.arg}' is no time") from None
 
 
 def put(result: Result, table: Host, scope: Scope, base: Scope | None, location: Location | None, has_tls: bool) -> None:

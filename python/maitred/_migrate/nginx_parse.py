@@ -104,7 +104,7 @@ class _Parser:
                 continue
             if word.text == "}":
                 if words:
-                    raise BadConfiguration(self._file, word.line, f"'{words[0].text[:40]}' is not ended by ';' before '}}'")
+                    raise BadConfiguration(self._file, words[0].line, f"'{words[0].text[:40]}' is not ended by ';' before '}}'")
                 if opened is None:
                     raise BadConfiguration(self._file, word.line, "'}' closes nothing")
                 return directives
