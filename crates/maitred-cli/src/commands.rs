@@ -60,6 +60,18 @@ pub(crate) const WORDS: &[Word] = &[
         run: Run::Tool(help::run),
     },
     Word {
+        name: "init",
+        arguments: "[FOLDER]",
+        summary: "write a maitred.toml for the application in a folder (init --help)",
+        run: Run::Tool(|arguments, host| of_host("init", arguments, host)),
+    },
+    Word {
+        name: "migrate",
+        arguments: "FILE|\"COMMAND\"",
+        summary: "print the maitred.toml for another server's set-up",
+        run: Run::Tool(|arguments, host| of_host("migrate", arguments, host)),
+    },
+    Word {
         name: "check",
         arguments: "...",
         summary: "print the merged configuration and where each value came from",
@@ -106,6 +118,14 @@ pub(crate) const WORDS: &[Word] = &[
         run: Run::Options(Command::Reference),
     },
 ];
+
+/// Runs a tool that the host brings.
+fn of_host(name: &str, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    host.tool(name, arguments).ok_or_else(|| {
+        let what = "this program has no Python, which this command is written in";
+        Problem::new(name, what, format!("run the command of the Python package: python -m maitred {name}"))
+    })
+}
 
 /// The command with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Word> {

@@ -104,6 +104,11 @@ pub trait Host: Sync {
     /// This process is going to be a supervisor, which takes signals itself and never loads an application.
     fn supervises(&self) {}
 
+    /// Runs a tool that is written in the host's language: the exit code, or none if the host has no tool of this name.
+    fn tool(&self, _name: &str, _arguments: &[String]) -> Option<u8> {
+        None
+    }
+
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
 }

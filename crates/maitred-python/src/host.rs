@@ -365,6 +365,20 @@ impl Host for PythonHost {
         }
     }
 
+    fn tool(&self, name: &str, arguments: &[String]) -> Option<u8> {
+        Python::attach(|py| {
+            let ran =
+                py.import("maitred._tools").and_then(|module| module.call_method1("run", (name, arguments)));
+            match ran.and_then(|code| code.extract::<Option<u8>>()) {
+                Ok(code) => code,
+                Err(error) => {
+                    error.print(py);
+                    Some(maitred_cli::EXIT_FAILURE)
+                }
+            }
+        })
+    }
+
     fn languages(&self) -> &'static str {
         static TEXT: OnceLock<String> = OnceLock::new();
         TEXT.get_or_init(|| {
