@@ -104,7 +104,6 @@ def run(page: Path, folder: Path) -> None:
         "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
         "HOME": str(folder),
         "XDG_RUNTIME_DIR": str(folder / "run"),
-        "PYTHONPATH": str(HERE.parent),
         "PYTHONUNBUFFERED": "1",
     })
     before = namespaces()
