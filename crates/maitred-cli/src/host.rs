@@ -104,6 +104,11 @@ pub trait Host: Sync {
     /// This process is going to be a supervisor, which takes signals itself and never loads an application.
     fn supervises(&self) {}
 
+    /// Runs a tool that is written in the host's language: the exit code, or none if the host has no tool of this name.
+    fn tool(&self, _name: &str, _arguments: &[String]) -> Option<u8> {
+        None
+    }
+
     /// The languages this program runs, for `--version`: `"Python 3.11.7"`, or `"native"`.
     fn languages(&self) -> &'static str;
 }
@@ -210,6 +215,9 @@ pub struct ApplicationSpec {
     pub lifespan: Lifespan,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
+    /// Somebody works on the application: what its host can say of errors it shows in the browser, to whoever shows this token. An application that
+    /// cannot be loaded is one that tells why.
+    pub development: Option<String>,
 }
 
 /// A program that embeds the command hears here what happens to the workers. One thread, `maitred-hooks`, makes all calls, in the process

@@ -99,8 +99,16 @@ impl PythonHost {
         options.set_item("environment", &spec.environment)?;
         options.set_item("identity", &spec.identity)?;
         options.set_item("root_path", &spec.root_path)?;
-        let module = py.import("maitred._load")?;
-        let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
+        let loaded = match &spec.development {
+            None => {
+                py.import("maitred._load")?.call_method("load", (&spec.target, interface), Some(&options))?
+            }
+            Some(token) => py.import("maitred._dev")?.call_method(
+                "load",
+                (token, &spec.target, interface),
+                Some(&options),
+            )?,
+        };
         let (application, description, interface) = loaded.extract()?;
         Ok(Found { application, description, interface })
     }
@@ -355,6 +363,20 @@ impl Host for PythonHost {
             let text = Python::attach(|py| report::summary(py, &error));
             (self.log)(&format!("SIGINT stays with Python: {text}"));
         }
+    }
+
+    fn tool(&self, name: &str, arguments: &[String]) -> Option<u8> {
+        Python::attach(|py| {
+            let ran =
+                py.import("maitred._tools").and_then(|module| module.call_method1("run", (name, arguments)));
+            match ran.and_then(|code| code.extract::<Option<u8>>()) {
+                Ok(code) => code,
+                Err(error) => {
+                    error.print(py);
+                    Some(maitred_cli::EXIT_FAILURE)
+                }
+            }
+        })
     }
 
     fn languages(&self) -> &'static str {

@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::AddressOrNone(|config| &mut config.admin),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "An address for the same by HTTP and JSON. Without admin-token-file it must be a loopback address, \
+        summary: "An address for the same by HTTP and JSON, and for the figures at /metrics. Without admin-token-file it must be a loopback address, \
                   and requests must be for a name of this machine.",
         cost: "a descriptor",
         worst: "without admin-token-file everybody with an account on this machine can change and end the server",

@@ -101,7 +101,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Action,
         default: &[],
         reach: Reach::CommandLine,
-        summary: "Print this text (also -h).",
+        summary: "Print what is needed daily (also -h, or the command help). With the name of an option or of a command \
+                  behind it, all about that; with all, all about every option.",
         cost: "",
         worst: "",
     },

@@ -1,0 +1,157 @@
+"""``maitred migrate``: the maitred.toml for a set-up of gunicorn, uvicorn, granian, hypercorn, NGINX Unit or nginx.
+
+Promises: nothing of the set-up is left out silently: a line stands in the result, or in the list of what was not taken
+over, or is known to need nothing. Nothing of it is run or imported, but gunicorn.conf.py with ``--run``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from maitred._migrate import granian, gunicorn, meaning, nginx, unit, uvicorn, words
+from maitred._migrate.result import EXIT_OPEN, Result
+from maitred._tools import Mistake
+
+_EPILOG = """\
+FILE is gunicorn.conf.py, a unit of systemd, a Procfile, unit.json of NGINX Unit, or nginx.conf or a part of it.
+
+  maitred migrate "gunicorn -w 4 -b :8000 shop.wsgi"
+  maitred migrate gunicorn.conf.py --output maitred.toml
+  maitred migrate /etc/nginx/sites-enabled/shop --application shop.wsgi:application
+
+Exit codes: 0, everything that matters was taken over; 3, something needs a decision (the list says what, where and
+what to do); 2, the input cannot be read.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Mistake(message, "see maitred migrate --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="maitred migrate",
+        description="Prints the maitred.toml for the set-up of another server, and what could not be taken over.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar='FILE|"COMMAND LINE"')
+    parser.add_argument("--output", metavar="FILE", help="write the result to FILE, which must not be there, and print the list only")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    parser.add_argument("--command", action="store_true", help="print a command line instead of maitred.toml")
+    parser.add_argument("--run", action="store_true", help="run gunicorn.conf.py, as gunicorn does, to know computed values")
+    parser.add_argument(
+        "--application",
+        action="append",
+        default=[],
+        metavar="[UPSTREAM=]MODULE:ATTR",
+        help="of nginx: the application behind proxy_pass, or behind the one that goes to UPSTREAM; repeatable",
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="of NGINX Unit: the certificate that its listeners name")
+    parser.add_argument("--tls-key", metavar="FILE", help="the key of it")
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command with the arguments behind ``migrate`` and returns its exit code."""
+    options = _parser().parse_args(arguments)
+    result = _translate(options)
+    if options.command:
+        return _command(result)
+    output = Path(options.output) if options.output else None
+    _place_environment(result, output, options.force)
+    if output is None:
+        print(result.toml(), end="")
+    else:
+        _write(output, result.toml(), options.force, 0o666)
+        print(f"wrote {output}")
+        print(result.notes(), end="")
+    if result.open:
+        print(f"maitred: migrate: {_to_decide(result)}", file=sys.stderr)
+    return result.exit_code()
+
+
+def _to_decide(result: Result) -> str:
+    count = len(result.open)
+    return f"{count} {'point needs' if count == 1 else 'points need'} a decision, see the list; exit code {EXIT_OPEN}"
+
+
+def _command(result: Result) -> int:
+    if result.environment:
+        for name, _, place in result.environment:
+            result.tell(place, f"{name} is a variable of the application", "set it in front of the command")
+    print(result.command(), end="")
+    print(result.notes(), end="", file=sys.stderr)
+    return result.exit_code()
+
+
+def _translate(options: argparse.Namespace) -> Result:
+    path = Path(options.source)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if not is_file:
+        if path.suffix in (".py", ".json", ".conf", ".service") and " " not in options.source:
+            raise Mistake(f"{options.source} is not there", "write the path of a file, or a command line in quotes")
+        return _of_line(words.split(options.source), Path(), options.run)
+    if path.suffix == ".py":
+        return gunicorn.translate_file(path, options.run)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".json" or text.lstrip().startswith("{"):
+        return unit.translate(path, text, options.tls_cert, options.tls_key)
+    if path.name.startswith("Procfile"):
+        return _of_line(words.procfile(text), path.parent, options.run)
+    if "ExecStart=" in text:
+        line = words.unit_file(text)
+        return _of_line(line, Path(line.unit.get("WorkingDirectory") or path.parent), options.run)
+    return nginx.translate(path, options.application)
+
+
+def _of_line(line: words.CommandLine, folder: Path, run: bool) -> Result:
+    translate = {"gunicorn": gunicorn.translate, "granian": granian.translate}.get(line.server, uvicorn.translate)
+    result = translate(line, folder, run)
+    meaning.command_line_rest(result, line.wrappers, line.unknown)
+    if line.unit:
+        kept = {name.removeprefix("Environment ") for name in line.unit if name.startswith("Environment ")}
+        result.environment = [entry for entry in result.environment if entry[0] not in kept]
+        result.tell("the unit", f"{', '.join(line.unit)} stay in the unit", "replace ExecStart= by: maitred, and take Type=notify")
+    return result
+
+
+def _place_environment(result: Result, output: Path | None, force: bool) -> None:
+    """Variables of the application go to a file of their own, which nobody else can read."""
+    if not result.environment or result.find("env-file"):
+        for name, _, place in result.environment:
+            result.decide(place, f"{name} is a variable of the application", f"write it into {_file_of(result)}")
+        return
+    names = ", ".join(name for name, _, _ in result.environment)
+    place = result.environment[0][2]
+    if output is None:
+        result.decide(place, f"{names}: variables of the application", "write them into a file and name it in env-file; --output does so")
+        result.offer("env-file", "maitred.env", f"{place}: with the lines of {names}")
+        return
+    file = output.with_suffix(".env")
+    _write(file, result.environment_file(), force, 0o600)
+    result.put("env-file", str(file), f"{place}: {names}")
+
+
+def _file_of(result: Result) -> str:
+    line = result.find("env-file")
+    return str(line.value) if line else "an env-file"
+
+
+def _write(path: Path, text: str, force: bool, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        with open(os.open(path, flags, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Mistake(f"{path} is there already", "name another file, or replace it with --force") from None
+    except OSError as error:
+        raise Mistake(f"{path} cannot be written: {error.strerror}", "name another file") from None

@@ -1,0 +1,545 @@
+"""From nginx.conf, or a part of it with ``server`` blocks: servers, names, addresses, certificates, logs and limits.
+
+What the directives mean is from https://nginx.org/en/docs/dirindex.html. Leaves out locations (nginx_site) and the
+language (nginx_parse).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maitred._migrate import nginx_fields
+from maitred._migrate.nginx_fields import bytes_of, time_of
+from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse_file
+from maitred._migrate.nginx_site import Applications, Scope, Site
+from maitred._migrate.result import Host, Result, Table
+from maitred._tools import Mistake
+
+_REDIRECTS = ("301", "302", "303", "307", "308")
+_TO_HTTPS = re.compile(r"https://(?P<name>[^/$:]+|\$\{?(?:host|http_host|server_name)\}?)(?::(?P<port>\d+))?\$\{?request_uri\}?")
+#: Of the whole program; what they do is done by other means, or by the service manager.
+_MAIN_NEEDLESS = frozenset((
+    "user", "worker_processes", "worker_rlimit_nofile", "events", "pid", "daemon", "master_process", "http", "error_log",
+    "worker_cpu_affinity", "worker_priority", "pcre_jit", "load_module", "thread_pool", "timer_resolution", "env", "lock_file",
+    "worker_shutdown_timeout", "include", "working_directory", "worker_rlimit_core", "debug_points", "ssl_engine",
+))  # fmt: skip
+#: Files that come with nginx or certbot and have nothing in them that is missed.
+_USUAL_FILES = frozenset(("mime.types", "proxy_params", "uwsgi_params", "fastcgi_params", "scgi_params", "fastcgi.conf", "options-ssl-nginx.conf"))
+#: How many words stand behind a directive at least.
+_WORDS = {
+    "add_header": 2, "error_page": 2, "rewrite": 2, "limit_conn": 2, "try_files": 2, "proxy_set_header": 2, "log_format": 2,
+    "return": 1, "location": 1, "listen": 1, "expires": 1, "allow": 1, "deny": 1, "root": 1, "alias": 1, "upstream": 1, "index": 1,
+    "proxy_pass": 1, "uwsgi_pass": 1, "ssl_certificate": 1, "ssl_certificate_key": 1, "access_log": 1, "error_log": 1,
+    "limit_req_zone": 2, "client_max_body_size": 1, "gzip_comp_level": 1, "gzip_min_length": 1, "limit_rate": 1, "auth_basic": 1,
+    "auth_basic_user_file": 1, "proxy_hide_header": 1, "set_real_ip_from": 1, "autoindex": 1, "ssl_client_certificate": 1, "ssl_crl": 1,
+}  # fmt: skip
+#: Fields of nginx's log formats that have other names here.
+_LOG_FIELDS = {
+    "request_time": "total", "bytes_sent": "body_bytes_sent", "uri": "path", "time_iso8601": "start_iso", "msec": "start",
+    "http_host": "host", "ssl_protocol": "tls_protocol", "ssl_cipher": "tls_cipher", "upstream_response_time": "run",
+    "server_name": "host", "scheme": "", "connection": "", "pipe": "", "request_length": "", "http_x_forwarded_for": "http_x_forwarded_for",
+}  # fmt: skip
+_KNOWN_FIELDS = frozenset((
+    "remote_addr", "remote_user", "time_local", "request", "request_method", "request_uri", "server_protocol", "path", "args",
+    "host", "status", "body_bytes_sent", "request_id", "total", "start_iso", "start", "run", "tls_protocol", "tls_cipher", "remote_port",
+))  # fmt: skip
+
+
+@dataclass
+class Address:
+    """What a ``listen`` says."""
+
+    directive: Directive
+    #: As ``listen`` of maitred has it, without scheme and parameters.
+    place: str
+    is_tls: bool = False
+    is_default: bool = False
+    parameters: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Server:
+    directive: Directive
+    scope: Scope
+    names: list[str]
+    addresses: list[Address]
+    kind: str = "site"
+    #: Of one that redirects, where to.
+    target: Directive | None = None
+    port: str = ""
+
+
+def translate(path: Path, applications: list[str]) -> Result:
+    """The result for a file; ``applications`` are those that the user has named, ``[UPSTREAM=]MODULE:ATTR``."""
+    parsed = parse_file(path)
+    result = Result(path.name)
+    for missing in parsed.missing:
+        if Path(missing.arg).name in _USUAL_FILES:
+            continue
+        result.decide(missing.origin, f"{missing.arg} is not there", "start migrate where nginx has its files, or take the line out")
+    main = parsed.directives
+    _count(main)
+    http = [inner for directive in main if directive.name == "http" for inner in directive.block or []]
+    if not http:
+        http = main
+        if not any(directive.name == "server" for directive in main):
+            if not any(directive.name == "location" for directive in main):
+                raise Mistake(f"{path.name} has no server block", "name nginx.conf, or a file of sites-enabled")
+            http = [Directive("server", [], path.name, 1, main)]
+    else:
+        _main(result, main)
+    _Http(result, Scope(http), Scope(main), applications).translate()
+    return result
+
+
+def _count(directives: list[Directive]) -> None:
+    """Refuses a directive with fewer words than it needs, as nginx does."""
+    for directive in directives:
+        if len(directive.args) < _WORDS.get(directive.name, 0):
+            raise BadConfiguration(directive.file, directive.line, f"{directive.name} has too few words behind it")
+        _count(directive.block or [])
+
+
+def _whole(directive: Directive, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BadConfiguration(directive.file, directive.line, f"'{text}' is no number") from None
+
+
+def _main(result: Result, main: list[Directive]) -> None:
+    for directive in main:
+        if directive.name in ("stream", "mail"):
+            result.decide(directive.origin, f"{directive.name} is not spoken, only HTTP", "keep nginx for it")
+        elif directive.name == "user":
+            result.tell(directive.origin, "the application ran as the user of its own server", "start maitred as that user, or as root with --user")
+        elif directive.name == "worker_processes":
+            result.tell(directive.origin, "these are the processes of nginx", "workers is the number of processes of the application")
+        elif directive.name not in _MAIN_NEEDLESS:
+            result.decide(directive.origin, f"{directive.name} is not translated", "look for it in docs/operations/configuration.md")
+
+
+class _Http:
+    def __init__(self, result: Result, scope: Scope, main: Scope, applications: list[str]) -> None:
+        self._result = result
+        self._scope = scope
+        self._main = main
+        self._servers = [self._server(directive) for directive in scope.own("server")]
+        self._has_tls = any(address.is_tls for server in self._servers for address in server.addresses)
+        self._applications = Applications()
+        for text in applications:
+            name, equals, target = text.rpartition("=")
+            if equals:
+                self._applications.named[name] = target
+            else:
+                self._applications.any = target
+        for upstream in scope.own("upstream"):
+            inside = Scope(upstream.block or [])
+            servers = [directive for directive in inside.own("server")]
+            self._applications.upstreams[upstream.arg] = [directive.arg for directive in servers]
+            if len(servers) > 1:
+                result.tell(upstream.origin, "one maitred takes the place of all its servers", "workers is the number of processes")
+
+    def translate(self) -> None:
+        for server in self._servers:
+            self._classify(server)
+        sites = [server for server in self._servers if server.kind == "site"]
+        refuses = any(server.kind == "refuse" and any(address.is_default for address in server.addresses) for server in self._servers)
+        self._listen(sites)
+        self._globals(sites)
+        alone = len(sites) == 1 and not refuses
+        for server in sites:
+            table: Host = self._result
+            if not alone and server.names:
+                table = self._host(server)
+            elif not alone and len(sites) > 1 and self._needs_filters(server):
+                self._result.tell(
+                    server.directive.place, "filters of the server without a name count for all hosts",
+                    "give it a name, or look which of them the others shall not have",
+                )  # fmt: skip
+            self._site(server, table)
+        if not alone and sites and not any(not server.names for server in sites):
+            self._result.tell(
+                sites[0].directive.place, "a name that no server has gets 421 and not the first server", "add the name to one: names = [...]"
+            )
+        is_empty = not any(self._result.find(key) for key in ("application", "static", "mount"))
+        for server in self._servers:
+            if server.kind == "name-redirect":
+                self._name_redirect(server, is_empty)
+
+    # Which servers there are.
+
+    def _server(self, directive: Directive) -> Server:
+        scope = Scope(directive.block or [], self._scope)
+        names: list[str] = []
+        for names_of in scope.own("server_name"):
+            for name in names_of.args:
+                names.extend(self._names(names_of, name))
+        old = bool(scope.own("ssl")) and scope.own("ssl")[-1].arg == "on"
+        addresses = [self._address(listen, old) for listen in scope.own("listen")]
+        addresses = addresses or [Address(directive, ":80")]
+        return Server(directive, scope, names, addresses)
+
+    def _names(self, directive: Directive, name: str) -> list[str]:
+        if name in ("_", "", "localhost") or name.startswith("$"):
+            return []
+        if name.startswith("~") or name.endswith(".*") or "*" in name[1:]:
+            self._result.decide(directive.origin, f"{name} is no name of a host", "names are whole, or begin with *.")
+            return []
+        return [name[1:], f"*{name}"] if name.startswith(".") else [name]
+
+    def _address(self, listen: Directive, old: bool) -> Address:
+        text, *words = listen.args or ["80"]
+        address = Address(listen, _place(text), is_tls=old or "ssl" in words)
+        for word in words:
+            name, _, value = word.partition("=")
+            if name in ("default_server", "default"):
+                address.is_default = True
+            elif name == "proxy_protocol":
+                address.parameters.append("proxy-protocol=on")
+            elif name == "backlog":
+                address.parameters.append(f"backlog={value}")
+            elif name == "fastopen":
+                address.parameters.append(f"fast-open={value}")
+            elif name == "deferred":
+                address.parameters.append("defer-accept=1")
+            elif name in ("quic", "bind") or name not in ("ssl", "http2", "reuseport", "ipv6only", "rcvbuf", "sndbuf", "so_keepalive"):
+                if name != "bind":
+                    self._result.decide(listen.origin, f"{name} is not translated", "leave it to a proxy in front")
+        if text.startswith("unix:"):
+            address.parameters.append("mode=666")
+        return address
+
+    def _classify(self, server: Server) -> None:
+        """Whether it serves, or only leads elsewhere."""
+        scope = server.scope
+        returns = scope.own("return")
+        serves = scope.own("root", "proxy_pass", "alias", "try_files")
+        locations = scope.own("location")
+        if not returns and not serves:
+            inner = [found for location in locations for found in Scope(location.block or []).own("return") if location.arg == "/"]
+            others = [location for location in locations if location.arg != "/" and "acme-challenge" not in " ".join(location.args)]
+            returns = inner if not others else []
+        if not returns or serves and not scope.own("return"):
+            return
+        others = [location for location in locations if location.arg != "/" and "acme-challenge" not in " ".join(location.args)]
+        if others:
+            return
+        certbot = [found for condition in scope.own("if") for found in Scope(condition.block or []).own("return") if "$host" in " ".join(condition.args)]
+        decisive = [*certbot, *returns][0]
+        code, text = (decisive.args + [""])[:2]
+        if not code.isdigit():
+            code, text = "302", code
+        match = _TO_HTTPS.fullmatch(text)
+        own = match is not None and (match["name"].startswith("$") or match["name"] in server.names)
+        server.target = decisive
+        if own and match and code in _REDIRECTS and not any(address.is_tls for address in server.addresses):
+            server.kind, server.port = "https", match["port"] or ""
+        elif code in _REDIRECTS and server.names:
+            server.kind = "name-redirect"
+        elif not code.startswith(("2", "3")):
+            server.kind = "refuse"
+        for challenge in locations:
+            if "acme-challenge" in " ".join(challenge.args):
+                self._result.tell(
+                    challenge.origin, "the authority follows the redirect to https", "have certbot write into a folder that is static there"
+                )
+
+    # Where it listens.
+
+    def _listen(self, sites: list[Server]) -> None:
+        places: dict[str, list[tuple[Server, Address]]] = {}
+        for server in self._servers:
+            for address in server.addresses:
+                places.setdefault(address.place, []).append((server, address))
+        leads = any(server.kind == "https" for server in self._servers)
+        for place, users in places.items():
+            is_tls = any(address.is_tls for _, address in users)
+            redirecting = [server for server, _ in users if server.kind == "https"]
+            parameters = list(dict.fromkeys(part for _, address in users for part in address.parameters))
+            mixed = [server for server, _ in users if server.kind in ("site", "name-redirect")]
+            if redirecting and not is_tls:
+                if not mixed:
+                    port = redirecting[0].port
+                    parameters.append("redirect=https" + (f":{port}" if port else ""))
+                    target = redirecting[0].target
+                    if target:
+                        self._result.tell(target.origin, "the redirect to https has the status 308, which keeps method and body", "nothing has to be done")
+                else:
+                    for server in redirecting:
+                        self._result.decide(
+                            (server.target or server.directive).origin, f"{place} serves other names without TLS, so it cannot lead to https as a whole",
+                            f"let all of them use https: listen = \"http://{place},redirect=https\"; or set hsts for the name",
+                        )  # fmt: skip
+            scheme = "https://" if is_tls else "http://" if self._has_tls and "unix:" not in place else ""
+            origin = ", ".join(dict.fromkeys(address.directive.place for _, address in users))
+            self._result.add("listen", scheme + place + "".join(f",{part}" for part in parameters), origin)
+        if len(places) > 1 and len(sites) > 1 and (leads or self._has_tls or self._differ(sites)):
+            self._result.tell("listen", "every host is served at every address that does not redirect", "start a maitred each for hosts that must not be")
+
+    def _differ(self, sites: list[Server]) -> bool:
+        return len({tuple(sorted(address.place for address in server.addresses)) for server in sites}) > 1
+
+    # What holds for all servers.
+
+    def _globals(self, sites: list[Server]) -> None:
+        result, scope = self._result, self._scope
+        nginx_fields.unknown(result, Scope([d for d in scope.directives if d.name not in _MAIN_NEEDLESS and d.name not in ("stream", "mail")]))
+        level = Table()
+        nginx_fields.fields(result, result, level, scope, None, self._has_tls)
+        nginx_fields.access(result, level, scope)
+        if level.lines:
+            result.filters.append(level)
+        scopes = [scope, *(server.scope for server in sites)]
+        self._compression(scopes, sites)
+        self._times(scopes)
+        self._limits(sites)
+        self._trust(scopes)
+        self._error_log(scopes)
+        self._tls_globals(scopes)
+        if any(server.kind == "refuse" and server.scope.own("ssl_reject_handshake") for server in self._servers):
+            result.put("tls-unknown-name", "refuse", "ssl_reject_handshake")
+
+    def _first(self, scopes: list[Scope], name: str) -> Directive | None:
+        """The first of a directive that can be said once here; others that differ are noted."""
+        found = [directive for scope in scopes for directive in scope.own(name)]
+        for other in found[1:]:
+            if other.args != found[0].args:
+                self._result.decide(other.origin, f"{name} is one for all servers here, and {found[0].place} says another", "choose one")
+        return found[0] if found else None
+
+    def _compression(self, scopes: list[Scope], sites: list[Server]) -> None:
+        inner = [Scope(location.block or []) for server in sites for location in server.scope.own("location")]
+        gzip = self._first([*scopes, *inner], "gzip")
+        brotli = self._first([*scopes, *inner], "brotli")
+        chosen = next((directive for directive in (gzip, brotli) if directive and directive.arg == "on"), None)
+        if chosen is None:
+            return
+        self._result.put("compress", True, chosen.origin)
+        types = self._first([*scopes, *inner], "gzip_types") or self._first([*scopes, *inner], "brotli_types")
+        if types and "*" not in types.args:
+            self._result.put("compress-types", list(dict.fromkeys(["text/html", *types.args])), types.origin)
+        elif types is None:
+            self._result.put("compress-types", ["text/html"], "nginx's default of gzip_types")
+        level = self._first([*scopes, *inner], "gzip_comp_level")
+        if level:
+            self._result.put("compress-encodings", ["zstd:3", f"gzip:{level.arg}", "br:5"], level.origin)
+        length = self._first([*scopes, *inner], "gzip_min_length")
+        if length:
+            self._result.put("compress-min", length.arg.lower(), length.origin)
+
+    def _times(self, scopes: list[Scope]) -> None:
+        inner = [Scope(location.block or []) for scope in scopes for location in scope.own("location")]
+        for name, key in (("keepalive_timeout", "keep-alive"), ("client_header_timeout", "head-timeout"), ("client_body_timeout", "body-timeout")):
+            directive = self._first(scopes, name)
+            if directive and directive.arg != "0":
+                self._result.put(key, time_of(directive), directive.origin)
+        sends = self._first(scopes, "send_timeout")
+        if sends and not self._result.find("body-timeout"):
+            self._result.put("body-timeout", time_of(sends), sends.origin)
+        reads = [directive for scope in [*scopes, *inner] for directive in scope.own("proxy_read_timeout", "uwsgi_read_timeout")]
+        for directive in reads:
+            if time_of(directive) <= 600 and not self._result.find("request-timeout"):
+                self._result.put("request-timeout", time_of(directive), directive.origin)
+            elif self._result.find("request-timeout") is None:
+                self._result.tell(directive.origin, "a request may take as long as it likes", "set request-timeout for a limit")
+
+    def _limits(self, sites: list[Server]) -> None:
+        zones = {word.removeprefix("zone=").partition(":")[0]: zone for zone in self._scope.own("limit_req_zone") for word in zone.args if word.startswith("zone=")}
+        scopes = [self._scope, *(server.scope for server in sites)]
+        scopes += [Scope(location.block or []) for server in sites for location in server.scope.own("location") if location.arg == "/"]
+        requests = self._first(scopes, "limit_req")
+        if requests:
+            words = dict(word.partition("=")[::2] for word in requests.args)
+            zone = zones.get(words.get("zone", ""))
+            rate = re.search(r"rate=(\d+)r/([sm])", " ".join(zone.args) if zone else "")
+            if zone is None or rate is None or "remote_addr" not in zone.arg:
+                self._result.decide(requests.origin, "requests are counted for each client address only", "see client-rate")
+            else:
+                per_second = int(rate[1]) / (60 if rate[2] == "m" else 1)
+                self._result.put("client-rate", int(per_second) if per_second == int(per_second) else round(per_second, 3), zone.origin)
+                self._result.put("client-burst", _whole(requests, words.get("burst", "0")) + 1, requests.origin)
+                self._result.tell(requests.origin, "a request too many gets 429 with Retry-After at once, and is not delayed", "client-burst says how many may come together")
+                if len(sites) > 1 and requests not in self._scope.directives:
+                    self._result.tell(requests.origin, "the limit is for all hosts together", "nothing has to be done, or raise it")
+        connections = self._first(scopes, "limit_conn")
+        if connections and len(connections.args) > 1:
+            self._result.put("client-connections", _whole(connections, connections.args[1]), connections.origin)
+            self._result.tell(connections.origin, "connections are counted, not running requests, and one more is closed", "behind a proxy leave it out")
+        rate_of = self._first(scopes, "limit_rate")
+        if rate_of and rate_of.arg != "0":
+            self._result.put("connection-bandwidth", rate_of.arg.lower(), rate_of.origin)
+
+    def _trust(self, scopes: list[Scope]) -> None:
+        proxies = [directive for scope in scopes for directive in scope.own("set_real_ip_from")]
+        for directive in proxies:
+            self._result.add("trusted-proxies", "unix" if directive.arg == "unix:" else directive.arg, directive.origin)
+        header = self._first(scopes, "real_ip_header")
+        name = header.arg.lower() if header else "x-real-ip"
+        if not proxies or name == "proxy_protocol":
+            return
+        if name in ("x-forwarded-for", "forwarded"):
+            self._result.put("forwarded-fields", [name], header.origin if header else "")
+        else:
+            self._result.decide((header or proxies[0]).origin, f"{name} is not a field that counts", "have the proxy send X-Forwarded-For")
+
+    def _error_log(self, scopes: list[Scope]) -> None:
+        directive = self._first([self._main, *scopes] if self._main is not self._scope else scopes, "error_log")
+        if directive is None or directive.arg == "/dev/null":
+            return
+        place, level = (directive.args + ["error"])[:2]
+        if place.startswith("syslog:"):
+            place = "syslog"
+        if place not in ("stderr", "/dev/stderr"):
+            self._result.put("error-log", place, directive.origin)
+        meant = {"debug": "debug", "info": "info", "notice": "info", "warn": "warn"}.get(level, "error")
+        if meant != "info":
+            self._result.offer("log-level", meant, f"{directive.place}: nginx told of errors alone; 'info' has start-up and refusals as well")
+
+    def _tls_globals(self, scopes: list[Scope]) -> None:
+        protocols = self._first(scopes, "ssl_protocols")
+        if protocols and protocols.args == ["TLSv1.3"]:
+            self._result.put("tls-min-version", "1.3", protocols.origin)
+        elif protocols and any(name in ("TLSv1", "TLSv1.1", "SSLv3") for name in protocols.args):
+            self._result.tell(protocols.origin, "the earliest version of TLS is 1.2", "nothing has to be done")
+        tickets = self._first(scopes, "ssl_session_tickets")
+        if tickets and tickets.arg == "off":
+            self._result.put("tls-tickets", False, tickets.origin)
+        verify = self._first(scopes, "ssl_verify_client")
+        if verify and verify.arg in ("on", "optional"):
+            self._result.put("tls-client-auth", "required" if verify.arg == "on" else "optional", verify.origin)
+            if authority := self._first(scopes, "ssl_client_certificate"):
+                self._result.put("tls-client-ca", authority.arg, authority.origin)
+            if lists := self._first(scopes, "ssl_crl"):
+                self._result.put("tls-client-crl", lists.arg, lists.origin)
+        for scope in scopes:
+            for directive in scope.own("ssl_stapling"):
+                if directive.arg == "on":
+                    self._result.tell(directive.origin, "no OCSP response is fetched", "tls-ocsp has one that something else fetches")
+            for directive in scope.own("ssl_password_file"):
+                self._result.decide(directive.origin, "a key with a password is not read", "write it without one, mode 0600")
+
+    # One server.
+
+    def _host(self, server: Server) -> Host:
+        plain = [name for name in server.names if not name.startswith("*")] or server.names
+        host = self._result.host(plain[0])
+        others = [name for name in server.names if name != plain[0]]
+        if others:
+            host.put("names", others, ", ".join(directive.place for directive in server.scope.own("server_name")))
+        return host
+
+    def _needs_filters(self, server: Server) -> bool:
+        return bool(server.scope.own("add_header", "allow", "deny", "auth_basic", "rewrite", "location"))
+
+    def _site(self, server: Server, table: Host) -> None:
+        nginx_fields.unknown(self._result, server.scope)
+        Site(self._result, table, server.scope, self._applications, any(address.is_tls for address in server.addresses)).translate()
+        size = server.scope.one("client_max_body_size")
+        if table.find("application") or table.find("mount"):
+            table.put("max-body", bytes_of(size.arg) if size else "1m", size.origin if size else "nginx's default of client_max_body_size")
+        for certificate, key in zip(server.scope.all("ssl_certificate"), server.scope.all("ssl_certificate_key")):
+            if any(address.is_tls for address in server.addresses):
+                table.add("tls-cert", certificate.arg, certificate.origin)
+                if key.arg != certificate.arg:
+                    table.add("tls-key", key.arg, key.origin)
+        self._access_log(server, table)
+        if not (table.find("application") or table.find("static") or table.find("mount")) and table is not self._result:
+            self._result.decide(server.directive.place, f"the host {server.names[0]} serves nothing yet", "give it an application or a folder")
+            self._result.hosts.pop(table.name, None)
+
+    def _access_log(self, server: Server, table: Host) -> None:
+        directive = server.scope.one("access_log")
+        if directive is None:
+            self._result.tell("access_log", "nginx wrote one to its default place, and maitred writes none unless told", 'access-log = "-", or a path')
+            return
+        place = "off" if directive.arg in ("off", "/dev/null") else "syslog" if directive.arg.startswith("syslog:") else directive.arg
+        place = {"/dev/stdout": "-", "/dev/stderr": "stderr"}.get(place, place)
+        if place == "off":
+            return
+        table.put("access-log", place, directive.origin)
+        name = next((word for word in directive.args[1:] if "=" not in word), "combined")
+        formats = {log.arg: log for log in self._scope.own("log_format")}
+        if name == "combined" or name not in formats:
+            table.put("access-log-format", "combined", directive.origin)
+        else:
+            table.put("access-log-format", self._format(formats[name]), formats[name].origin)
+
+    def _format(self, log: Directive) -> str:
+        missing: list[str] = []
+
+        def change(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
+            meant = _LOG_FIELDS.get(name, name)
+            if meant in _KNOWN_FIELDS or meant.startswith("http_"):
+                return f"${{{meant}}}" if match[1] else f"${meant}"
+            missing.append(name)
+            return "-"
+
+        words = [word for word in log.args[1:] if not word.startswith("escape=")]
+        text = re.sub(r"\$(?:\{(\w+)\}|(\w+))", change, "".join(words))
+        if missing:
+            self._result.decide(log.origin, f"the access log has no field for {', '.join(missing)}", "docs/operations/logs.md lists the fields")
+        return text
+
+    def _name_redirect(self, server: Server, is_empty: bool) -> None:
+        """Its names lead elsewhere. A filter with the condition Host does it, unless no host is there for the name."""
+        target = server.target
+        if target is None:
+            return
+        text = target.args[-1]
+        secure = any(address.is_tls for address in server.addresses)
+        text = re.sub(r"^\$scheme://", "https://" if secure or self._has_tls else "http://", text)
+        kept = text.endswith(("$request_uri", "${request_uri}"))
+        place = re.sub(r"\$\{?request_uri\}?$", "/*" if kept else "", text)
+        if "$" in place:
+            self._result.decide(target.origin, "the target has variables that a filter does not know", "write it with * for what is kept")
+            return
+        served = next((f"/={str(pair).partition('=')[2]}" for host in self._result.hosts.values() for pair in _list(host, "static")), "")
+        if is_empty and served:
+            host = self._host(server)
+            host.put("static", [served], f"{target.place}: a host serves something; the redirect comes before it")
+            table = Table()
+            table.put("path", "/*", target.origin)
+            self._lead(table, place, target)
+            host.filters.append(table)
+            return
+        if is_empty:
+            self._result.decide(target.origin, "there is no host for these names", "give one of the others a folder, or make one the default")
+            return
+        ports = any(not re.search(r":(80|443)$", address.place) for address in server.addresses)
+        names = [name for name in server.names if not name.startswith("*.")] + [name for name in server.names if name.startswith("*.")]
+        for name in [*names, *(f"{name}:*" for name in names if ports)]:
+            table = Table()
+            table.put("header", f"Host: {name}", server.directive.place)
+            table.put("path", "/*", target.origin)
+            self._lead(table, place, target)
+            self._result.filters.append(table)
+        for certificate, key in zip(server.scope.own("ssl_certificate"), server.scope.own("ssl_certificate_key")):
+            self._result.add("tls-cert", certificate.arg, certificate.origin)
+            if key.arg != certificate.arg:
+                self._result.add("tls-key", key.arg, key.origin)
+
+    def _lead(self, table: Table, place: str, target: Directive) -> None:
+        table.put("redirect", place, target.origin)
+        table.put("status", int(target.args[0]) if target.args[0].isdigit() else 302, target.origin)
+
+
+def _list(table: Table, key: str) -> list[str]:
+    line = table.find(key)
+    return [str(part) for part in line.value] if line and isinstance(line.value, (list, tuple)) else []
+
+
+def _place(text: str) -> str:
+    """The address of ``listen``, as maitred has it."""
+    if text.startswith("unix:"):
+        return text
+    if text.isdigit():
+        return f":{text}"
+    if text.startswith("*:"):
+        return text[1:]
+    if re.search(r":\d+$", text) and not text.endswith("]"):
+        return text
+    return f"{text}:80"

@@ -1,0 +1,418 @@
+"""One server of nginx.conf: its locations, and what holds for a part of its paths.
+
+What a location does becomes the application, a mount, a static folder or a filter of one table; what it changes of
+answers becomes filters. Leaves out which server is for which name (nginx) and how paths are written (nginx_paths).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from maitred._migrate import nginx_fields, nginx_paths
+from maitred._migrate.nginx_parse import Directive
+from maitred._migrate.nginx_paths import Found
+from maitred._migrate.result import Host, Result, Table
+
+_PASS = ("proxy_pass", "uwsgi_pass")
+_OTHER_PASS = {"fastcgi_pass": "FastCGI", "grpc_pass": "gRPC", "scgi_pass": "SCGI", "memcached_pass": "memcached"}
+_HEALTH = re.compile(r"health|alive|ready|ping|status|up$")
+
+
+class Scope:
+    """Directives of a block, and of those around it, from which it inherits."""
+
+    def __init__(self, directives: list[Directive], outer: Scope | None = None) -> None:
+        self.directives = directives
+        self.outer = outer
+
+    @property
+    def place(self) -> str:
+        return self.directives[0].place if self.directives else ""
+
+    def own(self, *names: str) -> list[Directive]:
+        return [directive for directive in self.directives if directive.name in names]
+
+    def all(self, name: str) -> list[Directive]:
+        """Those of the innermost block that has any: nginx replaces lists as a whole."""
+        return self.own(name) or (self.outer.all(name) if self.outer else [])
+
+    def one(self, name: str) -> Directive | None:
+        found = self.all(name)
+        return found[-1] if found else None
+
+
+@dataclass
+class Applications:
+    """Which application stands behind which upstream, as the user has named them."""
+
+    #: The one for every upstream that is not named.
+    any: str = ""
+    named: dict[str, str] = field(default_factory=dict)
+    #: Servers of upstream blocks by the name of the block.
+    upstreams: dict[str, list[str]] = field(default_factory=dict)
+
+    def find(self, upstream: str) -> str:
+        names = [upstream, *self.upstreams.get(upstream, [])]
+        return next((self.named[name] for name in names if name in self.named), self.any)
+
+
+@dataclass
+class Location:
+    modifier: str
+    path: str
+    scope: Scope
+    directive: Directive
+
+    @property
+    def found(self) -> Found | None:
+        return nginx_paths.of_location(self.modifier, self.path)
+
+    @property
+    def url(self) -> str:
+        """The path of a mount or a static folder."""
+        return self.path.rstrip("/") or "/"
+
+
+class Site:
+    """Translates one server into a table of its own, or into what stands outside of all hosts."""
+
+    def __init__(self, result: Result, table: Host, scope: Scope, applications: Applications, has_tls: bool) -> None:
+        self._result = result
+        self._table = table
+        self._scope = scope
+        self._applications = applications
+        self._has_tls = has_tls
+        self._named = {d.arg: d for d in scope.own("location") if d.arg.startswith("@")}
+        self._root_app = ""
+        self._rewrites: list[tuple[Location, str]] = []
+        self._main: Location | None = None
+
+    def translate(self) -> None:
+        locations = list(self._locations(self._scope))
+        main = next((part for part in locations if part.path == "/" and part.modifier in ("", "^~")), None)
+        self._main = main
+        nginx_fields.put(self._result, self._table, self._scope, self._scope.outer, None, self._has_tls)
+        self._error_pages(self._scope)
+        for directive in self._scope.own("rewrite"):
+            self._rewrite(directive, "")
+        for directive in self._scope.own("if"):
+            self._if(directive)
+        if main is None and not self._scope.own("return"):
+            self._serve(Location("", "/", self._scope, Directive("server", [], "", 0)), is_server=True)
+        for directive in self._scope.own("return"):
+            self._return(directive, Location("", "/", self._scope, directive))
+        for location in sorted(locations, key=lambda part: part is not main):
+            self._location(location)
+        for location, file in self._rewrites:
+            self._single_file(location, file)
+
+    def _locations(self, scope: Scope) -> Iterator[Location]:
+        for directive in scope.own("location"):
+            if directive.arg.startswith("@"):
+                continue
+            modifier, path = directive.args[:2] if len(directive.args) > 1 else ("", directive.arg)
+            if len(directive.args) == 1 and directive.arg[:1] in "=~":
+                match = re.match(r"(=|~\*?|\^~)(.*)", directive.arg)
+                modifier, path = (match[1], match[2]) if match else ("", directive.arg)
+            inner = Scope(directive.block or [], scope)
+            yield Location(modifier, path, inner, directive)
+            yield from self._locations(inner)
+
+    def _location(self, location: Location) -> None:
+        found = location.found
+        nginx_fields.unknown(self._result, location.scope)
+        if location.modifier in ("~", "~*") and re.fullmatch(r"(\^\.\*)?/?\\?/?\\\..*", location.path) and self._refuses(location):
+            self._result.tell(location.directive.origin, "files whose names begin with a dot are never served", "nothing has to be done")
+            return
+        if found is None:
+            self._result.decide(
+                location.directive.origin,
+                "this expression is no pattern of paths that filters know",
+                "write filters or static folders for the paths that are meant: docs/operations/filters.md",
+            )
+            return
+        if found.wider:
+            patterns = ", ".join(found.patterns)
+            self._result.tell(location.directive.origin, f"taken over for {patterns}, which is some more paths", "look whether that matters")
+        before = len(self._result.open)
+        base = self._main.scope if self._main and self._main is not location else self._scope
+        nginx_fields.put(self._result, self._table, location.scope, base, location, self._has_tls)
+        self._let_in(location, found)
+        for directive in location.scope.own("rewrite"):
+            self._rewrite(directive, location.path)
+        for directive in location.scope.own("if"):
+            self._if(directive)
+        returns = location.scope.own("return")
+        if returns:
+            self._return(returns[0], location)
+        elif len(self._result.open) == before or not location.scope.own("rewrite"):
+            self._serve(location)
+        self._error_pages(location.scope)
+
+    def _let_in(self, location: Location, found: Found) -> None:
+        """Who may see ``location /`` says nothing of other locations, while a filter without a path is for all."""
+        main = self._main
+        rules = ("allow", "deny", "auth_basic")
+        if main is None or main is location or location.scope.own(*rules) or not main.scope.own(*rules):
+            return
+        if any(self._scope.all(name) for name in rules):
+            self._result.decide(
+                location.directive.origin, f"{main.directive.place} and the server have access rules of their own", "write them for this path"
+            )
+            return
+        for number in range(len(found.patterns)):
+            table = self._filter(found, location.directive.origin, number)
+            table.put("access", ["allow all"], f"{main.directive.place}: its rules are not for this location")
+            if main.scope.own("auth_basic"):
+                table.put("basic-auth", "off", f"{main.directive.place}: its rules are not for this location")
+
+    def _refuses(self, location: Location) -> bool:
+        denies = [directive for directive in location.scope.own("deny") if directive.arg == "all"]
+        return bool(denies) or any(directive.arg in ("403", "404", "444") for directive in location.scope.own("return"))
+
+    # What answers.
+
+    def _serve(self, location: Location, is_server: bool = False) -> None:
+        scope = location.scope
+        for directive in scope.own(*_OTHER_PASS):
+            kind = _OTHER_PASS[directive.name]
+            self._result.decide(directive.origin, f"{kind} is not spoken", "keep nginx for it, and let it pass the rest to maitred")
+            return
+        if passes := scope.own(*_PASS):
+            self._pass(location, passes[-1])
+            return
+        if scope.own("internal") and scope.own("alias", "root"):
+            folder = self._folder(location)
+            self._table_all("sendfile", f"{location.url}={folder}", location.directive.origin)
+            return
+        tries = scope.one("try_files") if is_server or scope.own("try_files") or location.path == "/" else None
+        named = tries.args[-1] if tries and tries.args[-1].startswith("@") else ""
+        if tries and named:
+            self._files_first(location, tries, self._named.get(named))
+            return
+        if tries and not tries.args[-1].startswith("=") and "$uri" not in tries.args[-1]:
+            self._fallback_page(location, tries)
+        folder = self._folder(location)
+        if not folder:
+            return
+        if location.modifier in ("~", "~*"):
+            if self._root_app and scope.own("root", "alias"):
+                self._result.decide(
+                    location.directive.origin, "files are served by their folder, not by the form of their names",
+                    f"name the folders: static = [\"/URL={folder}/URL\"]",
+                )  # fmt: skip
+            return
+        if location.modifier == "=":
+            if self._root_app and not self._is_static(location.path):
+                self._rewrites.append((location, folder))
+            return
+        inherits = not scope.own("root", "alias") and not is_server and self._covers(location)
+        if not inherits:
+            self._table.add("static", f"{location.url}={folder}", (scope.one("root") or location.directive).origin)
+        self._index(scope)
+
+    def _covers(self, location: Location) -> bool:
+        """Whether a static folder above is the same place for this one."""
+        line = self._table.find("static")
+        folder = self._folder(location)
+        pairs = [str(pair).partition("=") for pair in (line.value if line and isinstance(line.value, (list, tuple)) else [])]
+        return any(f"{of.rstrip('/')}/{location.url.removeprefix(url).strip('/')}".rstrip("/") == folder for url, _, of in pairs)
+
+    def _is_static(self, path: str) -> bool:
+        line = self._table.find("static")
+        pairs = [str(pair).partition("=")[0] for pair in (line.value if line and isinstance(line.value, (list, tuple)) else [])]
+        return any(path.startswith(url.rstrip("/") + "/") for url in pairs)
+
+    def _folder(self, location: Location) -> str:
+        """Where the files of a location are."""
+        alias = location.scope.own("alias")
+        if alias:
+            return alias[-1].arg.rstrip("/") or "/"
+        root = location.scope.one("root")
+        if root is None:
+            return ""
+        if "$" in root.arg:
+            self._result.decide(root.origin, "the folder has a variable in it", "write a host for each folder")
+            return ""
+        below = location.path.strip("/") if location.modifier not in ("~", "~*") else ""
+        return str(PurePosixPath(root.arg) / below)
+
+    def _index(self, scope: Scope) -> None:
+        index = scope.one("index")
+        if index and "index.html" not in index.args:
+            self._result.decide(index.origin, "the file of a folder is index.html", f"rename {index.arg}, or link it")
+
+    def _single_file(self, location: Location, file: str) -> None:
+        """A file for a path of its own: another path leads into a static folder."""
+        pages = self._table.find("error-page")
+        if pages and any(str(page).endswith(f"={file}") for page in (pages.value if isinstance(pages.value, (list, tuple)) else [])):
+            return
+        line = self._table.find("static")
+        for pair in line.value if line and isinstance(line.value, (list, tuple)) else []:
+            url, _, folder = str(pair).partition("=")
+            if file.startswith(folder.rstrip("/") + "/"):
+                table = self._filter(location.found, location.directive.origin)
+                table.put("rewrite", f"{url.rstrip('/')}/{file[len(folder.rstrip('/')) + 1 :]}", location.directive.origin)
+                return
+        self._result.decide(
+            location.directive.origin, f"{file} is in no folder that is served",
+            f"put it into one, and lead {location.path} there by the rewrite of a filter",
+        )  # fmt: skip
+
+    def _files_first(self, location: Location, tries: Directive, named: Directive | None) -> None:
+        """Files, and the application for what is none."""
+        if named is None:
+            self._result.decide(tries.origin, "the location that it names is not there", "correct it")
+            return
+        inner = Scope(named.block or [], self._scope)
+        root = self._folder(Location("", location.path, location.scope, location.directive))
+        passes = inner.own(*_PASS)
+        if not passes:
+            self._result.decide(tries.origin, f"{named.arg} is no application", "write filters for what it does")
+            return
+        self._pass(location, passes[-1])
+        if root:
+            self._result.decide(
+                tries.origin, f"files in {root} came before the application, which files do here for whole folders only",
+                f"name the folders in it: static = [\"/assets={root}/assets\"]; let the application answer the rest",
+            )  # fmt: skip
+
+    def _fallback_page(self, location: Location, tries: Directive) -> None:
+        page = tries.args[-1].partition("?")[0]
+        root = location.scope.one("root")
+        self._result.decide(
+            tries.origin, f"{page} for every path that is no file, with the status 200, is not served",
+            "error-page sends it with the status 404, which browsers show; or write an application of some lines that returns it",
+        )  # fmt: skip
+        if root and "$" not in page:
+            self._table.offer("error-page", [f"404={root.arg.rstrip('/')}{page}"], "with the status 404")
+
+    def _pass(self, location: Location, directive: Directive) -> None:
+        target = re.sub(r"^(https?|uwsgi)://", "", directive.arg)
+        upstream, path = _upstream(target)
+        if directive.arg.startswith("https://") or "$" in upstream:
+            self._result.decide(directive.origin, "maitred is no proxy yet", "keep nginx for this location, in front of maitred")
+            return
+        application = self._applications.find(upstream)
+        if not application:
+            self._result.decide(
+                directive.origin, f"maitred is no proxy yet: it runs the application behind {upstream} itself",
+                f"name the application: maitred migrate ... --application {upstream}=MODULE:ATTR",
+            )  # fmt: skip
+            if location.path == "/":
+                self._table.offer("application", "MODULE:ATTR", directive.origin)
+            return
+        if location.modifier in ("~", "~*", "=") and application != self._root_app:
+            self._result.decide(directive.origin, "an application stands at a prefix", f"mount = [\"/PREFIX={application}\"]")
+        elif location.path == "/":
+            self._root_app = application
+            self._table.put("application", application, directive.origin)
+            if path not in ("", "/"):
+                self._result.decide(directive.origin, f"{path} was put in front of each path", "write a filter with rewrite, or root-path")
+        elif application != self._root_app or path:
+            self._table.add("mount", f"{location.url}={application}", directive.origin)
+            if path != "/":
+                self._result.decide(
+                    directive.origin, f"the application saw paths with {location.url}, which is SCRIPT_NAME (WSGI) or root_path (ASGI) now",
+                    "take the prefix out of the application's routes",
+                )  # fmt: skip
+
+    # What redirects and refuses.
+
+    def _filter(self, found: Found | None, origin: str, pattern: int = 0) -> Table:
+        table = Table()
+        if found and found.patterns:
+            table.put("path", found.patterns[pattern], origin)
+        self._table.filters.append(table)
+        return table
+
+    def _return(self, directive: Directive, location: Location) -> None:
+        code, text = (directive.args + [""])[:2]
+        if not code.isdigit():
+            code, text = "302", code
+        found = location.found or Found([], False, False)
+        if code in ("301", "302", "303", "307", "308") and text:
+            self._redirect(directive, found, location.path, text, code)
+        elif code == "403":
+            for number in range(max(1, len(found.patterns))):
+                self._filter(found, directive.origin, number).put("access", ["deny all"], directive.origin)
+        elif code in ("200", "204") and location.modifier in ("=", "") and _HEALTH.search(location.path):
+            self._result.put("health-path", location.path, directive.origin)
+            self._result.tell(directive.origin, "the body is 'ok'", "while the server ends the status is 503")
+        else:
+            self._result.decide(directive.origin, f"no filter answers with {code}", "let the application answer, or refuse with 403: access = [\"deny all\"]")
+
+    def _redirect(self, directive: Directive, found: Found, path: str, text: str, code: str) -> None:
+        base = "/*" if path == "/" else (found.patterns[0] if found.patterns else "/*")
+        target = nginx_paths.replaced(text, Found([base], found.numbered, False), base)
+        if target is None:
+            self._result.decide(directive.origin, "the target has variables that a filter does not know", "write it with * for what is kept")
+            return
+        for number in range(max(1, len(found.patterns))):
+            table = self._filter(found, directive.origin, number)
+            if not found.patterns:
+                table.put("path", "/*", directive.origin)
+            table.put("redirect", target, directive.origin)
+            table.put("status", int(code), directive.origin)
+
+    def _rewrite(self, directive: Directive, path: str) -> None:
+        regex, text, flag = (directive.args + ["", "", ""])[:3]
+        found = nginx_paths.from_regex(regex)
+        target = nginx_paths.replaced(text, found) if found else None
+        if found is None or target is None or not (flag in ("permanent", "redirect") or target.startswith("/")):
+            self._result.decide(directive.origin, "this is no rewrite that filters know", "write a filter with rewrite or redirect, and * for what is kept")
+            return
+        for number in range(len(found.patterns)):
+            table = self._filter(found, directive.origin, number)
+            if flag in ("permanent", "redirect") or target.startswith("http"):
+                table.put("redirect", target, directive.origin)
+                table.put("status", 301 if flag == "permanent" else 302, directive.origin)
+            else:
+                table.put("rewrite", target, directive.origin)
+
+    def _if(self, directive: Directive) -> None:
+        self._result.decide(directive.origin, "conditions are not taken over", "a filter has conditions: host, path, method, header, client")
+
+    def _error_pages(self, scope: Scope) -> None:
+        for directive in scope.own("error_page"):
+            *codes, page = directive.args
+            changed = [code for code in codes if code.startswith("=")]
+            root = self._root_of(page, scope)
+            if changed or page.startswith(("@", "http")) or "$" in page or root is None:
+                self._result.decide(directive.origin, "only a file is sent, with the same status", "error-page = [\"404=FILE\"]")
+                continue
+            for code in codes:
+                if code.isdigit() and int(code) >= 400:
+                    self._table.add("error-page", f"{code}={root}", directive.origin)
+        for directive in scope.own("proxy_intercept_errors", "uwsgi_intercept_errors"):
+            if directive.arg == "on":
+                self._result.decide(directive.origin, "what the application answers itself is sent as it is", "make the pages in the application")
+
+    def _root_of(self, page: str, scope: Scope) -> str | None:
+        """The file that a page of errors is."""
+        for location in self._locations(self._scope):
+            exact = location.modifier == "=" and location.path == page
+            below = location.modifier in ("", "^~") and location.path != "/" and page.startswith(location.path)
+            if exact or below:
+                alias, root = location.scope.own("alias"), location.scope.one("root")
+                if alias:
+                    return alias[-1].arg if exact else alias[-1].arg.rstrip("/") + "/" + page[len(location.path) :].lstrip("/")
+                return f"{root.arg.rstrip('/')}{page}" if root else None
+        root = scope.one("root")
+        return f"{root.arg.rstrip('/')}{page}" if root else None
+
+    def _table_all(self, key: str, value: str, origin: str) -> None:
+        """A key that hosts do not have."""
+        self._result.add(key, value, origin)
+
+
+def _upstream(target: str) -> tuple[str, str]:
+    """The name of an upstream, and the path behind it."""
+    if target.startswith("unix:"):
+        name, colon, path = target[5:].partition(":")
+        return f"unix:{name}", path
+    name, slash, path = target.partition("/")
+    return name, slash + path

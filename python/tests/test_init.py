@@ -1,0 +1,174 @@
+"""maitred init: what it finds in the folder of a project, and that the file it writes serves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import MAITRED, PATIENCE, Serve, environment_for
+
+FLASK = """
+from flask import Flask
+app = Flask(__name__)
+
+@app.get("/")
+def index():
+    return "by Flask"
+"""
+
+FLASK_FACTORY = """
+from flask import Flask
+
+def create_app(config=None):
+    app = Flask(__name__)
+
+    @app.get("/")
+    def index():
+        return "by a factory"
+
+    return app
+"""
+
+FASTAPI = """
+from fastapi import FastAPI
+from shop.parts import name
+api = FastAPI()
+
+@api.get("/")
+def index():
+    return name
+"""
+
+PLAIN = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"by WSGI"]
+"""
+
+PLAIN_ASGI = """
+async def app(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"by ASGI"})
+"""
+
+
+def init(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [MAITRED, "init", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+
+
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([MAITRED, "check"], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def wrote(folder: Path, *arguments: str) -> str:
+    """The file that init has written, which the check has accepted."""
+    done = init(folder, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "next: maitred check; maitred" in done.stdout
+    checked = check(folder)
+    assert checked.returncode == 0, checked.stderr
+    return (folder / "maitred.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "file, source, line, body",
+    [
+        ("app.py", FLASK, 'application = "app:app"', b"by Flask"),
+        ("web/__init__.py", FLASK_FACTORY, 'application = "web:create_app"', b"by a factory"),
+        ("src/shop/main.py", FASTAPI, 'application = "shop.main:api"', b'"by FastAPI"'),
+        ("wsgi.py", PLAIN, 'application = "wsgi:application"', b"by WSGI"),
+        ("my-site.py", PLAIN_ASGI, 'application = "my-site.py:app"', b"by ASGI"),
+    ],
+)
+def test_an_application_is_found_and_served(
+    serve: Serve, tmp_path: Path, file: str, source: str, line: str, body: bytes
+) -> None:
+    for framework in ("flask", "fastapi"):
+        if framework in source:
+            pytest.importorskip(framework)
+    put(tmp_path, file, source)
+    put(tmp_path, "src/shop/parts.py", 'name = "by FastAPI"\n')
+    put(tmp_path, "tests/app.py", PLAIN)
+    text = wrote(tmp_path)
+    assert line in text
+    assert ("factory = true" in text) == ("create_app" in source)
+    server = serve()
+    assert server.fetch("/").body == body
+
+
+def test_django_is_found_with_its_static_files_without_importing_it(serve: Serve, tmp_path: Path) -> None:
+    django = pytest.importorskip("django")
+    made = subprocess.run([sys.executable, "-m", "django", "startproject", "site1", tmp_path], capture_output=True, text=True)
+    assert made.returncode == 0, (made.stderr, django)
+    settings = tmp_path / "site1" / "settings.py"
+    text = settings.read_text().replace("ALLOWED_HOSTS = []", 'ALLOWED_HOSTS = ["*"]')
+    settings.write_text(text + '\nSTATIC_ROOT = BASE_DIR / "collected"\n')
+    told = init(tmp_path)
+    assert told.returncode == 0 and "collectstatic" in told.stdout, told.stdout
+    assert '# static = ["/static=collected"]' in (tmp_path / "maitred.toml").read_text()
+    put(tmp_path, "collected/a.css", "body {}")
+    # An import would fail now: only the text is read.
+    settings.write_text(text + '\nSTATIC_ROOT = BASE_DIR / "collected"\n' + "import os\nif not os.environ.get('SERVED'): raise RuntimeError\n")
+    written = wrote(tmp_path, "--force")
+    assert 'application = "site1.wsgi:application"' in written
+    assert 'static = ["/static=collected"]' in written
+    server = serve(SERVED="yes")
+    assert server.fetch("/static/a.css").body == b"body {}"
+    assert server.fetch("/admin/").status == 302
+
+
+def test_a_static_folder_is_served_without_the_file_itself(serve: Serve, tmp_path: Path) -> None:
+    put(tmp_path, "index.html", "<h1>hello</h1>")
+    assert 'application = "."' in wrote(tmp_path)
+    server = serve()
+    assert server.fetch("/").body == b"<h1>hello</h1>"
+    assert server.fetch("/maitred.toml").status == 403
+
+
+def test_the_folder_of_a_built_site_is_found(tmp_path: Path) -> None:
+    put(tmp_path, "dist/index.html", "<h1>hello</h1>")
+    assert 'application = "dist"' in wrote(tmp_path)
+
+
+def test_several_applications_are_listed_and_one_is_named(tmp_path: Path) -> None:
+    put(tmp_path, "shop/app.py", PLAIN)
+    put(tmp_path, "blog/app.py", PLAIN)
+    done = init(tmp_path)
+    assert done.returncode == 2 and not (tmp_path / "maitred.toml").exists()
+    assert "2 applications were found" in done.stderr
+    assert "maitred init --application blog.app:application    # WSGI, blog/app.py:2" in done.stderr
+    assert 'application = "shop.app:application"' in wrote(tmp_path, "--application", "shop.app:application")
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    put(tmp_path, "app.py", PLAIN)
+    put(tmp_path, "maitred.toml", "# mine\n")
+    done = init(tmp_path)
+    assert done.returncode == 2 and "is there already" in done.stderr
+    shown = init(tmp_path, "--print")
+    assert 'application = "app:application"' in shown.stdout
+    assert (tmp_path / "maitred.toml").read_text() == "# mine\n"
+    assert init(tmp_path, "--force").returncode == 0
+    assert "# mine" not in (tmp_path / "maitred.toml").read_text()
+
+
+def test_nothing_found_is_one_line_with_the_way_on(tmp_path: Path) -> None:
+    done = init(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "maitred init --application MODULE:ATTR" in done.stderr
+
+
+@pytest.mark.parametrize("source", ["x = (", "\0", "def f(:\n", "é" * 10])
+def test_files_that_are_no_python_are_passed_over(tmp_path: Path, source: str) -> None:
+    put(tmp_path, "broken.py", source)
+    put(tmp_path, "app.py", PLAIN)
+    assert 'application = "app:application"' in wrote(tmp_path)

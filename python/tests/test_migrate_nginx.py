@@ -1,0 +1,200 @@
+"""The language of nginx.conf, and what is made of single directives of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import MAITRED, PATIENCE, environment_for
+from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse, parse_file
+from maitred._migrate.nginx_paths import from_regex
+from migrating import FOLDER, NGINX
+
+#: Rounds of the search for texts that break the parser.
+ROUNDS = 200_000 if os.environ.get("MAITRED_LONG") else 4_000
+
+
+def shown(directives: list[Directive]) -> list[object]:
+    return [(d.name, d.args, d.line) if d.block is None else (d.name, d.args, d.line, shown(d.block)) for d in directives]
+
+
+def test_words_quotes_comments_and_blocks() -> None:
+    text = """
+# a comment; with { marks }
+a "b c" 'd"e' f#g \\"h;   # another
+server { b "x;{}"; location ~ "^/\\.(a|b){2}$" { } }
+c ${host}x$y "a\\"b" a\\ b;
+"""
+    assert shown(parse(text)) == [
+        ("a", ["b c", 'd"e', "f#g", '"h'], 3),
+        ("server", [], 4, [("b", ["x;{}"], 4), ("location", ["~", "^/\\.(a|b){2}$"], 4, [])]),
+        ("c", ["${host}x$y", 'a"b', "a\\ b"], 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, line, what",
+    [
+        ("a;\nserver {\n b;\n", 2, "the file ends before the '}'"),
+        ("a;\n}\n", 2, "'}' closes nothing"),
+        ("a\nb", 1, "the file ends within 'a'"),
+        ("a {\n b\n}", 3 - 1, "is not ended by ';'"),
+        ("\n;", 2, "has no directive before it"),
+        ('\na "b\n', 2, "the file ends within quotes"),
+        ('a "b"c;', 1, "directly behind a closing quote"),
+        ("a {" * 100, 1, "blocks inside one another"),
+        ("x_by_lua_block {\n {", 1, "the file ends before the '}'"),
+    ],
+)
+def test_faults_name_the_line(text: str, line: int, what: str) -> None:
+    with pytest.raises(BadConfiguration) as caught:
+        parse(text, "site.conf")
+    assert what in str(caught.value)
+    assert (caught.value.file, caught.value.line) == ("site.conf", line)
+
+
+def test_includes_stand_in_their_places_and_missing_ones_are_named(tmp_path: Path) -> None:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "b.conf").write_text("b;")
+    (tmp_path / "conf.d" / "a.conf").write_text("a;\n\naa;")
+    main = tmp_path / "nginx.conf"
+    main.write_text("x;\ninclude conf.d/*.conf;\nhttp { include none.conf; include none/*.conf; }\n")
+    parsed = parse_file(main)
+    assert [directive.name for directive in parsed.directives] == ["x", "a", "aa", "b", "http"]
+    assert parsed.directives[2].line == 3 and parsed.directives[2].file.endswith("a.conf")
+    assert [directive.arg for directive in parsed.missing] == ["none.conf"]
+    main.write_text("include nginx.conf;")
+    with pytest.raises(BadConfiguration, match="includes itself"):
+        parse_file(main)
+
+
+def test_no_text_breaks_the_parser() -> None:
+    """Whatever the text is: a list, or the one error with a file and a line."""
+    source = random.Random(7)
+    seeds = [path.read_text() for path in FOLDER.rglob("*.conf")]
+    marks = ["{", "}", ";", '"', "'", "\\", "#", "$", "${", "\n", " ", "\0", "\ufeff", "é", "_by_lua_block {", "include x;", "\r", "a"]
+    for _ in range(ROUNDS):
+        text = source.choice(seeds)
+        begin = source.randrange(len(text))
+        text = text[begin : begin + source.randrange(300)]
+        for _ in range(source.randrange(8)):
+            at = source.randrange(len(text) + 1)
+            text = text[:at] + source.choice(marks) + text[at + source.randrange(3) :]
+        try:
+            directives = parse(text, "fuzz.conf")
+        except BadConfiguration as bad:
+            assert bad.file == "fuzz.conf" and 1 <= bad.line <= text.count("\n") + 1
+        else:
+            assert all(isinstance(directive.name, str) for directive in directives)
+
+
+def test_no_text_breaks_the_translation(tmp_path: Path) -> None:
+    """The same for everything behind the parser: a result, or one line."""
+    from maitred._migrate import nginx
+    from maitred._tools import Mistake
+
+    source = random.Random(11)
+    texts = [path.read_text() for path in FOLDER.rglob("*.conf")]
+    pieces = [line for text in texts for line in text.splitlines() if line.strip().endswith(";")]
+    file = tmp_path / "nginx.conf"
+    for _ in range(ROUNDS // 20):
+        text = source.choice(texts).splitlines()
+        for _ in range(source.randrange(1, 6)):
+            at = source.randrange(len(text))
+            piece = source.choice(pieces)
+            words = piece.strip(" ;").split()
+            text[at : at + source.randrange(2)] = [f"{' '.join(words[: source.randrange(1, len(words) + 1)])};"]
+        file.write_text("\n".join(text))
+        try:
+            nginx.translate(file, ["a:b"]).toml()
+        except Mistake:
+            pass
+
+
+@pytest.mark.skipif(not NGINX, reason="needs nginx")
+@pytest.mark.parametrize("text", ['a "b"c;', "events {", "}", ";", 'a "b', "a b", 'events { } http { server { listen "127.0.0.1:1"; } }', "events { } http { } # x"])
+def test_nginx_has_the_same_opinion_of_the_language(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "nginx.conf"
+    file.write_text(f"pid {tmp_path}/pid;\n{text}\n")
+    assert NGINX
+    done = subprocess.run([NGINX, "-t", "-c", file, "-e", "stderr"], capture_output=True, text=True)
+    try:
+        parse(file.read_text())
+        fault = ""
+    except BadConfiguration as bad:
+        fault = str(bad)
+    of_language = any(part in done.stderr for part in ("unexpected", "terminated"))
+    assert bool(fault) == of_language, (done.stderr, fault)
+
+
+@pytest.mark.parametrize(
+    "regex, patterns",
+    [
+        (r"\.(?:jpe?g|png)$", ["*.jpg", "*.jpeg", "*.png"]),
+        (r"^/old/(.*)$", ["/old/*"]),
+        (r"^/user/([^/]+)/export$", ["/user/*/export"]),
+        (r"^/(css|js)/", ["/css/*", "/js/*"]),
+        (r"^/a/?$", ["/a"]),
+        (r"^/v[12]/", None),
+        (r"^/a/(.*)/b/(.*)$", None),
+        (r"(?i)x", None),
+        ("^(" + "a?" * 40 + ")$", None),
+    ],
+)
+def test_expressions_become_patterns_or_nothing(regex: str, patterns: list[str] | None) -> None:
+    found = from_regex(regex)
+    assert (found.patterns if found else None) == patterns
+
+
+def site(folder: Path, body: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "files").mkdir(exist_ok=True)
+    (folder / "files" / "index.html").write_text("index")
+    (folder / "nginx.conf").write_text(f"server {{\nlisten 127.0.0.1:8000;\nroot {folder}/files;\n{body}\n}}\n")
+    command = [MAITRED, "migrate", "nginx.conf", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("location /x/ { proxy_pass http://127.0.0.1:9; }", "maitred is no proxy yet: it runs the application behind 127.0.0.1:9 itself"),
+        ("location ~ \\.php$ { fastcgi_pass 127.0.0.1:9; }", "FastCGI is not spoken"),
+        ("location / { try_files $uri /index.html; }", "/index.html for every path that is no file"),
+        ("location / { if ($arg_x) { return 403; } }", "conditions are not taken over"),
+        ("location /x/ { auth_request /auth; }", "no other server is asked who may come in"),
+        ("location /x/ { proxy_cache all; proxy_pass http://a; }", "nothing is cached"),
+        ("sub_filter a b;", "bodies are not changed"),
+        ("location ~ ^/v[12]/ { deny all; }", "this expression is no pattern"),
+        ("location = /x { return 410; }", "no filter answers with 410"),
+        ("location /x/ { limit_req zone=a; }", "client-rate and client-connections are for all paths"),
+        ("add_header X-Time $msec;", "the value has a variable in it"),
+        ("include nowhere.conf;", "nowhere.conf is not there"),
+        ("my_module on;", "my_module is not translated"),
+        ("satisfy any;", "a request has to meet all conditions"),
+        ("index home.html;", "the file of a folder is index.html"),
+        ("auth_basic x; auth_basic_user_file p;", "nobody is let in until there are others"),
+    ],
+)
+def test_what_is_not_taken_over_is_named_with_its_line(tmp_path: Path, body: str, said: str) -> None:
+    done = site(tmp_path, body)
+    assert done.returncode == 3, done.stdout + done.stderr
+    note = next((line for line in done.stdout.splitlines() if said in line), "")
+    assert "nginx.conf:4: " in note, done.stdout
+
+
+def test_passwords_of_the_whole_site_do_not_reach_another_location(tmp_path: Path) -> None:
+    done = site(tmp_path, "location / { auth_basic x; auth_basic_user_file p; }\nlocation /open/ { }")
+    text = done.stdout
+    assert 'access = ["deny all"]' in text
+    assert text.index('path = "/open/*"') < text.index('access = ["allow all"]')
+
+
+def test_an_application_of_its_own_for_each_upstream(tmp_path: Path) -> None:
+    body = "location /api/ { proxy_pass http://127.0.0.1:9/; }\nlocation / { proxy_pass http://unix:/run/web.sock; }"
+    named = ["--application", "127.0.0.1:9=api:app", "--application", "unix:/run/web.sock=web:app"]
+    done = site(tmp_path, body, *named)
+    assert done.returncode == 0, done.stdout
+    assert 'application = "web:app"' in done.stdout and 'mount = ["/api=api:app"]' in done.stdout
