@@ -118,6 +118,7 @@ def run(page: Path, folder: Path) -> None:
         "PYTHONUNBUFFERED": "1",
     })
     before = namespaces()
+    ports = {}
     if not before:
         script += "kill $(jobs -p) || true\n"
         ports = {port: str(free_port()) for port in {"8000", *PORT.findall(script)}}
@@ -141,6 +142,8 @@ def run(page: Path, folder: Path) -> None:
         said = finish(process)
     finally:
         end(process)
+    for port, other in ports.items():
+        said = said.replace(other, port)
     last = said.rpartition(MARK)[2].partition("\n")
     assert process.returncode == 0, f"{page.name}:{last[0]}: the commands failed ({process.returncode}):\n{last[2]}"
     for block, command in expected(found):
