@@ -2,9 +2,9 @@
 
 Run it from the repository with ``make run``, or::
 
-    maitred examples/demo/app.py --static /static=examples/demo/static
+    maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static
 
-The guest book is an SQLite file in the folder for temporary files; the environment variable
+`live.py` is an ASGI application beside it, which shows what the threads do. The guest book is an SQLite file in the folder for temporary files; the environment variable
 DEMO_DATABASE names another one.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from pages import FORM, INDEX, STREAM_END, STREAM_START, UPLOAD, page
+from pages import FORM, INDEX, NOT_MOUNTED, STREAM_END, STREAM_START, UPLOAD, page
 from upload import NoFile, file_of
 
 Environ = dict[str, Any]
@@ -77,6 +77,10 @@ def query(environ: Environ, name: str, default: str) -> str:
 
 def index(environ: Environ) -> Answer:
     return html(page("maitred", INDEX))
+
+
+def live(environ: Environ) -> Answer:
+    return html(page("Live", NOT_MOUNTED))
 
 
 # The guest book.
@@ -190,6 +194,7 @@ def upload(environ: Environ) -> Answer:
 
 ROUTES: dict[str, dict[str, Callable[[Environ], Answer]]] = {
     "/": {"GET": index},
+    "/live/": {"GET": live},
     "/guestbook": {"GET": guest_book, "POST": sign},
     "/slow": {"GET": slow},
     "/stream": {"GET": stream},

@@ -18,6 +18,7 @@ _START = """<!doctype html>
 <header>
 <a class="home" href="/"><img src="/static/cloche.svg" alt="" width="40" height="40">maitred</a>
 <nav>
+<a href="/live/">Live</a>
 <a href="/guestbook">Guest book</a>
 <a href="/upload">Upload</a>
 <a href="/stream">Stream</a>
@@ -30,7 +31,7 @@ _START = """<!doctype html>
 
 _END = """
 </main>
-<footer>Served by maitred. Every page here is one file of Python's standard library.</footer>
+<footer>Served by maitred. The applications need nothing but Python.</footer>
 </body>
 </html>
 """
@@ -38,6 +39,7 @@ _END = """
 INDEX = """<p class="lead">Good evening. Your table is ready: a WSGI application on threads of its own, and its
 static files straight from the engine.</p>
 <ul class="cards">
+<li><a href="/live/"><strong>Live</strong> three requests hang, and you watch the others stay quick</a></li>
 <li><a href="/guestbook"><strong>Guest book</strong> a form, SQLite, a redirect after POST</a></li>
 <li><a href="/stream"><strong>Stream</strong> a generator: every block leaves at once</a></li>
 <li><a href="/slow?seconds=3"><strong>Slow page</strong> sleeps for three seconds and holds up nobody</a></li>
@@ -45,6 +47,31 @@ static files straight from the engine.</p>
 <li><a href="/upload"><strong>Upload</strong> any file: its size and SHA-256 come back</a></li>
 <li><a href="/static/cloche.svg"><strong>Static file</strong> no thread of Python sees this one</a></li>
 </ul>
+"""
+
+LIVE = """<p class="lead">Let three requests hang. The rest of the site does not notice.</p>
+<p><button type="button" id="hang" disabled>Hang 3 requests for 5 seconds</button></p>
+<ul class="hung" id="hung" aria-live="polite"></ul>
+<h2>How long the others take</h2>
+<dl class="figures">
+<div><dt>a page, by a thread</dt><dd><output id="wsgi">–</output></dd></div>
+<div><dt>a file, by the engine</dt><dd><output id="file">–</output></dd></div>
+<div><dt>this list, by an event loop</dt><dd><output id="asgi">–</output></dd></div>
+</dl>
+<h2>What the threads are doing</h2>
+<p><output id="queued">Waiting for the first look …</output></p>
+<div class="scroll"><table>
+<thead><tr><th scope="col">thread</th><th scope="col">request</th><th scope="col">since</th></tr></thead>
+<tbody id="threads"></tbody>
+</table></div>
+<p class="soft">The list comes from the server itself: <code>maitred ctl threads</code> shows the same. It is served by an ASGI
+application that is mounted beside the WSGI application of the other pages.</p>
+<noscript><p class="error">This page needs JavaScript.</p></noscript>
+<script src="/static/live.js" defer></script>
+"""
+
+NOT_MOUNTED = """<p>This page is the ASGI half of the demo. Start it with
+<code>--mount /live=examples/demo/live.py</code>, as <code>make run</code> does.</p>
 """
 
 FORM = """<form method="post" action="/guestbook">

@@ -46,6 +46,17 @@ done
 exit 7
 """
 
+MAITRED_SCRIPT = """#!/bin/sh
+# Likewise: who asks a server by `ctl` has seen that it has started.
+if [ "$1" = ctl ]; then
+    for attempt in $(seq 100); do
+        ls "$XDG_RUNTIME_DIR"/*.sock >/dev/null 2>&1 && break
+        sleep 0.05
+    done
+fi
+exec {command} "$@"
+"""
+
 PYTHON = """#!/bin/sh
 case "$*" in
     "-m venv "*) mkdir -p "$3/bin" && cp {bin}/* "$3/bin/" ;;
@@ -104,10 +115,10 @@ def run(page: Path, folder: Path) -> None:
         "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
         "HOME": str(folder),
         "XDG_RUNTIME_DIR": str(folder / "run"),
-        "PYTHONPATH": str(HERE.parent),
         "PYTHONUNBUFFERED": "1",
     })
     before = namespaces()
+    ports = {}
     if not before:
         script += "kill $(jobs -p) || true\n"
         ports = {port: str(free_port()) for port in {"8000", *PORT.findall(script)}}
@@ -131,6 +142,8 @@ def run(page: Path, folder: Path) -> None:
         said = finish(process)
     finally:
         end(process)
+    for port, other in ports.items():
+        said = said.replace(other, port)
     last = said.rpartition(MARK)[2].partition("\n")
     assert process.returncode == 0, f"{page.name}:{last[0]}: the commands failed ({process.returncode}):\n{last[2]}"
     for block, command in expected(found):
@@ -190,9 +203,9 @@ def free_port() -> int:
 
 def make_tools(folder: Path) -> None:
     folder.mkdir()
-    maitred = f'#!/bin/sh\nexec {MAITRED} "$@"\n' if MAITRED.exists() else f'#!/bin/sh\nexec {sys.executable} -m maitred "$@"\n'
+    command = str(MAITRED) if MAITRED.exists() else f"{sys.executable} -m maitred"
     tools = {
-        "maitred": maitred,
+        "maitred": MAITRED_SCRIPT.format(command=command),
         "pip": PIP.format(python=sys.executable),
         "python3": PYTHON.format(bin=folder, python=sys.executable),
         "python": PYTHON.format(bin=folder, python=sys.executable),

@@ -43,7 +43,7 @@ CHROMIUM_FLAGS = [
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running demo, without a final slash."""
     folder = tmp_path_factory.mktemp("demo")
-    command = [MAITRED, DEMO / "app.py", "--static", f"/static={DEMO / 'static'}", "--listen", "127.0.0.1:0"]
+    command = [MAITRED, DEMO / "app.py", "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}", "--listen", "127.0.0.1:0"]
     environment = os.environ | {"DEMO_DATABASE": str(folder / "guestbook.sqlite3")}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -131,6 +131,16 @@ def test_assets_are_validated_when_the_page_is_loaded_again(site: str, page: Pag
     validated = page.request.get(sheet, headers={"If-None-Match": headers["etag"]})
     assert validated.status == 304
     assert validated.body() == b""
+
+
+def test_others_stay_quick_while_three_requests_hang(site: str, page: Page) -> None:
+    page.goto(f"{site}/live/")
+    expect(page.locator("#hang")).to_be_enabled()
+    page.locator("#hang").press("Enter")
+    expect(page.locator("#threads .busy")).to_have_count(3)
+    expect(page.locator("#wsgi, #file, #asgi")).to_have_text([re.compile(r"ms$")] * 3)
+    expect(page.locator("#hung .over")).to_have_count(3, timeout=20_000)
+    expect(page.locator("#hung")).not_to_contain_text("failed")
 
 
 def test_every_page_the_index_links_to_is_there(site: str, page: Page) -> None:

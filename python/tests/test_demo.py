@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -17,7 +19,7 @@ DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("demo")
-    arguments = [str(DEMO / "app.py"), "--static", f"/static={DEMO / 'static'}"]
+    arguments = [str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}"]
     server = Server(arguments, folder, {"DEMO_DATABASE": str(folder / "guests.sqlite3")})
     try:
         yield server
@@ -26,7 +28,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         server.kill()
 
 
-@pytest.mark.parametrize("path", ["/", "/guestbook", "/upload", "/slow?seconds=0", "/static/demo.css"])
+@pytest.mark.parametrize("path", ["/", "/live/", "/guestbook", "/upload", "/slow?seconds=0", "/static/demo.css"])
 def test_pages(demo: Server, path: str) -> None:
     reply = demo.fetch(path)
     assert reply.status == 200
@@ -42,6 +44,27 @@ def test_what_is_not_there_or_not_allowed(demo: Server) -> None:
     assert (refused.status, refused.headers["Allow"]) == (405, "HEAD, GET")
     for seconds in ("nan", "-1", "31", "x"):
         assert demo.fetch(f"/slow?seconds={seconds}").status == 400
+
+
+def test_the_live_page_shows_a_request_that_hangs_and_nobody_s_address(demo: Server) -> None:
+    with ThreadPoolExecutor() as clients:
+        hanging = clients.submit(demo.fetch, "/slow?seconds=2")
+        requests: list[str | None] = []
+        while "GET /slow" not in requests:
+            assert not hanging.done(), "the page never showed it"
+            reply = demo.fetch("/live/state")
+            assert (reply.status, reply.headers["Cache-Control"]) == (200, "no-store")
+            state = json.loads(reply.body)
+            requests = [thread["request"] for thread in state["threads"]]
+        assert state["queued"] == 0
+        assert "127.0.0.1" not in reply.body.decode()
+        assert demo.fetch("/guestbook").status == 200
+        assert hanging.result().status == 200
+
+
+def test_without_its_asgi_half_the_demo_says_how_to_start_it(serve) -> None:
+    server = serve(str(DEMO / "app.py"))
+    assert "--mount" in server.fetch("/live/").body.decode()
 
 
 def test_an_entry_is_kept_and_escaped(demo: Server) -> None:

@@ -41,7 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The demo as the README starts it, but for the port."""
     folder = tmp_path_factory.mktemp("demo")
     environment = {"DEMO_DATABASE": str(folder / "guestbook.sqlite3"), "XDG_CACHE_HOME": str(folder)}
-    arguments = ["--tls", str(DEMO / "app.py"), "--static", f"/static={DEMO / 'static'}"]
+    arguments = ["--tls", str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}"]
     server = Server(arguments, folder, environment)
     try:
         yield Site(server, folder / "maitred/development.pem")

@@ -99,7 +99,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.tls.client_ca),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Certificates of those who sign the certificates of clients, PEM, one or more in a file.",
+        summary: "Certificates of the authorities that sign clients' certificates, PEM, one or more in a file.",
         cost: "none",
         worst: "a public authority: everybody can get a certificate of it",
     },
@@ -109,10 +109,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.tls.client_crl),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Lists of certificates of clients that are not valid any more, PEM or DER. With any, each certificate of \
-                  a chain has to be covered by one that has not expired.",
+        summary: "Lists of revoked certificates of clients, PEM or DER. With any list, each certificate of a chain \
+                  must be covered by one that has not expired.",
         cost: "their size in memory, in each worker",
-        worst: "a list that is not renewed: when it has expired, no client is let in",
+        worst: "a list that is not renewed: once it has expired, no client is let in",
     },
     Definition {
         name: "tls-tickets",
@@ -120,8 +120,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.tls.tickets),
         default: &["true"],
         reach: Reach::Everywhere,
-        summary: "Clients get tickets with which they resume their session, also with another worker: no certificate is \
-                  sent, and nothing is signed. Their keys change every 8 hours. Switched off, every handshake is a full one.",
+        summary: "Give clients tickets with which they resume their session, also with another worker: no \
+                  certificate is sent, and nothing is signed. The keys change every 8 hours. Without tickets every \
+                  handshake is a full one.",
         cost: "two tickets of 250 bytes in each full handshake",
         worst: "off: clients that connect often cost several times the processor time",
     },
@@ -131,11 +132,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.tls.ticket_key),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "What the keys of tickets are made of, the same on several servers, so that each resumes the sessions of \
-                  all: 32 bytes or more, for example from 'openssl rand -out FILE 48'. Without it they are random, and \
-                  shared by the workers of this server.",
+        summary: "A file of which the keys of tickets are made: 32 bytes or more, for example from 'openssl rand \
+                  -out FILE 48'. With the same file several servers resume each other's sessions. Without it the \
+                  keys are random, and shared by the workers of this server.",
         cost: "none",
-        worst: "with the file, recorded sessions of TLS 1.2 that were resumed can be read: replace it each week",
+        worst: "whoever has the file can read recorded sessions of TLS 1.2 that were resumed: replace it each week",
     },
     Definition {
         name: HANDSHAKE_TIMEOUT,
@@ -153,8 +154,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.handshake_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "TLS handshakes of one client address in a second, on an average, and as many at once, 8 at least; the \
-                  connection of one more is closed before its handshake. 0: any number. Behind a proxy all are the \
+        summary: "TLS handshakes a second of one client address, on an average, with a burst of as many, at least 8. The \
+                  connection of one more is closed before its handshake. 0: no limit. Behind a proxy all are the \
                   proxy's: leave it off there, or name the proxy in client-exempt.",
         cost: "2 MiB of memory, and a look into a table for each connection",
         worst: "low: offices behind one address lose connections",
@@ -165,9 +166,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.tls.watch),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "How often the files of certificates, keys, OCSP responses, CAs, CRLs and the ticket key are looked at. \
-                  What has changed is loaded at once: new handshakes use it, connections go on. A file that is not valid \
-                  changes nothing, and the error log says why. 0 (off): only SIGHUP and 'maitred ctl tls reload' load them.",
+        summary: "How often the server looks at the files of certificates, keys, OCSP responses, CAs, CRLs and the \
+                  ticket key. Changed files are loaded at once: new handshakes use them, connections go on. An \
+                  invalid file changes nothing, and the error log says why. 0 (off): only SIGHUP and 'maitred ctl \
+                  tls reload' load them.",
         cost: "a stat(2) of each file",
         worst: "off: a renewed certificate is not used, and the old one expires",
     },
@@ -177,10 +179,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Hsts(|config| &mut config.site.hsts),
         default: &["off"],
         reach: Reach::Everywhere,
-        summary: "Tell browsers with each response by https to use https alone for so long: Strict-Transport-Security (RFC \
-                  6797). include-subdomains is for all names below as well, preload lets makers of browsers list the \
-                  name. 0 has browsers forget it. In the table of a host it is for that host.",
+        summary: "Tell browsers to use https alone for so long: Strict-Transport-Security (RFC 6797), with each response by \
+                  https. include-subdomains adds all names below; preload lets makers of browsers list the name. 0 \
+                  makes browsers forget it. In the table of a host it is for that host.",
         cost: "a filter for each request by https",
-        worst: "browsers do not reach a name that has no https any more until the time is over",
+        worst: "a name that loses its https cannot be reached by browsers until the time is over",
     },
 ];

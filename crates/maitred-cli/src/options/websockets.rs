@@ -53,9 +53,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.websockets.deflate),
         default: &["true"],
         reach: Reach::Everywhere,
-        summary: "Compress messages for clients that offer it (permessage-deflate, RFC 7692), which browsers do.",
+        summary: "Compress messages for clients that offer it (permessage-deflate, RFC 7692), as browsers do.",
         cost: "processor time: some 10 microseconds for a kilobyte of text; memory: see websocket-deflate-memory",
-        worst: "secrets and a client's own words in one message: its length tells about the secret (as with BREACH)",
+        worst: "a message with a secret and a client's own words: its length tells about the secret (as with BREACH)",
     },
     Definition {
         name: "websocket-deflate-memory",
