@@ -5,6 +5,7 @@ CARGO   ?= cargo
 SECONDS ?= 60
 NAME    ?= static
 SUITES  ?=
+PYTHONS ?=
 # What is built: `release`, or `ci` for the tests, which takes less time.
 PROFILE ?= release
 
@@ -17,7 +18,7 @@ DEMO   := $(VENV)/bin/maitred examples/demo/app.py --static /static=examples/dem
 ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \
                  \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*')
 
-.PHONY: help build run test test-all versions setup packages binary deny fuzz bench bench-smoke docs clean
+.PHONY: help build run test test-all versions wheel wheel-test container-test dist dist-test setup packages binary deny fuzz bench bench-smoke docs clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -43,9 +44,25 @@ test-all: ## what takes longer, too: all benches in short, every shuttle schedul
 	@$(MAKE) --no-print-directory versions
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
+	@$(MAKE) --no-print-directory wheel wheel-test container-test PYTHONS="$(or $(PYTHONS),3.11 3.13)"
 
 versions: ## the Python tests under every Python from 3.10 on that is there
 	@$(PYTHON) scripts/versions
+
+wheel: ## wheels for old and new Linux systems, for every Python that is there or PYTHONS="3.11 3.13", and the source package: dist/
+	@$(PYTHON) scripts/wheel $(PYTHONS)
+
+wheel-test: ## installs the wheels of dist/ where no compiler is found, and serves hello, Django, Flask and FastAPI
+	@$(PYTHON) scripts/wheel-test
+
+container-test: ## does what Containerfile says, as root without a container engine, and tries the result
+	@$(PYTHON) scripts/container-test
+
+dist: ## everything of a release with check sums, signed if MINISIGN_KEY names a key: dist/
+	@$(PYTHON) scripts/dist $(PYTHONS)
+
+dist-test: ## makes a release twice, in two folders, and compares the sums
+	@$(PYTHON) scripts/dist-test $(PYTHONS)
 
 setup: packages $(STAMPS)/requirements-dev $(STAMPS)/requirements-bench ## what `make test` needs: Debian packages (as root), virtual environment, h2spec if Go is there
 	@sh scripts/h2spec $(TOOLS) optional

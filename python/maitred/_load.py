@@ -31,6 +31,19 @@ _OF_SERVICE_MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN
 FACTORY_NAMES = ("create_app", "make_app")
 
 
+#: Applications that are there already, by the names that the command has for them.
+objects: dict[str, Callable[..., Any]] = {}
+
+#: Why such an application has one process, and what to do.
+OBJECT_ALONE = (
+    "an application that is given as an object is in this process alone, and several workers cannot have it",
+    "give its name, maitred.run('module:app', workers=4)",
+)
+
+#: Whether an application is being imported.
+is_loading = False
+
+
 class LoadFailure(Exception):
     """The application cannot be loaded.
 
@@ -72,6 +85,9 @@ def load(
     ``app_dir``, else in the current directory. What ``environment`` has and ``os.environ`` has not is
     set before the import, and what ``identity`` has in any case: it says which user the process has become. ``root_path`` is the URL path below which the application stands.
     """
+    if target.startswith("<"):
+        prepare(app_dir, environment, identity)
+        return _loaded(*_given(target, factory), interface, factory, root_path)
     place, attribute = _split(target)
     folder = prepare(app_dir, environment, identity)
 
@@ -81,10 +97,25 @@ def load(
         name = f"{place}:{name}"
         return (_made(application, name), f"{name}()") if factory else (application, name)
 
+    global is_loading
+    is_loading = True
     try:
         application, name = _shared.in_turn(target, _folder_of(place, folder), found)
     except _shared.Clash as clash:
         raise LoadFailure(clash.what, clash.remedy) from None
+    finally:
+        is_loading = False
+    return _loaded(application, name, interface, factory, root_path)
+
+
+def _given(name: str, factory: bool) -> tuple[Callable[..., Any], str]:
+    """An application that :func:`maitred.run` was given."""
+    if name not in objects:
+        raise LoadFailure(*OBJECT_ALONE)
+    return (_made(objects[name], name), f"{name}()") if factory else (objects[name], name)
+
+
+def _loaded(application: Callable[..., Any], name: str, interface: str, factory: bool, root_path: str) -> Loaded:
     kind = _interface(application, name, interface, factory)
     if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)

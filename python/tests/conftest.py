@@ -187,8 +187,12 @@ class Server:
         """Sends the signal and returns the exit code."""
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self.read_all()
         return code
+
+    def read_all(self) -> None:
+        """All that a server has said that has ended is in ``said`` then."""
+        self._reader.join(PATIENCE)
 
     def kill(self) -> None:
         self.process.kill()

@@ -32,6 +32,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_websocket_clients.py",
     ),
     "connections in clear text are looked at": (
+        "test_health.py::test_a_page_says_it",
         "test_tls_applications.py::test_fields_of_a_request_are_no_session",
         "test_tls_applications.py::test_asgi_without_tls_has_no_extension",
         "test_tls_applications.py::test_https_at_a_proxy_is_https",

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, MAITRED, PATIENCE, Serve
+from conftest import MAITRED, PATIENCE, Serve
 
 HELLO = """
 def app(environ, start_response):
@@ -50,28 +50,6 @@ def test_every_way_to_name_the_application(serve: Serve, tmp_path: Path, target:
     server = serve(target.format(folder=tmp_path))
     assert server.fetch("/").body == b"hello"
     assert server.stop() == 0, server.said
-
-
-def test_the_start_of_the_readme_runs_when_it_is_pasted(tmp_path: Path) -> None:
-    text = (HERE.parent.parent / "README.md").read_text()
-    block = text.partition("## Start")[2].partition("```sh\n")[2].partition("```")[0]
-    assert block.startswith("make build "), block
-    # It is built; and the port of the README may be taken.
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    script = block.partition("\n")[2].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    (tmp_path / ".venv/bin/maitred").symlink_to(MAITRED)
-    environment = os.environ | {"MAITRED_LISTEN": f"127.0.0.1:{port}"}
-    done = subprocess.run(
-        ["sh", "-ec", f"{script}\nwait $!"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert (done.returncode, done.stdout) == (0, "Hello\n"), done.stderr
 
 
 def test_python_dash_m_and_version(tmp_path: Path) -> None:

@@ -190,6 +190,7 @@ def test_ctrl_c_ends_all_of_them_once(crew: Start) -> None:
     os.killpg(server.process.pid, signal.SIGINT)  # As a terminal does.
     assert server.process.wait(PATIENCE) == 0, server.said
     until("no process is left", lambda: not server.processes())
+    server.read_all()
     assert re.findall(r"info (\[\d\] )?SIGINT: ", server.said) == [""], "it is not sent to the workers"
     assert "ending at once" not in server.said and "Traceback" not in server.said
 

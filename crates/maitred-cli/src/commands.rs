@@ -5,13 +5,15 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, passwd, print};
+use crate::{ctl, health, help, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Serve.
     Run,
+    /// Serve, and load the application again when it changes.
+    Develop,
     /// Print the merged configuration.
     Check,
     /// Print docs/operations/configuration.md.
@@ -39,10 +41,24 @@ pub(crate) enum Run {
     Options(Command),
     /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
     Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
+    /// The same for `install-service`, which reads options of the server as well: no room that they need may use it.
+    InstallService,
 }
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
+    Word {
+        name: "dev",
+        arguments: "APPLICATION",
+        summary: "serve while you work on it: loads changes, shows tracebacks",
+        run: Run::Options(Command::Develop),
+    },
+    Word {
+        name: "help",
+        arguments: "[NAME|all]",
+        summary: "all about an option or a command; alone, what is needed daily",
+        run: Run::Tool(help::run),
+    },
     Word {
         name: "init",
         arguments: "[FOLDER]",
@@ -52,7 +68,7 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         name: "migrate",
         arguments: "FILE|\"COMMAND\"",
-        summary: "print the maitred.toml for a set-up of another server (migrate --help)",
+        summary: "print the maitred.toml for another server's set-up",
         run: Run::Tool(|arguments, host| of_host("migrate", arguments, host)),
     },
     Word {
@@ -66,6 +82,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "...",
         summary: "ask and change a running server; 'maitred ctl' lists what",
         run: Run::Tool(|arguments, _| Ok(ctl::main(arguments))),
+    },
+    Word {
+        name: "health",
+        arguments: "...",
+        summary: "whether a running server is ready, as an exit code (health --help)",
+        run: Run::Tool(|arguments, _| health::health(arguments)),
     },
     Word {
         name: "report",
@@ -82,6 +104,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "FILE USER",
         summary: "write the password of a user for basic authentication (passwd --help)",
         run: Run::Tool(|arguments, _| passwd::passwd(arguments).map(|text| print(&text))),
+    },
+    Word {
+        name: "install-service",
+        arguments: "...",
+        summary: "write the units of systemd for an application (install-service --help)",
+        run: Run::InstallService,
     },
     Word {
         name: "reference",

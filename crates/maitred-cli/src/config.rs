@@ -37,6 +37,8 @@ pub struct Config {
     pub http2: Http2,
     /// Whether a client of HTTP/1.1 may go over to it.
     pub http2_upgrade: bool,
+    /// Whether somebody works on the application.
+    pub development: DevelopmentConfig,
     /// The most streams of an HTTP/2 connection at a time.
     pub http2_streams: usize,
     /// How WebSocket is spoken.
@@ -254,6 +256,15 @@ pub struct PoolConfig {
     pub strategy: Strategy,
 }
 
+/// The options of development.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DevelopmentConfig {
+    /// Whether the code is loaded again when it changes.
+    pub on: bool,
+    /// What is watched, instead of the current folder and the application's.
+    pub watch: Vec<PathBuf>,
+}
+
 /// Worker processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkersConfig {
@@ -361,6 +372,7 @@ impl Config {
             tls: TlsConfig::default(),
             http2: Http2::On,
             http2_upgrade: false,
+            development: DevelopmentConfig::default(),
             http2_streams: 128,
             websockets: WebSocketConfig::default(),
             trusted_proxies: Vec::new(),

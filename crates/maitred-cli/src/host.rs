@@ -215,6 +215,9 @@ pub struct ApplicationSpec {
     pub lifespan: Lifespan,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
+    /// Somebody works on the application: what its host can say of errors it shows in the browser, to whoever shows this token. An application that
+    /// cannot be loaded is one that tells why.
+    pub development: Option<String>,
 }
 
 /// A program that embeds the command hears here what happens to the workers. One thread, `maitred-hooks`, makes all calls, in the process

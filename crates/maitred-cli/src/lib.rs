@@ -10,16 +10,20 @@ mod commands;
 mod config;
 mod control;
 mod ctl;
+mod development;
 mod drain_delay;
 mod early;
 mod env_file;
 mod error_page;
 mod filters;
+mod health;
+mod help;
 mod holder;
 mod hooks;
 mod host;
 mod hosts;
 mod http2;
+mod install_service;
 mod lifetime;
 mod limits;
 mod listen;
@@ -49,6 +53,7 @@ mod supervisor;
 mod tls;
 mod tls_values;
 mod tls_watch;
+mod tool_line;
 mod validation;
 mod value;
 mod websockets;
@@ -59,7 +64,8 @@ use std::path::PathBuf;
 
 pub use accounts::Account;
 pub use config::{
-    BasicAuthConfig, Config, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig, WorkersConfig,
+    BasicAuthConfig, Config, DevelopmentConfig, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig,
+    WorkersConfig,
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
@@ -95,10 +101,12 @@ pub const EXIT_USAGE: u8 = 2;
 /// user go to standard error, what was asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
-        if let Some((first, rest)) = inputs.arguments.split_first()
-            && let Some(Run::Tool(run)) = commands::find(first).map(|word| word.run)
-        {
-            return run(rest, host);
+        if let Some((first, rest)) = inputs.arguments.split_first() {
+            match commands::find(first).map(|word| word.run) {
+                Some(Run::Tool(run)) => return run(rest, host),
+                Some(Run::InstallService) => return install_service::install_service(rest, host),
+                Some(Run::Options(_)) | None => {}
+            }
         }
         let mut part = Part::of(&mut inputs)?;
         if let Part::Template(template) = part {
@@ -177,7 +185,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             .inspect_err(|problem| part.failed(problem))?;
     }
     match loaded.command {
-        Command::Run => run::run(loaded, inputs, part, host),
+        Command::Run | Command::Develop => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
             validation::check(&loaded.config, &loaded.origins)?;
@@ -186,7 +194,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
-        Command::Help => Ok(print(&reference::help())),
+        Command::Help => help::run(&loaded.topic, host),
         Command::Version => {
             Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
         }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
@@ -129,6 +129,22 @@ impl ListenAddress {
     /// What its sockets are told.
     pub fn options(&self) -> SocketOptions {
         self.options
+    }
+
+    /// The TCP port; zero is one that the system chooses.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match &self.place {
+            Place::Tcp(_, port) => Some(*port),
+            _ => None,
+        }
+    }
+
+    /// The file of a Unix socket.
+    pub(crate) fn socket_file(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Unix(UnixAddress { name: UnixName::Path(path), .. }) => Some(path),
+            _ => None,
+        }
     }
 
     /// Of one whose sockets a service manager passes, the name that they have; `Some(None)` for all of them.

@@ -7,15 +7,18 @@ use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::validation::{Checked, Program};
 
-/// Loads an application. `is_other` if the process has become another user.
+/// Loads an application. `is_other` if the process has become another user; `development` is the token of who works on the application.
 pub(crate) fn load(
     program: &Program,
     config: &Config,
     checked: &Checked,
-    is_other: bool,
+    (is_other, development): (bool, Option<&str>),
     host: &dyn Host,
 ) -> Result<Application, Problem> {
-    let spec = spec(program, config, checked, is_other);
+    let spec = ApplicationSpec {
+        development: development.map(ToOwned::to_owned),
+        ..spec(program, config, checked, is_other)
+    };
     host.load(&spec).map_err(|error| not_loaded(&program.name, error))
 }
 
@@ -34,6 +37,7 @@ pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_oth
         event_loop: config.event_loop.clone(),
         lifespan: config.lifespan,
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
+        development: None,
     }
 }
 

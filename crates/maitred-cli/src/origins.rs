@@ -20,6 +20,10 @@ pub(crate) enum Source {
     Environment(String),
     /// On the command line.
     CommandLine,
+    /// Nowhere: it is other in development.
+    Development,
+    /// There too, by these names that other servers have for it.
+    Familiar(Vec<&'static str>),
     /// Nowhere: it was changed while the server ran.
     Control,
 }
@@ -32,12 +36,26 @@ impl fmt::Display for Source {
             Self::DropIn { path, line } => write!(f, "drop-in {path}:{line}"),
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
+            Self::Development => f.write_str("development"),
+            Self::Familiar(names) => write!(f, "command line, {}", names.join(" and ")),
             Self::Control => f.write_str("changed at run time"),
         }
     }
 }
 
 impl Source {
+    /// Another value of the same list comes from `other`: with names of ours and of others among them, theirs are named.
+    pub(crate) fn also(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Familiar(names), Self::Familiar(others)) => {
+                let new = others.iter().filter(|other| !names.contains(other)).copied().collect::<Vec<_>>();
+                names.extend(new);
+            }
+            (Self::CommandLine, Self::Familiar(_)) => *self = other.clone(),
+            _ => {}
+        }
+    }
+
     /// How an error names the place.
     pub(crate) fn place(&self, definition: &Definition) -> String {
         match self {
@@ -45,9 +63,12 @@ impl Source {
                 format!("{path}:{line}: {}", definition.name)
             }
             Self::Environment(name) => name.clone(),
+            Self::Familiar(names) => names.join(" and "),
             Self::Control => definition.name.to_owned(),
-            Self::Default | Self::CommandLine if definition.is_positional() => definition.name.to_owned(),
-            Self::Default | Self::CommandLine => definition.flag(),
+            Self::Default | Self::CommandLine | Self::Development if definition.is_positional() => {
+                definition.name.to_owned()
+            }
+            Self::Default | Self::CommandLine | Self::Development => definition.flag(),
         }
     }
 
@@ -68,7 +89,9 @@ impl Source {
             }
             Self::Environment(name) => (format!("{name} {pool}"), ": "),
             Self::Control => (format!("pool.{pool}"), "."),
-            Self::Default | Self::CommandLine => (format!("--pool {pool}"), ": "),
+            Self::Default | Self::CommandLine | Self::Familiar(_) | Self::Development => {
+                (format!("--pool {pool}"), ": ")
+            }
         };
         key.map_or(pool.clone(), |key| format!("{pool}{separator}{key}"))
     }

@@ -1,84 +1,8 @@
-//! The option table as text for people: `--help` and docs/operations/configuration.md.
+//! The option table as docs/operations/configuration.md.
 
 use std::fmt::Write;
 
-use crate::commands::{self, Word};
-use crate::options::{self, Definition, Kind};
-
-/// The text of `maitred --help`.
-pub(crate) fn help() -> String {
-    let mut text = format!(
-        "maitred {}: serves Python applications and static files.\n\n{}\nOptions:\n",
-        env!("CARGO_PKG_VERSION"),
-        usage()
-    );
-    for definition in options::all().filter(|definition| !definition.is_positional()) {
-        let value =
-            if definition.is_switch() { String::new() } else { format!(" {}", definition.placeholder) };
-        let more = if definition.is_repeatable() { "  (repeatable)" } else { "" };
-        let _ = writeln!(text, "  {}{value}{more}", definition.flags());
-        for paragraph in paragraphs(definition) {
-            fill(&mut text, &paragraph);
-        }
-    }
-    text.push_str(
-        "\nEvery option except --version and --help can also be set as MAITRED_<NAME> in the environment\n\
-         and, except --config, as <name> in maitred.toml; the command line wins over the environment, the\n\
-         environment over the files. 'maitred check' shows the result.\n",
-    );
-    text
-}
-
-const USAGE: &str = "\
-Usage: maitred [COMMAND] [APPLICATION] [OPTIONS]
-
-  maitred app:app            the object app in the module app
-  maitred path/to/app.py     the object app or application in a file (or path/to/app.py:name)
-  maitred folder/            the static files of a folder
-";
-
-/// A line for each command.
-fn usage() -> String {
-    let mut text = USAGE.to_owned();
-    for Word { name, arguments, summary, .. } in commands::WORDS {
-        let written = format!("maitred {name} {arguments}");
-        let _ = writeln!(text, "  {written:<26} {summary}");
-    }
-    text
-}
-
-fn paragraphs(definition: &Definition) -> Vec<String> {
-    let mut all = vec![definition.summary.to_owned()];
-    if definition.is_in_file() {
-        all.push(format!("Default: {}.", default(definition).unwrap_or_else(|| "none".to_owned())));
-        all.push(format!("Cost: {}. Worst case: {}.", definition.cost, definition.worst));
-    }
-    all
-}
-
-fn default(definition: &Definition) -> Option<String> {
-    let text = definition.default.join(" ");
-    let on_or_off = |text: &str| if text == "true" { "on" } else { "off" };
-    (!text.is_empty()).then(|| if definition.is_switch() { on_or_off(&text).to_owned() } else { text })
-}
-
-/// Appends `paragraph` in lines of at most 100 characters, indented by ten.
-fn fill(text: &mut String, paragraph: &str) {
-    const INDENT: &str = "          ";
-    let mut width = 0;
-    for word in paragraph.split_whitespace() {
-        let length = word.chars().count() + 1;
-        if width == 0 || width + length > 90 {
-            text.push_str(if width == 0 { INDENT } else { "\n          " });
-            width = 0;
-        } else {
-            text.push(' ');
-        }
-        text.push_str(word);
-        width += length;
-    }
-    text.push('\n');
-}
+use crate::options::{self, Definition, Kind, familiar};
 
 /// The text of docs/operations/configuration.md.
 pub(crate) fn markdown() -> String {
@@ -101,8 +25,19 @@ pub(crate) fn markdown() -> String {
     for definition in options::all() {
         section(&mut text, definition);
     }
+    text.push_str(FAMILIAR);
+    for familiar in familiar::all() {
+        let names: Vec<String> = familiar.names.iter().map(|name| format!("`{name}`")).collect();
+        let _ =
+            writeln!(text, "| {} | {} | {} |", names.join(", "), familiar.whose(), cell(&familiar.meaning()));
+    }
     text.push_str(END);
     text
+}
+
+/// Text in a table of Markdown.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// What stands for the option in a file.
@@ -111,6 +46,19 @@ fn key(definition: &Definition) -> Option<String> {
         Kind::Pools => Some(format!("`[{}.NAME]`", definition.name)),
         _ => definition.is_in_file().then(|| format!("`{}`", definition.name)),
     }
+}
+
+/// The names that it has in other servers.
+fn also(definition: &Definition) -> Option<String> {
+    let names: Vec<String> = familiar::of_option(definition.name).map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The default as it would be written, if there is one.
+pub(crate) fn default(definition: &Definition) -> Option<String> {
+    let text = definition.default.join(" ");
+    let on_or_off = |text: &str| if text == "true" { "on" } else { "off" };
+    (!text.is_empty()).then(|| if definition.is_switch() { on_or_off(&text).to_owned() } else { text })
 }
 
 fn section(text: &mut String, definition: &Definition) {
@@ -122,6 +70,9 @@ fn section(text: &mut String, definition: &Definition) {
     let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {
         text.push_str(", repeatable");
+    }
+    if let Some(also) = also(definition) {
+        let _ = write!(text, "; also: {also}");
     }
     let _ = writeln!(text, "\n\n{}\n", definition.summary);
     if !definition.is_in_environment() {
@@ -187,6 +138,22 @@ unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubern
 `MAITRED_PORT` and `MAITRED_SERVICE_HOST` by itself beside a service named `maitred`.
 ";
 
+const FAMILIAR: &str = "
+## If you know uvicorn, gunicorn or granian
+
+Their options work on the command line where they mean the same: \
+`uvicorn main:app --host 0.0.0.0 --port 80 --workers 4` runs when the name of the program is `maitred`. What means something else here is an \
+error that says what to write. `maitred check` names the option that a value came from. In `maitred.toml` and in the environment the \
+names are maitred's own, except that `log-level` and `interface` take the words of other servers on the command line, too: `warning` is \
+`warn`, `critical` is `error`, `trace` is `debug`, and `asgi3` is `asgi`.
+
+Where two of them are spelt alike and one is maitred's own, the own one counts: `--access-log` has a value (`-` is standard output, and \
+`--no-access-log` works), and so has `--http2`.
+
+| Option | Of | Here |
+|---|---|---|
+";
+
 const END: &str = "
 ## Signals
 
@@ -228,18 +195,6 @@ mod tests {
         for definition in options::all().filter(|definition| definition.can_be_off()) {
             let is_on = definition.show(&crate::Config::default()).as_deref() == Some("true");
             assert_eq!(default(definition).as_deref() == Some("on"), is_on, "{}", definition.name);
-        }
-        assert!(help().contains("--[no-]statistics\n"));
-    }
-
-    #[test]
-    fn the_help_text_names_every_option_and_fits_a_terminal() {
-        let text = help();
-        for definition in options::all().filter(|definition| !definition.is_positional()) {
-            assert!(text.contains(&format!("  {}", definition.flags())), "{}", definition.name);
-        }
-        for line in text.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
         }
     }
 

@@ -90,7 +90,8 @@ fn run_here(
             early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
         }
     };
-    let supervises = worker.is_none() && (predecessor.is_some() || loaded.config.workers.number() > 1);
+    let several = loaded.config.workers.number() > 1 || loaded.config.development.on;
+    let supervises = worker.is_none() && (predecessor.is_some() || several);
     let writer = match worker {
         Some(worker) => worker.log_writer(),
         None if supervises => logs::Writer::Supervisor,
@@ -99,7 +100,8 @@ fn run_here(
     let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
     // What a supervisor says is read among what its workers say.
     let serving = Arc::new(AtomicBool::new(supervises));
-    host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), loaded.config.log_level));
+    let (config, to) = (&loaded.config, Arc::clone(&log));
+    host.use_error_log(error_log(to, Arc::clone(&serving), (config.log_level, config.development.on)));
     let became = early.as_ref().is_some_and(|early| early.became);
     let hooks = match worker {
         Some(_) => Ok(None),
@@ -128,13 +130,17 @@ fn run_here(
 }
 
 /// Before the server serves, entries are for the person who started it (a traceback, and the error
-/// line after it) and stay as they are; then they are log entries with time and level.
-fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, wanted: LogLevel) -> ErrorLog {
+/// line after it) and stay as they are; then they are log entries with time and level, but for what the application says in development.
+fn error_log(
+    log: Arc<Log>,
+    serving: Arc<AtomicBool>,
+    (wanted, is_development): (LogLevel, bool),
+) -> ErrorLog {
     Arc::new(move |voice, entry: &str| {
         let serves = serving.load(Ordering::Relaxed);
         let level = match voice {
             Voice::Server(level) => level,
-            Voice::Application if serves => return log.application(entry),
+            Voice::Application if serves && !is_development => return log.application(entry),
             Voice::Application => return log.plain(entry),
         };
         if !serves {
@@ -195,8 +201,10 @@ fn serve(
     let programs = checked.programs();
     let becomes =
         early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
-    let applications =
-        programs.map(|program| load(program, config, checked, becomes, host)).collect::<Result<Vec<_>, _>>();
+    let development = worker.and_then(|worker| worker.setup.development.as_deref());
+    let applications = programs
+        .map(|program| load(program, config, checked, (becomes, development), host))
+        .collect::<Result<Vec<_>, _>>();
     let applications = applications.inspect_err(|_| end_now(host))?;
     let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
     let reload = Reload {
@@ -301,7 +309,12 @@ fn serve_loaded(
             "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
         ));
     }
-    let mut say = |line: &str| log.info(format_args!("{line}"));
+    // Its end is no news for who has changed the code.
+    let is_replaced = worker.is_some() && config.development.on;
+    let mut say = |line: &str| match is_replaced {
+        true => log.debug(format_args!("{line}")),
+        false => log.info(format_args!("{line}")),
+    };
     let reload = Arc::new(Mutex::new(reload));
     let operator = Operator {
         reload: Arc::clone(&reload),

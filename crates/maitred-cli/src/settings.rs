@@ -13,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
-use crate::{filters, http2, listeners, pools, proxies, websockets};
+use crate::{development, filters, http2, listeners, pools, proxies, websockets};
 
 /// All of it.
 ///
@@ -87,6 +87,7 @@ pub(crate) fn make(
         body: config.body_timeout,
         keep_alive: config.keep_alive,
         send: config.body_timeout,
+        drain_idle: development::drain_idle(config).unwrap_or(Timeouts::default().drain_idle),
     };
     Ok(settings)
 }

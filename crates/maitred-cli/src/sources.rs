@@ -4,6 +4,7 @@
 
 pub(crate) mod command_line;
 pub(crate) mod environment;
+mod familiar;
 pub(crate) mod file;
 mod filter_table;
 mod host_table;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use crate::commands::Command;
 use crate::config::Config;
+use crate::development;
 use crate::filters;
 use crate::hosts;
 use crate::options::renamed::Names;
@@ -52,6 +54,8 @@ pub(crate) struct Inputs {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) command: Command,
+    /// What help is wanted about; nothing for the short text.
+    pub(crate) topic: Vec<String>,
     pub(crate) config: Config,
     pub(crate) origins: Origins,
     /// The files that were read, in order.
@@ -67,6 +71,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let line = command_line::parse(&inputs.arguments, inputs.earlier)?;
     let mut loaded = Loaded {
         command: line.command,
+        topic: line.topic,
         config: Config::default(),
         origins: Origins::default(),
         files: Vec::new(),
@@ -111,14 +116,34 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         }
         loaded.origins.set(definition.name, source);
     }
+    development::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
     if let Some(workers) = inputs.workers {
         loaded.config.share(workers);
     }
     loaded.warnings.extend(renamed.warnings());
+    loaded.warnings.extend(without_effect(&loaded));
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)
+}
+
+/// Options of workers where there is one: it is the only process, which nobody replaces.
+fn without_effect(loaded: &Loaded) -> Option<String> {
+    const OF_SEVERAL: [&str; 4] = ["worker-requests", "worker-lifetime", "worker-memory", "worker-timeout"];
+    if loaded.config.workers.number() > 1 {
+        return None;
+    }
+    let is_set = |name: &&str| {
+        let zero =
+            options::find(name).and_then(|option| option.show(&loaded.config)).is_none_or(|text| text == "0");
+        !zero && *loaded.origins.of(name) != Source::Default
+    };
+    let name = OF_SEVERAL.into_iter().find(is_set)?;
+    let place = loaded.origins.describe(name);
+    Some(format!(
+        "{place}: no effect with one worker, which no supervisor replaces; write --workers 2 or more"
+    ))
 }
 
 /// The remedy for an unknown name: the nearest one, or where all are listed.
@@ -126,7 +151,7 @@ fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String 
     let names: Vec<String> = options::all().filter_map(known).collect();
     match nearest(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean '{meant}'?"),
-        None => "'maitred --help' lists the options".to_owned(),
+        None => "'maitred --help all' lists the options".to_owned(),
     }
 }
 

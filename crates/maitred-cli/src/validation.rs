@@ -16,7 +16,7 @@ use crate::problem::{Problem, correct, folder_of};
 use crate::rights::{self, Wanted};
 use crate::tls::{self, Material};
 use crate::value::Mount;
-use crate::{env_file, error_page, filters, logs, pools};
+use crate::{development, env_file, error_page, filters, logs, pools};
 
 /// What the configuration means on this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +126,7 @@ pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Pr
 /// Checks what no single option can know. `origins` says in an error where the value came from.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let at = |name: &str| origins.describe(name);
+    development::check(config, origins)?;
     pools::check(config, origins)?;
     hosts::check(config, origins)?;
     let environment = match &config.env_file {

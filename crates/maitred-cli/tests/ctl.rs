@@ -99,13 +99,27 @@ fn one_of_several_servers_is_named_by_its_process_or_its_port() {
             let status: serde_json::Value = out.parse().expect("JSON");
             assert_eq!(status["pid"], server.process.id(), "{which}");
         }
+        let (pid, port) = (server.process.id().to_string(), server.address.port().to_string());
+        for named in [["--pid", pid.as_str()], ["--port", port.as_str()]] {
+            let (code, out, error) = ask(&[named[0], named[1], "status"]);
+            assert_eq!((code, error.as_str()), (Some(0), ""), "{named:?}");
+            let status: serde_json::Value = out.parse().expect("JSON");
+            assert_eq!(status["pid"], server.process.id(), "{named:?}");
+        }
     }
-    let (code, _, error) = ask(&["status"]);
+    let own = std::process::id().to_string();
+    let (code, _, error) = ask(&["--pid", &own, "status"]);
     assert_eq!(code, Some(2));
     assert!(
-        error.starts_with("maitred: 2 servers run; choose one with --server and its process or port: "),
+        error.starts_with(&format!("maitred: no server of this user has the process {own}; ")),
         "{error}"
     );
+    let (code, _, error) = ask(&["--port", "http", "status"]);
+    assert_eq!(code, Some(2));
+    assert!(error.starts_with("maitred: --port: 'http' is no port"), "{error}");
+    let (code, _, error) = ask(&["status"]);
+    assert_eq!(code, Some(2));
+    assert!(error.starts_with("maitred: 2 servers run; choose one with --pid or --port: "), "{error}");
     assert!(error.contains(&format!("{} ({})", servers[1].process.id(), servers[1].address)), "{error}");
     assert_eq!(ask(&["--server", "1", "status"]).0, Some(2));
 }
@@ -322,7 +336,9 @@ fn the_only_server_of_a_user_is_found() {
     let second = Serving::start_as(with_runtime(&["site/"]));
     let several = find();
     assert_eq!(several.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --server"));
+    assert!(
+        String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --pid or --port")
+    );
     // Killed: its socket stays, and is not taken for a server.
     drop(second);
     assert_eq!(find().status.code(), Some(0));

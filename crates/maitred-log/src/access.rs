@@ -66,6 +66,7 @@ impl Access {
 
     pub(crate) fn write(&self, outcome: &Outcome<'_>) {
         self.lines.with_line(outcome, |line| match &self.writer {
+            _ if line.is_empty() => {}
             Writer::Thread(writer) => _ = writer.write(line),
             Writer::Direct(direct) => direct.write(line),
         });

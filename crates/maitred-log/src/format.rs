@@ -40,6 +40,9 @@ const NAMED: &[(&str, &str)] = &[
     ),
 ];
 
+/// Lines for a person at a terminal: see `short.rs`.
+const SHORT: &[(&str, &str)] = &[("short", "$short"), ("short-color", "$short_color")];
+
 const FIELDS: &[(&str, Known)] = &[
     ("remote_addr", Known::Field(Field::RemoteAddress)),
     ("remote_user", Known::Source(Source::User)),
@@ -78,6 +81,8 @@ const FIELDS: &[(&str, Known)] = &[
     ("tls_sni", Known::Source(Source::TlsSni)),
     ("tls_client", Known::Source(Source::TlsClient)),
     ("tls_handshake", Known::Field(Field::TlsHandshake)),
+    ("short", Known::Field(Field::Short { colored: false })),
+    ("short_color", Known::Field(Field::Short { colored: true })),
 ];
 
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
@@ -113,6 +118,10 @@ pub(crate) enum Field {
     Total,
     Outer,
     TlsHandshake,
+    /// The whole line, see `short.rs`.
+    Short {
+        colored: bool,
+    },
 }
 
 /// A text of an exchange.
@@ -202,6 +211,8 @@ pub struct Format {
     pub(crate) escape: Escape,
     /// There is a [`Field::Span`] in it.
     pub(crate) has_spans: bool,
+    /// There is a [`Field::Short`] in it.
+    pub(crate) is_short: bool,
 }
 
 /// Why a text is no format.
@@ -234,7 +245,7 @@ impl fmt::Display for Format {
 impl Format {
     /// The names of formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMED.iter().map(|(name, _)| *name)
+        NAMED.iter().chain(SHORT).map(|(name, _)| *name)
     }
 
     /// The names of fields, without the dollar sign; `http_` and the name of a request field is one too.
@@ -247,7 +258,7 @@ impl Format {
     /// # Errors
     /// See [`BadFormat`].
     pub fn parse(text: &str) -> Result<Self, BadFormat> {
-        if let Some((_, named)) = NAMED.iter().find(|(name, _)| *name == text) {
+        if let Some((_, named)) = NAMED.iter().chain(SHORT).find(|(name, _)| *name == text) {
             return Self::compile(named).map(|format| Self { text: text.to_owned(), ..format });
         }
         let format = Self::compile(text)?;
@@ -258,7 +269,13 @@ impl Format {
     }
 
     fn empty() -> Self {
-        Self { text: String::new(), pieces: Vec::new(), escape: Escape::Text, has_spans: false }
+        Self {
+            text: String::new(),
+            pieces: Vec::new(),
+            escape: Escape::Text,
+            has_spans: false,
+            is_short: false,
+        }
     }
 
     fn compile(text: &str) -> Result<Self, BadFormat> {
@@ -311,7 +328,8 @@ impl Format {
             }
             _ => return Err(BadFormat::UnknownField(name.to_owned())),
         };
-        self.has_spans |= matches!(piece, Piece::Field(Field::Span(_)));
+        self.has_spans |= matches!(piece, Piece::Field(Field::Span(_) | Field::Short { .. }));
+        self.is_short |= matches!(piece, Piece::Field(Field::Short { .. }));
         self.pieces.push(piece);
         Ok(())
     }

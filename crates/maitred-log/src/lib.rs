@@ -15,6 +15,7 @@ mod outcome;
 mod printable;
 mod request_id;
 mod sharing;
+mod short;
 mod text;
 mod trouble;
 mod upstream_queue;

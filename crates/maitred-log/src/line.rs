@@ -14,12 +14,16 @@ use crate::mask::Mask;
 use crate::number::{push_address, push_decimal, push_fraction, push_seconds};
 use crate::outcome::{End, Outcome};
 use crate::request_id::RequestId;
+use crate::short;
 use crate::text::Text;
 use crate::upstream_queue::upstream_queue;
 use crate::wall_time::{strftime, timestamp, wall_micros};
 use maitred_match::Shape;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Bytes of a time of day, at the end of a local time without its zone.
+const CLOCK: usize = "14:03:11".len();
 
 /// An address, and how much of it is shown.
 type Shown = (Option<IpAddr>, Option<Mask>);
@@ -59,6 +63,9 @@ impl Line {
     /// The line of an exchange.
     pub(crate) fn make(&mut self, lines: &Lines, outcome: &Outcome<'_>) -> &[u8] {
         self.text.clear();
+        if lines.format.is_short && short::is_left_out(outcome) {
+            return &[];
+        }
         let spans = if lines.format.has_spans { outcome.times.spans() } else { Spans::default() };
         for piece in &lines.format.pieces {
             self.push(piece, lines, outcome, &spans);
@@ -163,6 +170,12 @@ impl Line {
             Field::Outer => {
                 let outer = upstream_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
                 push_seconds(out, outer / 1_000);
+            }
+            Field::Short { colored } => {
+                let time = self.local.text(clock::monotonic_coarse());
+                let time = time.split(|byte| *byte == b' ').next().unwrap_or_default();
+                let clock = time.get(time.len().saturating_sub(CLOCK)..).unwrap_or_default();
+                short::push(out, outcome, spans, clock, colored);
             }
             Field::TlsHandshake => push_seconds(out, outcome.times.handshake / 1_000),
         }

@@ -190,6 +190,61 @@ mod tests {
     }
 
     #[test]
+    fn a_short_line_says_what_took_the_time() {
+        let mut head = RequestHead::default();
+        head.target = head.fields.adopt(b"/a\x1b[2J?q=1").unwrap();
+        let told = |format: &str, status, times, end| {
+            let outcome = Outcome {
+                head: &head,
+                id: RequestId::Made(1),
+                peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
+                listener: 0,
+                pool: Some(0),
+                engine_route: None,
+                status,
+                body_bytes: 0,
+                times,
+                end,
+            };
+            let line = written(lines(format, None), &outcome);
+            // The time of day, which is of now.
+            let (clock, rest) = line.split_at(line.find(' ').unwrap());
+            (clock.trim_start_matches("\x1b[2m").len(), rest.to_owned())
+        };
+        let quick = Times { arrived: 1, begun: 1, done: 1_500_001, written: 1_600_001, ..Times::default() };
+        assert_eq!(
+            told("short", Status::OK, quick, End::Complete),
+            (8, " 200 GET /a\\x1b[2J?q=1  1.6 ms (run 1.5, write 0.1)\n".to_owned())
+        );
+        let slow = Times { begun: 100_000_001, done: 1_300_000_001, written: 0, ..quick };
+        let (_, line) = told("short", Status::NOT_FOUND, slow, End::PeerGone);
+        assert_eq!(
+            line,
+            " 404 GET /a\\x1b[2J?q=1  1300 ms (queue 100, run 1200) peer-gone\n         \
+             slow: the application took 1200 of 1300 ms\n"
+        );
+        let (_, line) = told("short-color", Status::OK, quick, End::Complete);
+        assert!(line.contains(" \x1b[32m200\x1b[0m GET "), "{line:?}");
+        assert!(line.ends_with("\x1b[2m (run 1.5, write 0.1)\x1b[0m\n"), "{line:?}");
+        let mut own = RequestHead::default();
+        own.target = own.fields.adopt(b"/shop/.maitred/version").unwrap();
+        let outcome = Outcome {
+            head: &own,
+            id: RequestId::Made(1),
+            peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
+            listener: 0,
+            pool: Some(0),
+            engine_route: None,
+            status: Status::OK,
+            body_bytes: 0,
+            times: quick,
+            end: End::Complete,
+        };
+        assert_eq!(written(lines("short", None), &outcome), "");
+        assert_ne!(written(lines("common", None), &outcome), "");
+    }
+
+    #[test]
     fn addresses_are_masked() {
         let mask = Some(Mask::default());
         assert_eq!(line("$remote_addr", mask, "192.0.2.77:99", b""), "192.0.2.0\n");

@@ -99,8 +99,16 @@ impl PythonHost {
         options.set_item("environment", &spec.environment)?;
         options.set_item("identity", &spec.identity)?;
         options.set_item("root_path", &spec.root_path)?;
-        let module = py.import("maitred._load")?;
-        let loaded = module.call_method("load", (&spec.target, interface), Some(&options))?;
+        let loaded = match &spec.development {
+            None => {
+                py.import("maitred._load")?.call_method("load", (&spec.target, interface), Some(&options))?
+            }
+            Some(token) => py.import("maitred._dev")?.call_method(
+                "load",
+                (token, &spec.target, interface),
+                Some(&options),
+            )?,
+        };
         let (application, description, interface) = loaded.extract()?;
         Ok(Found { application, description, interface })
     }

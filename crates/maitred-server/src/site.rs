@@ -118,6 +118,8 @@ pub struct Timeouts {
     pub keep_alive: Duration,
     /// Without the peer taking a byte of a response; then the connection is closed.
     pub send: Duration,
+    /// In a drain, without a request: one that is on its way is answered; then the connection is closed.
+    pub drain_idle: Duration,
 }
 
 impl Default for Timeouts {
@@ -128,6 +130,7 @@ impl Default for Timeouts {
             body: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             send: Duration::from_secs(60),
+            drain_idle: Duration::from_millis(300),
         }
     }
 }

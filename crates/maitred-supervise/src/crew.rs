@@ -23,6 +23,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Any number: waits and limits of several crews differ.
     pub seed: u64,
+    /// Somebody works on the application: one that cannot start does not end the crew, since its next version may start.
+    pub development: bool,
 }
 
 /// How much an entry of the log means.
@@ -271,6 +273,21 @@ impl Crew {
         self.look(now);
     }
 
+    /// Replaces all workers at once: each is asked to end, and its successor starts without waiting for that. Requests that no worker has taken wait
+    /// for the successors.
+    pub fn replace_now(&mut self, now: Instant) {
+        if self.state != State::Running {
+            return;
+        }
+        self.rolling.clear();
+        for index in 0..self.slots.len() {
+            self.dismiss_all(index, now);
+            self.slots[index].backoff.reset();
+        }
+        self.fill(now);
+        self.look(now);
+    }
+
     /// From now on there are so many, at least one.
     pub fn set_count(&mut self, workers: usize, now: Instant) {
         if self.state != State::Running {
@@ -461,7 +478,7 @@ impl Crew {
     /// The worker of a place has ended by itself: the next attempt, or the end of all.
     fn restart(&mut self, index: usize, ended: &Member, why: &str, exit: Exit, now: Instant) {
         let number = index + 1;
-        if !self.was_ready && ended.phase == Phase::Starting {
+        if !self.was_ready && ended.phase == Phase::Starting && !self.settings.development {
             self.say(
                 Level::Error,
                 format!("worker {number} {why}; no worker could start, so the server ends"),
@@ -471,6 +488,9 @@ impl Crew {
                 Exit::Code(0) | Exit::Signal(_) => 1,
             };
             return self.stop(code, now);
+        }
+        if self.settings.development && ended.phase == Phase::Starting {
+            return self.say(Level::Error, format!("worker {number} {why}; the next change starts it again"));
         }
         let random = self.random.next();
         let slot = &mut self.slots[index];
@@ -486,7 +506,10 @@ impl Crew {
     }
 
     fn may_stand_in(&self) -> bool {
-        self.state == State::Running && self.was_ready && !self.stands_in
+        // Whoever has changed the code waits for it.
+        let waits = self.settings.development && self.slots.iter().any(|slot| slot.current.is_some());
+        let is_due = self.was_ready || self.settings.development;
+        self.state == State::Running && is_due && !waits && !self.stands_in
     }
 
     /// What follows from how things are now.

@@ -14,6 +14,7 @@ fn settings(workers: usize) -> Settings {
         unavailable_after: SECOND,
         limits: Limits::default(),
         seed: 7,
+        development: false,
     }
 }
 
@@ -103,6 +104,44 @@ fn served(workers: usize) -> Played {
     (1..=workers as u64).for_each(|worker| played.ready(worker));
     assert!(played.ready);
     played
+}
+
+#[test]
+fn a_change_replaces_workers_without_waiting_for_their_end() {
+    let mut played = Played::new(Settings { development: true, ..settings(1) });
+    played.ready(1);
+    played.crew.replace_now(played.now);
+    played.act();
+    assert_eq!(played.stopped, [WorkerId(1)]);
+    assert_eq!(played.starts, 2, "while the first one ends");
+    // Another change before the second one serves.
+    played.crew.replace_now(played.now);
+    played.act();
+    assert_eq!((played.stopped.len(), played.starts), (2, 3));
+    played.ready(3);
+    played.exit(2, Exit::Signal(15));
+    played.exit(1, Exit::Code(0));
+    assert_eq!(played.processes.len(), 1);
+    assert_eq!(played.ended, None);
+}
+
+#[test]
+fn somebody_who_develops_mends_what_cannot_start() {
+    let mut played = Played::new(Settings { development: true, ..settings(1) });
+    played.exit(1, Exit::Code(2));
+    played.pass(2 * SECOND);
+    assert!(played.stands_in, "clients are told");
+    played.pass(100 * SECOND);
+    assert_eq!((played.starts, played.ended), (1, None));
+    assert!(
+        played.said.iter().any(|line| line.ends_with("the next change starts it again")),
+        "{:?}",
+        played.said
+    );
+    played.crew.replace_now(played.now);
+    played.act();
+    played.ready(2);
+    assert!(!played.stands_in);
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Which of this user's servers is meant: the only one, or that with this process or port.
+//!
+//! Promises: one server, or an error that names those there are. Leaves out: servers whose socket has a place of its own
+//! (`--control PATH`), which nothing lists.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use maitred_control::Given;
 use serde_json::Value;
@@ -20,7 +24,7 @@ struct Running {
 ///
 /// # Errors
 /// There is none, or there are several: what to do.
-pub(super) fn only_one() -> Result<PathBuf, String> {
+pub(crate) fn only_one() -> Result<PathBuf, String> {
     let (folder, mut live) = find::live();
     if live.is_empty() {
         live = find::live_of_others();
@@ -33,19 +37,69 @@ pub(super) fn only_one() -> Result<PathBuf, String> {
         1 => Ok(live.swap_remove(0).0),
         count => {
             let all = listed(&ask_all(live));
-            Err(format!("{count} servers run; choose one with --server and its process or port: {all}"))
+            Err(format!("{count} servers run; choose one with --pid or --port: {all}"))
         }
     }
 }
 
-/// The socket of the server with this process or port, as a number or behind a colon.
+/// How a server is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// `--server`: its process or a port, as a number or behind a colon, or an address.
+    Any(String),
+    /// `--pid`: one of its processes, the supervisor's or a worker's.
+    Process(u32),
+    /// `--port`: of an address that it listens on.
+    Port(u16),
+}
+
+impl Which {
+    /// `--pid`.
+    pub(crate) fn process(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map(Self::Process)
+            .map_err(|_| format!("--pid: '{text}' is no number of a process; --port takes a port"))
+    }
+
+    /// `--port`.
+    pub(crate) fn port(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix(':').unwrap_or(text).parse();
+        number
+            .ok()
+            .filter(|port| *port > 0)
+            .map(Self::Port)
+            .ok_or_else(|| format!("--port: '{text}' is no port from 1 to 65535; --server takes an address"))
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any(text) => write!(f, "the process or port {text}"),
+            Self::Process(pid) => write!(f, "the process {pid}"),
+            Self::Port(port) => write!(f, "the port {port}"),
+        }
+    }
+}
+
+/// The socket of the server that is meant.
 ///
 /// # Errors
 /// There is none, or there are two: those there are.
-pub(super) fn named(which: &str) -> Result<PathBuf, String> {
+pub(crate) fn named(which: &Which) -> Result<PathBuf, String> {
     let mut live = find::live().1;
     live.extend(find::live_of_others());
-    choose(which, ask_all(live))
+    let found = choose(which, ask_all(live));
+    match which {
+        Which::Process(pid) if found.is_err() && !is_running(*pid) => {
+            Err(format!("there is no process {pid}; 'maitred ctl' lists what there is to ask"))
+        }
+        _ => found,
+    }
+}
+
+fn is_running(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn ask_all(live: Vec<(PathBuf, u32)>) -> Vec<Running> {
@@ -59,28 +113,46 @@ fn ask_all(live: Vec<(PathBuf, u32)>) -> Vec<Running> {
         .collect()
 }
 
-fn choose(which: &str, running: Vec<Running>) -> Result<PathBuf, String> {
-    let port = which.strip_prefix(':').unwrap_or(which);
-    let is_meant = |server: &Running| {
-        let listens =
-            |address: &str| address == which || address.rsplit_once(':').is_some_and(|(_, own)| own == port);
-        which.parse() == Ok(server.pid) || addresses(server).any(listens)
-    };
-    let (meant, others): (Vec<_>, Vec<_>) = running.into_iter().partition(is_meant);
+fn choose(which: &Which, running: Vec<Running>) -> Result<PathBuf, String> {
+    let (meant, others): (Vec<_>, Vec<_>) = running.into_iter().partition(|server| server.is(which));
     match &*meant {
         [one] => Ok(one.socket.clone()),
         [] if others.is_empty() => {
-            Err(format!("no server of this user runs, so none is {which}; see 'maitred ctl'"))
+            Err(format!("no server of this user runs, so none has {which}; {NAME_IT}"))
         }
-        [] => Err(format!(
-            "no server of this user has the process or port {which}; there are {}",
-            listed(&others)
-        )),
+        [] => Err(format!("no server of this user has {which}; there are {}; {NAME_IT}", listed(&others))),
         several => Err(format!(
-            "{} servers have {which}; choose one by its process: {}",
+            "{} servers have {which}; choose one by its process, --pid: {}",
             several.len(),
             listed(several)
         )),
+    }
+}
+
+/// What to do where a server is not listed.
+const NAME_IT: &str = "one with a socket of its own is named by --socket PATH";
+
+impl Running {
+    fn is(&self, which: &Which) -> bool {
+        let has_port = |port: &str| {
+            addresses(self).any(|address| address.rsplit_once(':').is_some_and(|(_, own)| own == port))
+        };
+        match which {
+            Which::Any(text) => {
+                let port = text.strip_prefix(':').unwrap_or(text);
+                text.parse() == Ok(self.pid)
+                    || addresses(self).any(|address| address == text)
+                    || has_port(port)
+            }
+            Which::Process(pid) => *pid == self.pid || self.workers().any(|worker| worker == u64::from(*pid)),
+            Which::Port(port) => has_port(&port.to_string()),
+        }
+    }
+
+    /// The processes of its workers.
+    fn workers(&self) -> impl Iterator<Item = u64> {
+        let workers = self.status["workers"].as_array().into_iter().flatten();
+        workers.filter_map(|worker| worker["pid"].as_u64())
     }
 }
 
@@ -115,6 +187,7 @@ mod tests {
             status: json!({
                 "listeners": addresses.iter().map(|address| json!({ "address": address })).collect::<Vec<_>>(),
                 "application": "shop:app",
+                "workers": [{ "worker": 1, "pid": pid + 10_000 }],
             }),
         };
         vec![
@@ -125,7 +198,29 @@ mod tests {
     }
 
     fn chosen(which: &str) -> Result<String, String> {
-        choose(which, running()).map(|path| path.display().to_string())
+        choose(&Which::Any(which.to_owned()), running()).map(|path| path.display().to_string())
+    }
+
+    fn by(which: Which) -> Result<String, String> {
+        choose(&which, running()).map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn a_process_is_no_port_and_may_be_a_worker() {
+        assert_eq!(by(Which::Process(8001)).as_deref(), Ok("/run/8001"));
+        assert_eq!(by(Which::Port(8001)).as_deref(), Ok("/run/4712"));
+        assert_eq!(by(Which::Process(14_711)).as_deref(), Ok("/run/4711"));
+        let error = by(Which::Port(4711)).expect_err("a process");
+        assert!(error.starts_with("no server of this user has the port 4711; there are 4711 ("), "{error}");
+        assert!(by(Which::Port(8000)).expect_err("two").contains("choose one by its process, --pid"));
+    }
+
+    #[test]
+    fn what_is_no_number_is_told() {
+        assert_eq!(Which::port(":80"), Ok(Which::Port(80)));
+        assert_eq!(Which::process("4711"), Ok(Which::Process(4711)));
+        assert!(Which::port("0").is_err() && Which::port("65536").is_err() && Which::port("a").is_err());
+        assert!(Which::process("-1").expect_err("no process").starts_with("--pid: '-1' is no number"));
     }
 
     #[test]
@@ -144,7 +239,9 @@ mod tests {
     #[test]
     fn what_is_meant_must_be_one() {
         assert!(
-            chosen("8001").expect_err("a process and a port").starts_with("2 servers have 8001; choose one")
+            chosen("8001")
+                .expect_err("a process and a port")
+                .starts_with("2 servers have the process or port 8001; choose one")
         );
         let error = chosen(":8000").expect_err("a port of two");
         assert!(
@@ -156,6 +253,8 @@ mod tests {
                 .expect_err("none")
                 .starts_with("no server of this user has the process or port 9; there are 4711 (")
         );
-        assert!(choose("9", Vec::new()).expect_err("none").contains("no server of this user runs"));
+        assert!(
+            choose(&Which::Port(9), Vec::new()).expect_err("none").contains("no server of this user runs")
+        );
     }
 }

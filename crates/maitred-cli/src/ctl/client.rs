@@ -17,7 +17,7 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
 /// Why there is no answer to show.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// The server refuses, or does not answer.
     Refused(String),
     /// The user has made a mistake.
@@ -25,7 +25,7 @@ pub(super) enum Failed {
 }
 
 /// Where the server is.
-pub(super) enum Place {
+pub(crate) enum Place {
     Socket(PathBuf),
     /// Host and port, and what it wants to see.
     Address {
@@ -36,7 +36,7 @@ pub(super) enum Place {
 
 impl Place {
     /// `http://HOST:PORT`, or without the scheme.
-    pub(super) fn of_url(url: &str, token_file: Option<&Path>) -> Result<Self, Failed> {
+    pub(crate) fn of_url(url: &str, token_file: Option<&Path>) -> Result<Self, Failed> {
         let rest = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
         if rest.is_empty() || rest.contains(['/', ' ', '\r', '\n']) || !rest.contains(':') {
             let text = format!("'{url}' is no address of a server; write one such as http://127.0.0.1:9000");
@@ -55,7 +55,7 @@ impl Place {
 }
 
 /// Asks, and returns what the server says.
-pub(super) fn ask(place: &Place, command: &Command, given: &Given) -> Result<Value, Failed> {
+pub(crate) fn ask(place: &Place, command: &Command, given: &Given) -> Result<Value, Failed> {
     let request = request(place, command, given);
     let answer = send(place, request.as_bytes()).map_err(|error| {
         Failed::Refused(format!("the server at {} does not answer: {error}", place.name()))

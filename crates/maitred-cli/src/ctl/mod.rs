@@ -5,8 +5,8 @@
 //! ```
 //! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name.
 
-mod choose;
-mod client;
+pub(crate) mod choose;
+pub(crate) mod client;
 pub(crate) mod find;
 mod show;
 
@@ -16,10 +16,11 @@ use maitred_control::{Command, Given, WORKER};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
+use choose::Which;
 use client::{Failed, Place};
 
 /// Options of every command with a value.
-const OWN: [&str; 5] = ["socket", "server", "url", "token-file", WORKER];
+const OWN: [&str; 7] = ["socket", "server", "pid", "port", "url", "token-file", WORKER];
 
 /// Runs the command with the arguments behind `ctl`; the exit code: 0, 1 for a refusal, 2 for a mistake of the user.
 pub(crate) fn main(arguments: &[String]) -> u8 {
@@ -50,7 +51,9 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
 #[derive(Default)]
 struct Line {
     socket: Option<PathBuf>,
-    server: Option<String>,
+    server: Option<Which>,
+    /// How it was named: `--server`, `--pid` or `--port`.
+    named_by: Option<&'static str>,
     url: Option<String>,
     token_file: Option<PathBuf>,
     /// The number of one worker.
@@ -96,7 +99,9 @@ impl Line {
                     })?;
                     match name {
                         "socket" => line.socket = Some(value.into()),
-                        "server" => line.server = Some(value),
+                        "server" => line.name("--server", Which::Any(value))?,
+                        "pid" => line.name("--pid", Which::process(&value)?)?,
+                        "port" => line.name("--port", Which::port(&value)?)?,
                         "url" => line.url = Some(value),
                         "token-file" => line.token_file = Some(value.into()),
                         WORKER => line.worker = Some(value),
@@ -107,7 +112,7 @@ impl Line {
         }
         let named = [
             ("--socket", line.socket.is_some()),
-            ("--server", line.server.is_some()),
+            (line.named_by.unwrap_or_default(), line.server.is_some()),
             ("--url", line.url.is_some()),
         ];
         let mut named = named.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
@@ -124,6 +129,17 @@ impl Line {
         given.0.extend(line.worker.take().map(|worker| (WORKER.to_owned(), worker)));
         line.asked = Some((command, given));
         Ok(line)
+    }
+
+    /// Notes which server is meant.
+    fn name(&mut self, by: &'static str, which: Which) -> Result<(), String> {
+        match self.named_by.replace(by).filter(|other| *other != by) {
+            Some(other) => Err(format!("{other} and {by} name two servers; leave one of them out")),
+            None => {
+                self.server = Some(which);
+                Ok(())
+            }
+        }
     }
 
     fn place(&self) -> Result<Place, Failed> {
@@ -184,9 +200,12 @@ fn help() -> String {
     const WIDTH: usize = 18;
     let mut text = String::from(
         "maitred ctl: asks and changes a running server.\n\n\
-         Usage: maitred ctl [--server WHICH | --socket PATH | --url URL [--token-file FILE]] [--json] COMMAND ...\n\n\
-         \x20 --server WHICH     the number of the process, or a port it listens on; without it, the only server\n\
-         \x20                    of this user; root finds those of others\n\
+         Usage: maitred ctl [--pid N | --port N | --server WHICH | --socket PATH | --url URL [--token-file FILE]]\n\
+         \x20                  [--json] COMMAND ...\n\n\
+         \x20 --pid N            one of the server's processes, the supervisor's or a worker's; without any of\n\
+         \x20                    these the only server of this user; root finds those of others\n\
+         \x20 --port N           a port that it listens on\n\
+         \x20 --server WHICH     a process, a port or an address such as 127.0.0.1:8000\n\
          \x20 --socket PATH      the socket of the server (its option --control)\n\
          \x20 --url URL          the address of the server (its option --admin), such as http://127.0.0.1:9000\n\
          \x20 --token-file FILE  the token for that address\n\
@@ -250,6 +269,9 @@ mod tests {
         assert_eq!(error("--jsno x"), "--jsno: unknown option; did you mean '--json'?");
         assert_eq!(error("status --jsno"), "--jsno: unknown option; did you mean '--json'?");
         assert!(error("--socket a --url b status").contains("two servers"));
+        assert!(error("--pid 1 --port 2 status").contains("--pid and --port name two servers"));
+        assert!(error("--pid 1 --socket a status").contains("two servers"));
+        assert_eq!(error("--pid x status").split(';').next(), Some("--pid: 'x' is no number of a process"));
     }
 
     #[test]

@@ -30,10 +30,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Lifespan(|config| &mut config.lifespan),
         default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "Whether ASGI applications are told of the start and the end of the server (lifespan). auto: those that take \
-                  part; one that raises instead has none, and is served. on: one that raises is not served. off: none.",
+        summary: "Whether ASGI applications hear of the start and the end of the server (lifespan). auto: an \
+                  application that raises instead is served without lifespan. on: it is not served. off: no \
+                  application has one.",
         cost: "none",
-        worst: "off: what an application opens at its start is not there",
+        worst: "off: what the application opens at its start is missing",
     },
     Definition {
         name: "factory",
@@ -41,8 +42,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.site.factory),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "The attribute is called without arguments, once, and returns the application. Without a name \
-                  `create_app` or `make_app` is looked for.",
+        summary: "Call the attribute once, without arguments: it returns the application. Without a name maitred \
+                  looks for `create_app` or `make_app`.",
         cost: "none",
         worst: "an application that can be called without arguments is taken for a factory",
     },
@@ -52,8 +53,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.site.app_dir),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The folder in which the application's module is looked for, instead of the current one; it is \
-                  put first on Python's sys.path.",
+        summary: "Look for the application's module in this folder, not in the current one. It comes first on \
+                  Python's sys.path.",
         cost: "none",
         worst: "files of that folder hide modules with the same name",
     },
@@ -63,8 +64,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.chdir),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Change to this folder after the configuration is read and before anything else: all other \
-                  relative paths, those of the application too, are relative to it.",
+        summary: "Change to this folder once the configuration is read. All other relative paths start there, those \
+                  of the application too.",
         cost: "none",
         worst: "paths that were meant from where the command was started lead elsewhere",
     },
@@ -74,9 +75,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.env_file),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Environment variables for the application, set before it is imported: lines NAME=value, with \
-                  quotes, comments and `export` as a shell has them, and without expansion. What the \
-                  environment has already stays. Options of maitred itself are not read from it.",
+        summary: "Set environment variables before the application is imported. Lines are NAME=value, with quotes, \
+                  comments and `export` as in a shell, without expansion. A variable that is set already keeps its \
+                  value. Options of maitred are not read from this file.",
         cost: "none",
         worst: "it usually holds secrets: never leave it in a folder that is served",
     },
@@ -87,10 +88,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &[],
         reach: Reach::Everywhere,
         summary: "A Python module with any of the functions before_start(), worker_ready(worker, pid) and \
-                  worker_exit(worker, pid, code). They run in the supervisor, which loads no application, or in the \
-                  only process.",
+                  worker_exit(worker, pid, code). With workers they run in the supervisor, which loads no \
+                  application; else in the only process.",
         cost: "a thread",
-        worst: "what it imports is in the supervisor for as long as that runs",
+        worst: "what the module imports stays in the supervisor",
     },
     Definition {
         name: "root-path",
@@ -98,10 +99,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPath(|config| &mut config.site.root_path),
         default: &["/"],
         reach: Reach::Everywhere,
-        summary: "The URL below which the application stands: SCRIPT_NAME for WSGI, and PATH_INFO is the path \
-                  without it; root_path for ASGI, whose path stays whole. A request that is not below it \
-                  reaches the application as if the option were not set. Static folders are named by their \
-                  full URL.",
+        summary: "The URL below which the application stands. WSGI gets it as SCRIPT_NAME, and PATH_INFO without it; \
+                  ASGI gets it as root_path, and the whole path. Other requests reach the application unchanged. \
+                  Static folders keep their full URL.",
         cost: "a fraction of a microsecond for each request",
         worst: "behind a proxy that takes the prefix off it has no effect: let the proxy leave it",
     },
@@ -111,11 +111,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPathOrNone(|config| &mut config.health_path),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The engine itself answers GET and HEAD of this URL path with 200 and `ok`, and with 503 and \
-                  `stopping` during drain-delay or `draining` after it. It needs no application thread: it says that the process \
-                  serves, and nothing of the application.",
+        summary: "The engine answers GET and HEAD of this path with 200 and `ok`; after SIGTERM with 503 and \
+                  `stopping` (drain-delay) or `draining`. No application thread is needed: the answer says that the \
+                  process serves, and nothing about the application.",
         cost: "a comparison for each request",
-        worst: "it hides an application's page of that name, and everyone may ask",
+        worst: "it hides a page of the application with that path, and everybody may ask",
     },
     Definition {
         name: "metrics-path",
@@ -123,11 +123,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPathOrNone(|config| &mut config.metrics_path),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The engine itself answers GET and HEAD of this URL path with its figures as Prometheus text, or as \
-                  OpenMetrics for readers that ask for it: connections, requests and their times by route, pools, \
-                  locks, and what the process takes. All of them are in statistics.md.",
+        summary: "The engine answers GET and HEAD of this path with its figures as Prometheus text, or as \
+                  OpenMetrics if asked for: connections, requests and their times by route, pools, locks, the \
+                  process. The list is in statistics.md.",
         cost: "a comparison for each request",
-        worst: "it hides an application's page of that name, and everyone may ask: how busy a server is helps \
+        worst: "it hides a page of the application with that path. Everybody may ask: how busy a server is helps \
                 whoever attacks it",
     },
     Definition {
@@ -136,11 +136,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.stuck_after),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "A request that has been in the application this long gets one entry in the error log, with \
-                  its thread, its age and the Python stack of the thread; 0 switches it off. The request goes \
-                  on. For ASGI the time is not used: unless it is 0, an event loop that stands still while \
-                  something waits is told after a tenth of a second, with its stack.",
+        summary: "A request that stays in a WSGI application this long gets one entry in the error log, with its \
+                  thread, age and Python stack. It goes on. An ASGI event loop that stands still while something \
+                  waits is logged after a tenth of a second, whatever the value. 0 switches both off.",
         cost: "some nanoseconds for each request and a thread that sleeps",
-        worst: "too short fills the log; a response that is streamed for longer is reported too, once",
+        worst: "short: the log fills; long streamed responses are logged once, too",
     },
 ];

@@ -11,13 +11,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.compress),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Compress responses of the application, and static files up to 1 MiB that have no compressed \
-                  siblings, for clients that accept it (Accept-Encoding). Blocks of a stream are compressed one by \
-                  one, so that an event leaves at once. The application keeps a response as it is with \
-                  `Content-Encoding: identity` or `Cache-Control: no-transform`.",
+        summary: "Compress responses of the application, and static files up to 1 MiB without compressed siblings, \
+                  for clients that accept it (Accept-Encoding). Each block of a stream is compressed and leaves at \
+                  once. `Content-Encoding: identity` or `Cache-Control: no-transform` in a response keeps it as it \
+                  is.",
         cost: "processor time: for 100 KiB about 0.7 ms with zstd, 2 ms with gzip",
-        worst: "a page that repeats what the client has sent beside a secret can be made to give the secret away \
-                (BREACH): see docs/operations/compression.md",
+        worst: "a page that repeats input beside a secret can give the secret away (BREACH): see compression.md",
     },
     Definition {
         name: "compress-encodings",
@@ -25,10 +24,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Codings(|config| &mut config.compression.codings),
         default: CODINGS,
         reach: Reach::Everywhere,
-        summary: "A coding to compress with, and how hard to try; the first one that a client accepts is taken, unless \
-                  it prefers another. Levels are 1 to 9, of br 1 to 6.",
+        summary: "A coding, and how hard to try. The first one that a client accepts is taken, unless the client \
+                  prefers another. Levels are 1 to 9, of br 1 to 6.",
         cost: "from gzip:2 to gzip:9 four to seven times the time for 7 % fewer bytes",
-        worst: "high levels: the processor is what responses wait for",
+        worst: "high levels: responses wait for the processor",
     },
     Definition {
         name: "compress-types",
@@ -36,7 +35,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Types(|config| &mut config.compression.types),
         default: TYPES,
         reach: Reach::Everywhere,
-        summary: "A type of content that is compressed: text/html, text/* or *+json. Those named replace the default.",
+        summary: "A type of content to compress: text/html, text/* or *+json. Those named replace the default.",
         cost: "none for other types",
         worst: "images, videos and archives are compressed already: time for nothing",
     },
@@ -66,7 +65,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.compression.memory),
         default: &["64m"],
         reach: Reach::Everywhere,
-        summary: "What the compressors of all unfinished streams may take together; a stream that begins beyond it is \
+        summary: "Memory for the compressors of all unfinished streams together; a stream that begins beyond it is \
                   not compressed. One takes 0.4 MiB with gzip, 1.8 MiB with zstd, 1.5 to 3 MiB with br.",
         cost: "this much memory at most",
         worst: "too little: of many event streams only the first are compressed",

@@ -21,8 +21,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::AddressOrNone(|config| &mut config.admin),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "An address for the same by HTTP and JSON. Without admin-token-file only a loopback address, and \
-                  only requests for a name of this machine itself.",
+        summary: "An address for the same by HTTP and JSON, and for the figures at /metrics. Without admin-token-file it must be a loopback address, \
+                  and requests must be for a name of this machine.",
         cost: "a descriptor",
         worst: "without admin-token-file everybody with an account on this machine can change and end the server",
     },
@@ -32,8 +32,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.admin_token_file),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "A file whose first line is what clients of admin have to show (Authorization: Bearer ...): 16 or \
-                  more printable characters. Only its owner may have rights to it.",
+        summary: "A file whose first line clients of admin must show (Authorization: Bearer ...): 16 or more \
+                  printable characters. Only its owner may have rights to it.",
         cost: "nothing",
         worst: "the token is sent as it is: beyond this machine it needs a tunnel or a proxy with TLS",
     },

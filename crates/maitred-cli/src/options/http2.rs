@@ -9,12 +9,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Http2(|config| &mut config.http2),
         default: &["on"],
         reach: Reach::Everywhere,
-        summary: "Speak HTTP/2 with clients that want it: by TLS if they offer it (ALPN h2), without TLS if they begin with it \
-                  (prior knowledge: curl --http2-prior-knowledge, gRPC, proxies). All others get HTTP/1.1. With only they do not: \
-                  what does not begin as HTTP/2 is closed.",
+        summary: "Speak HTTP/2 with clients that want it: by TLS if they offer it (ALPN h2), without TLS if they \
+                  begin with it (prior knowledge: curl --http2-prior-knowledge, gRPC, proxies). All others get \
+                  HTTP/1.1. only: what does not begin as HTTP/2 is closed.",
         cost: "a connection that speaks it holds some kilobytes while requests run",
-        worst: "one connection makes many requests at once: http2-streams, client-rate and client-connections limit them; \
-                only: health checks and old clients are turned away",
+        worst: "one connection makes many requests at once: http2-streams, client-rate and client-connections limit \
+                them. only: health checks and old clients are turned away",
     },
     Definition {
         name: "http2-streams",
@@ -22,10 +22,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, 10_000, |config| &mut config.http2_streams),
         default: &["128"],
         reach: Reach::Everywhere,
-        summary: "The most requests of one HTTP/2 connection at a time (SETTINGS_MAX_CONCURRENT_STREAMS); more are refused, and \
-                  clients wait and ask again. Those count whose client has given up, until their handlers are done.",
+        summary: "Requests of one HTTP/2 connection at the same time (SETTINGS_MAX_CONCURRENT_STREAMS); more are \
+                  refused, and clients ask again. A cancelled request counts until its handler is done.",
         cost: "the memory of so many requests for each connection",
-        worst: "below what a page needs at once: browsers wait for a free stream",
+        worst: "less than a page needs at once: browsers wait for a free stream",
     },
     Definition {
         name: "http2-upgrade",
@@ -33,9 +33,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.http2_upgrade),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Let a client of HTTP/1.1 without TLS go over to HTTP/2 (Upgrade: h2c, RFC 7540 section 3.2), with a request \
-                  that has no body. Obsolete since RFC 9113: clients that can do it can also begin with HTTP/2.",
+        summary: "Let a client of HTTP/1.1 without TLS change to HTTP/2 (Upgrade: h2c, RFC 7540 section 3.2), with a \
+                  request without body. Obsolete since RFC 9113: such clients can also begin with HTTP/2.",
         cost: "none",
-        worst: "a proxy in front that passes Upgrade on lets its clients speak past its rules (h2c smuggling)",
+        worst: "a proxy that passes Upgrade on lets its clients get past its rules (h2c smuggling)",
     },
 ];

@@ -9,9 +9,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Spans(|config| &mut config.spans),
         default: &["kernel"],
         reach: Reach::Everywhere,
-        summary: "How the parts of a request's time are measured: kernel (from the moment in which the kernel \
-                  received it, so that waiting in a socket's buffer is seen), read (from the moment in which the \
-                  server read it) or off.",
+        summary: "How the parts of a request's time are measured. kernel: from the moment in which the kernel \
+                  received it, so that waiting in a socket's buffer counts. read: from the moment in which the \
+                  server read it. off: not at all.",
         cost: "a few looks at the clock for each request; kernel: one for each packet the machine receives as well, and a \
                tenth of a microsecond for each receipt that comes 0.4 ms after the one before or later",
         worst: "off: nobody knows why a request was slow",
@@ -22,8 +22,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.statistics),
         default: &["true"],
         reach: Reach::Everywhere,
-        summary: "Count requests and their times by listener, pool, route and class of status, and what the application \
-                  says of its own time as Server-Timing.",
+        summary: "Count requests and their times by listener, pool, route and class of status, and what the \
+                  application says in Server-Timing.",
         cost: "8 MiB of memory at most, and about a tenth of a microsecond for each request",
         worst: "a server with more than 1,000 routes shows the others as one",
     },
@@ -33,10 +33,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.server_timing),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Tell clients the parts of the time of each request that the application answers, up to the head \
-                  of its response, as Server-Timing; browsers show it.",
+        summary: "Tell clients in Server-Timing where the time of an application's response went, up to its head; \
+                  browsers show it.",
         cost: "some 100 bytes and a copy of the head for each response",
-        worst: "everyone sees how busy the server is",
+        worst: "everybody sees how busy the server is",
     },
     Definition {
         name: "request-ids",
@@ -44,9 +44,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.request_ids),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Give a request without an id of its own (X-Request-ID, or a traceparent) the one that the logs \
-                  call it by, as X-Request-ID.",
+        summary: "Give a request without an id (X-Request-ID or traceparent) the one that the logs use, as \
+                  X-Request-ID.",
         cost: "a field for each such request",
-        worst: "an application that takes the field for its proxy's believes that there is one",
+        worst: "an application that trusts the field as its proxy's believes that there is a proxy",
     },
 ];

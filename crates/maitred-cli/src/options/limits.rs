@@ -12,11 +12,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.min_rate_in),
         default: &["240"],
         reach: Reach::Everywhere,
-        summary: "The least a peer has to send of a request body in a second while it is awaited, on an average over \
-                  min-rate-grace; then 408 and close. 0: any rate, as long as body-timeout is kept. The default is \
+        summary: "Bytes a second that a peer must send of a request body while the server waits for it, on an \
+                  average over min-rate-grace; then 408 and close. 0: any rate within body-timeout. The default is \
                   that of Kestrel.",
         cost: "a look at each body that takes longer than min-rate-grace",
-        worst: "high cuts off peers on bad networks, and those that send a body as things happen",
+        worst: "high: peers on bad networks are cut off, and those that send a body as things happen",
     },
     Definition {
         name: "min-rate-out",
@@ -24,12 +24,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.min_rate_out),
         default: &["240"],
         reach: Reach::Everywhere,
-        summary: "The least a peer has to take of a response in a second while some of it waits for the peer, on an \
-                  average over min-rate-grace; then close. What counts is what its system has acknowledged. Time in \
-                  which nothing waits does not count: a stream of events may be as slow as its events. 0: any rate, \
-                  as long as body-timeout is kept.",
+        summary: "Bytes a second that a peer must take of a response while some of it waits for the peer, on an \
+                  average over min-rate-grace; then close. What its system has acknowledged counts. Time in which \
+                  nothing waits does not count: a stream of events may be as slow as its events. 0: any rate within \
+                  body-timeout.",
         cost: "a look at each response that waits for its reader longer than min-rate-grace",
-        worst: "high cuts off peers on bad networks, and players that stop in the middle",
+        worst: "high: peers on bad networks are cut off, and players that pause",
     },
     Definition {
         name: "min-rate-grace",
@@ -37,9 +37,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.limits.min_rate_grace),
         default: &["30"],
         reach: Reach::Everywhere,
-        summary: "Over how long min-rate-in and min-rate-out are averages. A peer has so long at first, and never \
-                  more, however fast it was before.",
-        cost: "a peer that is too slow holds its connection and what is buffered for it this long",
+        summary: "The time over which min-rate-in and min-rate-out are averages. A peer begins with it, and never \
+                  has more, however fast it was.",
+        cost: "a peer that is too slow holds its connection and buffers this long",
         worst: "short: a peer that pauses is cut off",
     },
     Definition {
@@ -48,9 +48,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_connections),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Connections of one client address at the same time; one more is closed without an answer. 0: any \
-                  number. Behind a proxy all connections are the proxy's: leave it off there, or name the proxy in \
-                  client-exempt.",
+        summary: "Connections of one client address at the same time; one more is closed without an answer. 0: no \
+                  limit. Behind an untrusted proxy all connections are the proxy's: leave it off there, or name the \
+                  proxy in client-exempt.",
         cost: "2 MiB of memory, and a look into a table for each connection",
         worst: "low: browsers (6 to 8 connections) and offices behind one address lose connections",
     },
@@ -60,10 +60,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.client_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Requests of one client address in a second, on an average; one more gets 429 with Retry-After. 0: any \
-                  number. Files count as well. Behind a proxy all requests are the proxy's: leave it off there.",
+        summary: "Requests a second of one client address, on an average; one more gets 429 with Retry-After. 0: no \
+                  limit. Files count. Behind an untrusted proxy all requests are the proxy's: leave it off there.",
         cost: "2 MiB of memory, and a look into a table for each request",
-        worst: "low: pages with many files, and offices behind one address, are refused",
+        worst: "low: pages with many files are refused, and offices behind one address",
     },
     Definition {
         name: "client-burst",
@@ -71,9 +71,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_burst),
         default: &["20"],
         reach: Reach::Everywhere,
-        summary: "Requests that a client which has been quiet may make at once, whatever client-rate says.",
+        summary: "Requests that a client may make at once after a pause, whatever client-rate says.",
         cost: "none",
-        worst: "low: a page and its files are more than that; high: each address may ask for as much at once",
+        worst: "low: a page and its files are more than that. High: each address may ask for as much at once",
     },
     Definition {
         name: IPV6_PREFIX,
@@ -92,8 +92,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Networks(|config| &mut config.limits.client_exempt),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Addresses for which client-connections and client-rate do not count: a proxy, monitoring, the \
-                  own network.",
+        summary: "Addresses without client-connections and client-rate: a proxy, monitoring, your own network.",
         cost: "a comparison for each of them",
         worst: "whoever has such an address has no limit",
     },
@@ -103,9 +102,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.connection_bandwidth),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Bytes in a second with which the responses of one connection leave, heads included. 0: any number.",
+        summary: "Bytes a second for the responses of one connection, heads included. 0: no limit.",
         cost: "a timer for each piece, 64 in a second; responses are queued before they leave",
-        worst: "low: responses are held, with their memory, for longer",
+        worst: "low: responses stay longer, with their memory",
     },
     Definition {
         name: "route-bandwidth",
@@ -113,10 +112,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Routes(|config| &mut config.limits.route_bandwidth),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Bytes in a second with which all responses for these paths leave together, in turns. PATH is written \
-                  as for pools: /video/*, *.iso. Of several the most specific one counts; BYTES 0 is no limit.",
+        summary: "Bytes a second for all responses of these paths together; they take turns. PATH is written as for \
+                  pools: /video/*, *.iso. The most specific one counts; BYTES 0 is no limit.",
         cost: "as connection-bandwidth, and a comparison of the path for each request",
-        worst: "low: many who ask wait for their turn for long, each with the memory of its response",
+        worst: "low: many clients wait long for their turn, each with the memory of its response",
     },
     Definition {
         name: "max-connections",
@@ -124,9 +123,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.max_connections),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Connections at the same time; further ones wait in the kernel until some end. 0: as many as the limit of \
-                  open files allows, which leaves an eighth of it for files. From nine tenths of them on, idle connections \
-                  are closed after a second, until there are less than eight tenths.",
+        summary: "Connections at the same time; further ones wait in the kernel. 0: as many as the limit of open \
+                  files allows, less an eighth for files. From nine tenths on, idle connections close after a \
+                  second, until fewer than eight tenths are open.",
         cost: "a descriptor and some memory for each",
         worst: "low: clients wait although the server could serve them",
     },
@@ -136,12 +135,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::BytesOrAuto(|config| &mut config.limits.buffer_budget),
         default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "Bytes that all connections together may hold in memory: requests and bodies on their way and in the \
-                  application, and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go to \
-                  files, and idle connections are closed after a second, until an eighth is free. auto: a quarter of the \
-                  memory that the process may use. 0: any number.",
+        summary: "Memory that all connections together may hold: requests and bodies on their way and in the \
+                  application, and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go \
+                  to files, and idle connections close after a second, until an eighth is free. auto: a quarter of \
+                  the memory that the process may use. 0: no limit.",
         cost: "an addition for each request that has a body or whose response waits",
-        worst: "low: requests are refused that could have been served; high: the system ends the process when its memory \
-                is used up",
+        worst: "low: requests are refused that could have been served. High: the system ends the process when its \
+                memory is used up",
     },
 ];

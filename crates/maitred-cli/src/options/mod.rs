@@ -4,6 +4,8 @@
 mod application;
 mod compression;
 mod control;
+pub(crate) mod development;
+pub(crate) mod familiar;
 mod http2;
 mod insight;
 mod limits;
@@ -204,7 +206,7 @@ const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("none", ClientAuth::None), ("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 18] = [
+const TABLES: [&[Definition]; 19] = [
     serving::OPTIONS,
     tls::OPTIONS,
     http2::OPTIONS,
@@ -215,6 +217,7 @@ const TABLES: [&[Definition]; 18] = [
     threads::GROUPS,
     workers::OPTIONS,
     application::OPTIONS,
+    development::OPTIONS,
     requests::OPTIONS,
     responses::OPTIONS,
     limits::OPTIONS,

@@ -9,10 +9,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Account(|config| &mut config.user),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The user that the process becomes, for good and without any capability, when it listens and before it \
-                  loads the application. Started as root.",
-        cost: "everything read later has to be readable for that user: Python, the application, files, the configuration \
-               at SIGHUP; clients that come while the application is loaded wait",
+        summary: "The user as whom the process acts, for good and without any capability, once it listens and before \
+                  it loads the application. It is started as root.",
+        cost: "that user must be able to read what is read later: Python, the application, files, the configuration \
+               at SIGHUP. Clients that come while the application is loaded wait",
         worst: "without it a server that root starts runs the application as root",
     },
     Definition {
@@ -21,8 +21,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Account(|config| &mut config.group),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The group that it becomes, instead of the first one of the user. A user has its other groups as well; one \
-                  that is given by a number without an entry has this group alone.",
+        summary: "The group of the process, instead of the user's first one. The user's other groups stay; a user \
+                  given by a number without an entry has this group alone.",
         cost: "nothing",
         worst: "a group that others are in: they may read what the server writes",
     },
@@ -32,10 +32,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Path(|config| &mut config.pid_file),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "A file that has the number of the process, and is removed at its end. It is made, empty and with a lock, before the \
-                  application is loaded, and has the number when the server serves. That of a server which is gone is replaced.",
+        summary: "A file with the number of the process. It is made before the application is loaded, empty and \
+                  locked; it has the number while the server serves, and is removed at the end. The file of a server \
+                  that is gone is replaced.",
         cost: "a descriptor",
-        worst: "two servers with the same one: the second does not start",
+        worst: "two servers with the same file: the second does not start",
     },
     Definition {
         name: "drain-delay",
@@ -43,12 +44,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.drain_delay),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "How long everything is accepted and served as before after SIGTERM, while health-path answers 503: for a load balancer \
-                  that takes so long to lead requests elsewhere. Then the drain begins; another signal begins it at once. SIGINT does not \
-                  wait.",
+        summary: "After SIGTERM, serve everything as before for this long, while health-path answers 503: a load \
+                  balancer needs the time to notice. Then the drain begins; another signal begins it at once. SIGINT \
+                  does not wait.",
         cost: "the process stays this much longer, drain-timeout not included",
-        worst: "shorter than what the balancer takes: connections are refused; longer than the limit of the supervisor: it kills \
-                the process before its requests are answered (systemd 90 s, Kubernetes 30 s for both)",
+        worst: "shorter than the balancer needs: connections are refused. Longer than the supervisor allows: it \
+                kills the process (systemd 90 s, Kubernetes 30 s for both)",
     },
     Definition {
         name: "drain-timeout",
@@ -67,11 +68,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.events_timeout),
         default: &["2"],
         reach: Reach::Everywhere,
-        summary: "Time for streams of events (text/event-stream) to end after SIGTERM or SIGINT, at most \
-                  drain-timeout. Their applications are told at once: receive of ASGI brings http.disconnect. Then \
-                  the server ends them; their clients connect again by themselves. 0 ends them at once.",
+        summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, at most drain-timeout. \
+                  Their applications are told at once (ASGI: http.disconnect). Then the server ends them; clients \
+                  connect again by themselves. 0 ends them at once.",
         cost: "the process stays this much longer while such a stream is open",
-        worst: "too short: an application cannot say farewell to its clients",
+        worst: "short: an application cannot say goodbye to its clients",
     },
     Definition {
         name: "config",
@@ -100,7 +101,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Action,
         default: &[],
         reach: Reach::CommandLine,
-        summary: "Print this text (also -h).",
+        summary: "Print what is needed daily (also -h, or the command help). With the name of an option or of a command \
+                  behind it, all about that; with all, all about every option.",
         cost: "",
         worst: "",
     },

@@ -9,13 +9,13 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Proxies(|config| &mut config.trusted_proxies),
         default: &["none"],
         reach: Reach::Everywhere,
-        summary: "The proxies in front of the server: addresses and networks, and unix for those that come by a Unix \
-                  socket. What they say of their clients counts for applications, logs, limits, filters and pools: the client \
-                  is the right-most address in X-Forwarded-For that is no trusted proxy. Of everybody else the fields \
-                  Forwarded, X-Forwarded-*, X-Real-IP, X-Request-Start and Proxy are removed. Limits on the \
-                  connections of a client do not count for trusted proxies.",
+        summary: "The proxies in front of the server: addresses and networks, and unix for those on a Unix socket. \
+                  What they say of their clients counts for applications, logs, limits, filters and pools. The \
+                  client is the right-most address in X-Forwarded-For that is no trusted proxy. Of everybody else \
+                  the fields Forwarded, X-Forwarded-*, X-Real-IP, X-Request-Start and Proxy are removed. \
+                  client-connections does not count trusted proxies.",
         cost: "a look at the fields of each request",
-        worst: "a client with a trusted address can claim to be any other client: never trust networks of clients",
+        worst: "a client with a trusted address can claim to be anybody: never trust networks of clients",
     },
     Definition {
         name: "forwarded-fields",
@@ -23,10 +23,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::ForwardedFields(|config| &mut config.forwarded_fields),
         default: &["x-forwarded-for", "x-forwarded-proto"],
         reach: Reach::Everywhere,
-        summary: "The fields that the trusted proxies set, and that count: x-forwarded-for, x-forwarded-proto, \
-                  x-forwarded-host, x-forwarded-port, or forwarded (RFC 7239) in the place of all.",
+        summary: "The fields that the trusted proxies set and that count: x-forwarded-for, x-forwarded-proto, \
+                  x-forwarded-host, x-forwarded-port, or forwarded (RFC 7239) instead of all.",
         cost: "none",
-        worst: "a field that the proxy does not set but pass on is the client's word: nginx passes on X-Forwarded-Host, \
+        worst: "a field that the proxy only passes on is the client's word: nginx passes on X-Forwarded-Host, \
                 X-Forwarded-Port and Forwarded unless told otherwise",
     },
 ];

@@ -9,10 +9,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.head_timeout),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "Time from the first byte of a request head, or from the start of the connection for the \
-                  first one, to its last byte; then 408 and close.",
+        summary: "Time for a request head: from its first byte, or for the first request from the start of the \
+                  connection, to its last byte. Then 408 and close.",
         cost: "slow peers hold a connection and a buffer this long",
-        worst: "too short cuts off peers on bad networks",
+        worst: "short: peers on bad networks are cut off",
     },
     Definition {
         name: "body-timeout",
@@ -20,10 +20,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.body_timeout),
         default: &["30"],
         reach: Reach::Everywhere,
-        summary: "Time without a byte of a request body, then 408 and close; and time without the peer \
-                  taking a byte of a response, then close.",
+        summary: "Time without a byte of a request body; then 408 and close. Also the time in which a peer takes no \
+                  byte of a response; then close.",
         cost: "slow peers hold what is buffered for them this long",
-        worst: "too short cuts off peers on bad networks; one byte in time keeps a body alive",
+        worst: "short: peers on bad networks are cut off. One byte in time keeps a body alive",
     },
     Definition {
         name: "keep-alive",
@@ -31,9 +31,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.keep_alive),
         default: &["75"],
         reach: Reach::Everywhere,
-        summary: "Time a connection may be idle between two requests; then it is closed.",
+        summary: "A connection may be idle this long between two requests; then it is closed.",
         cost: "a descriptor and a small record per idle connection",
-        worst: "shorter than a proxy's in front of it: the proxy meets closed connections (502)",
+        worst: "shorter than the proxy's in front: the proxy meets closed connections (502)",
     },
     Definition {
         name: "max-body",
@@ -41,9 +41,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.site.max_body),
         default: &["1g"],
         reach: Reach::Everywhere,
-        summary: "The largest request body; a larger one gets 413. Whole number, or with k, m or g \
-                  (units of 1024). The default, that of Apache httpd and waitress, lets uploads pass \
-                  and leaves it to the application to take less.",
+        summary: "The largest request body; a larger one gets 413. A whole number, or with k, m or g (units of \
+                  1024). The default, that of Apache httpd and waitress, leaves it to the application to take less.",
         cost: "what memory does not keep (body-memory, body-budget) is in the spool folder until the request is answered",
         worst: "this much disk for every connection that uploads at the same time, and this much memory \
                 if the application reads it in one piece",
@@ -54,11 +53,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.body_memory),
         default: &["256k"],
         reach: Reach::Everywhere,
-        summary: "How much of a request body is kept in memory in any case. A longer one is kept in memory \
-                  while body-budget lasts, and goes to a file in the spool folder else. The default holds \
-                  forms and documents.",
-        cost: "this much memory for every request with such a body, while it is received and answered",
-        worst: "too much: slow uploads fill the memory; too little: the disk is used for small forms",
+        summary: "So much of every request body is kept in memory. A longer body stays in memory while body-budget \
+                  lasts, else it goes to a file in the spool folder. The default holds forms and documents.",
+        cost: "this much memory for each such request until it is answered",
+        worst: "much: slow uploads fill the memory. Little: small forms go to the disk",
     },
     Definition {
         name: "body-budget",
@@ -66,13 +64,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.body_budget),
         default: &["64m"],
         reach: Reach::Everywhere,
-        summary: "How much memory all request bodies longer than body-memory may take together; one of them \
-                  has at most a quarter of it. When seven eighths are taken, the largest that is being \
-                  received goes to a file in the spool folder first. With 0 all of them do.",
+        summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. \
+                  When seven eighths are taken, the largest unfinished one goes to a file in the spool folder. 0: \
+                  all of them do.",
         cost: "up to this much memory while such bodies are received and answered, and as much again in an \
                application that reads one in one piece",
-        worst: "too little: large uploads cost the writing and reading of a file, about as much time again as \
-                receiving them",
+        worst: "little: large uploads are written to a file and read again, which about doubles their time",
     },
     Definition {
         name: "spool",
@@ -80,10 +77,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Folder(|config| &mut config.spool),
         default: &["/var/tmp"],
         reach: Reach::Everywhere,
-        summary: "The folder for request bodies that memory does not keep (body-memory, body-budget). The files have no names and are gone \
-                  with the request or the process. A folder in memory (tmpfs, often /tmp) is warned of.",
+        summary: "The folder for request bodies that do not stay in memory, and for what slow readers have not \
+                  taken. Its files have no names and are gone with the request or the process. A folder in memory \
+                  (tmpfs, often /tmp) causes a warning.",
         cost: "a descriptor and the body's size for each such request",
-        worst: "a full disk: such uploads get 507, other requests are served; a slow one delays them only",
+        worst: "a full disk: such uploads get 507, others are served. A slow disk delays such uploads only",
     },
     Definition {
         name: "spool-threads",
@@ -91,9 +89,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(1, 64, |config| &mut config.spool_threads),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "Threads that write to the spool folder: request bodies, and complete responses of ASGI applications for \
-                  slow readers (those of WSGI applications are written one at a time). One thread fills most disks; \
-                  more help where a disk answers late and takes much at once (network storage).",
+        summary: "Threads that write to the spool folder: request bodies, and complete ASGI responses for slow \
+                  readers. One thread fills most disks; more help where a disk answers late and takes much at once \
+                  (network storage).",
         cost: "a thread each, which leaves the processor to those that serve (nice 10)",
         worst: "many on one slow disk: each upload waits longer",
     },

@@ -9,11 +9,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.response_memory),
         default: &["256k"],
         reach: Reach::Everywhere,
-        summary: "How much of a response that is made block by block waits in memory for its reader; what is beyond goes to a \
-                  file in the spool folder, so that the thread of the application goes on; an ASGI application awaits the \
-                  reader. Each block leaves at once if the reader takes it.",
+        summary: "So much of a response that is made block by block waits in memory for its reader. The rest goes to \
+                  a file in the spool folder, and the application's thread goes on; an ASGI application awaits the \
+                  reader. A block leaves at once if the reader takes it.",
         cost: "this much memory for every response whose reader is slower than the application",
-        worst: "too much: slow readers fill the memory; 0: every block that is not taken at once goes to the disk",
+        worst: "much: slow readers fill the memory. 0: every block that is not taken at once goes to the disk",
     },
     Definition {
         name: "response-file",
@@ -21,10 +21,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.response_file),
         default: &["1g"],
         reach: Reach::Everywhere,
-        summary: "How much of one response waits in files for its reader; beyond it the application waits, for as long as the \
-                  reader takes a byte within body-timeout. 0 for none: an application that streams waits for its reader.",
+        summary: "So much of one response waits in files for its reader. Beyond it the application waits, as long as \
+                  the reader takes a byte within body-timeout. 0: an application that streams waits for its reader.",
         cost: "this much disk for every such response, and a descriptor for each 64 MiB",
-        worst: "a full disk: such responses wait for their readers, as with 0, and the error log says so",
+        worst: "a full disk: as with 0, and the error log says so",
     },
     Definition {
         name: "response-budget",
@@ -32,11 +32,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.response_budget),
         default: &["32m"],
         reach: Reach::Everywhere,
-        summary: "How much memory all bodies together may take that were given in one piece and wait for their readers; those \
-                  that come on top go to files, up to response-file each. An object that several responses share counts once; \
-                  bodies up to 16 KiB and files do not count.",
-        cost: "this much memory, and what the threads of the application make at the same time; an event loop that makes bodies \
-               faster than they are written may have half as much again, and then writes them itself",
-        worst: "too little: bodies are written to the disk that would have left in a moment",
+        summary: "Memory for all complete bodies together that wait for their readers. Further ones go to files, up \
+                  to response-file each. An object that several responses share counts once; bodies up to 16 KiB and \
+                  files do not count.",
+        cost: "this much memory. An event loop that makes bodies faster than they are written may take half as much \
+               again",
+        worst: "little: bodies go to the disk that would have left in a moment",
     },
 ];

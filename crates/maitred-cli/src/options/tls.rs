@@ -18,11 +18,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.tls.development),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Serve https with a certificate for development: self-signed, for localhost, 127.0.0.1, ::1 and the \
-                  machine's name, valid for 90 days. It is kept in the user's cache folder, readable by that user alone, \
-                  so that a browser asks once whether to trust it. The start-up lines name the file and the fingerprint.",
+        summary: "Serve https with a self-signed certificate for development: for localhost, 127.0.0.1, ::1 and the \
+                  machine's name, valid for 90 days. It is kept in the user's cache folder, so that a browser asks \
+                  once whether to trust it. The start-up lines name the file and the fingerprint.",
         cost: "as tls-cert",
-        worst: "no client can tell the server from another one: not for the public",
+        worst: "no client can tell this server from another one: not for the public",
     },
     Definition {
         name: "tls-cert",
@@ -30,12 +30,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.site.certificates),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen that say neither http:// \
-                  nor https:// speak TLS then, Unix sockets excepted. The names in it say which clients see it; the first \
-                  one is for all others, see tls-unknown-name. In the table of a host it is for the names of that host. A \
-                  certificate with ECDSA and one with RSA may have the same names: each client sees one that it knows.",
+        summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen without http:// \
+                  or https:// then speak TLS, but not Unix sockets. Clients see the certificate with the name that \
+                  they ask for; the first one is for all others (tls-unknown-name). In the table of a host it is for \
+                  that host's names. One with ECDSA and one with RSA may have the same names.",
         cost: "a handshake: 0.2 ms of processor time with ECDSA P-256, 0.6 ms with RSA 2048; each record is encrypted",
-        worst: "a chain that is not complete: browsers that have seen the rest elsewhere accept it, other clients do not",
+        worst: "an incomplete chain: browsers that know the rest accept it, other clients do not",
     },
     Definition {
         name: "tls-key",
@@ -43,10 +43,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.site.keys),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The private key of the certificate in the same position, PEM, not encrypted. A certificate whose file \
-                  has its key too needs none. Read before --user gives rights up, so root alone has to be able to read it.",
+        summary: "The private key of the certificate in the same position, PEM, not encrypted. A certificate file \
+                  that has its key needs none. It is read before --user gives up rights: only root must be able to \
+                  read it.",
         cost: "none",
-        worst: "anybody who can read the file can be the server: mode 0600",
+        worst: "whoever can read the file can act as this server: mode 0600",
     },
     Definition {
         name: "tls-ocsp",
@@ -54,8 +55,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.site.ocsp),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The OCSP response for the certificate in the same position, DER, as 'openssl ocsp -respout' writes it: \
-                  clients get it with the certificate (stapling). - for none.",
+        summary: "The OCSP response for the certificate in the same position, DER, as 'openssl ocsp -respout' writes \
+                  it. Clients get it with the certificate (stapling). - for none.",
         cost: "its bytes in each full handshake",
         worst: "one that has expired: clients that look at it refuse the certificate",
     },
@@ -65,10 +66,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UnknownName(|config| &mut config.tls.unknown_name),
         default: &["default"],
         reach: Reach::Everywhere,
-        summary: "What a client gets that asks for a name which no certificate has: the first certificate, or a refusal \
-                  (alert unrecognized_name, RFC 6066 section 3). A client that names nobody gets the first one in any case.",
+        summary: "What a client gets that asks for a name without a certificate: the first certificate, or a refusal \
+                  (alert unrecognized_name, RFC 6066 section 3). A client that names nobody always gets the first \
+                  one.",
         cost: "none",
-        worst: "default: who connects to an address learns the names of the first certificate",
+        worst: "default: whoever connects learns the names of the first certificate",
     },
     Definition {
         name: "tls-min-version",
@@ -86,10 +88,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::ClientAuth(|config| &mut config.tls.client_auth),
         default: &["none"],
         reach: Reach::Everywhere,
-        summary: "Whether clients are asked for a certificate, which one of tls-client-ca has to have signed. optional lets \
-                  clients in that have none; one that is not valid ends the handshake in any case.",
+        summary: "Whether clients must have a certificate that one of tls-client-ca has signed. optional lets in \
+                  those without one; an invalid one always ends the handshake.",
         cost: "the verification of the client's chain in each full handshake, 0.1 to 0.5 ms",
-        worst: "optional: the application has to look whether there is one",
+        worst: "optional: the application has to check whether there is one",
     },
     Definition {
         name: "tls-client-ca",

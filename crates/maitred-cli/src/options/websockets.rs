@@ -31,9 +31,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.websockets.ping),
         default: &["20"],
         reach: Reach::Everywhere,
-        summary: "How long a client may be silent before it is asked for a sign of life by a ping; 0: never. Clients answer by \
+        summary: "Send a ping to a client that has been silent for this long; 0: never. Clients answer by \
                   themselves, and so does the server, whatever the application does.",
-        cost: "two small packets a time for each that is silent",
+        cost: "two small packets for each silent client and period",
         worst: "longer than a proxy's or router's limit for idle connections: it cuts them off",
     },
     Definition {
@@ -42,9 +42,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.websockets.timeout),
         default: &["20"],
         reach: Reach::Everywhere,
-        summary: "How long a client may be silent after a ping; then its WebSocket is closed with 1011. 0: for ever.",
-        cost: "a client that is gone without a word holds its WebSocket so much longer",
-        worst: "too short closes those of clients on bad networks",
+        summary: "A client that stays silent for this long after a ping has its WebSocket closed with 1011. 0: no \
+                  limit.",
+        cost: "a client that is gone holds its WebSocket this much longer",
+        worst: "short: clients on bad networks are closed",
     },
     Definition {
         name: "websocket-deflate",
@@ -62,9 +63,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.websockets.contexts),
         default: &["64m"],
         reach: Reach::Everywhere,
-        summary: "What the compression may remember of earlier messages, of all WebSockets of a worker: it makes small messages \
-                  that resemble each other much shorter. Beyond it further ones compress each message by itself.",
-        cost: "some 220 kilobytes for each that is open, up to this limit",
+        summary: "Memory of a worker in which all WebSockets remember earlier messages, so that similar ones become \
+                  much shorter. Beyond it further WebSockets compress each message by itself.",
+        cost: "some 220 kilobytes for each open one, up to this limit",
         worst: "this much memory in each worker",
     },
 ];

@@ -12,11 +12,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::CountOrAuto(1, MAX_WORKERS, |config| &mut config.workers.count),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the control \
-                  group). With more than one a supervisor starts them, starts those that end again, and replaces all at SIGHUP.",
+        summary: "Processes that serve; auto is one for each processor that this process may use (affinity, quota of \
+                  the control group). With more than one, a supervisor starts them, restarts those that end, and \
+                  replaces all at SIGHUP.",
         cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
-        worst: "an application that keeps state in memory sees a part of the requests in each of them; more than processors: \
-                they interrupt each other",
+        worst: "an application with state in memory sees a part of the requests in each. More than processors: they \
+                interrupt each other",
     },
     Definition {
         name: "preload",
@@ -24,10 +25,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.workers.preload),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "The application is imported once, and the workers are forked from that process: they share the memory of what is not \
-                  written to, and start faster. An application that starts threads while it is imported is refused. One worker alone imports its own.",
+        summary: "Import the application once and fork the workers from that process. They share the memory that \
+                  nobody writes to, and start faster. An application that starts threads while it is imported is \
+                  refused. A single worker imports its own.",
         cost: "a process that only waits",
-        worst: "connections, files and random numbers made while it is imported are the same in all workers",
+        worst: "connections, files and random numbers made by the import are the same in all workers",
     },
     Definition {
         name: "accept",
@@ -35,9 +37,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Accept(|config| &mut config.workers.accept),
         default: &["shared"],
         reach: Reach::Everywhere,
-        summary: "How several workers take connections: from one queue that all share, or from a queue each (SO_REUSEPORT; TCP only).",
+        summary: "How workers share connections. shared: one queue for all. reuseport: a queue for each \
+                  (SO_REUSEPORT; TCP only).",
         cost: "shared: two system calls more for each connection",
-        worst: "reuseport: what waits behind a worker that is busy waits, though others are idle",
+        worst: "reuseport: a connection waits behind a busy worker while others are idle",
     },
     Definition {
         name: "start-timeout",
@@ -45,9 +48,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.start_timeout),
         default: &["120"],
         reach: Reach::Everywhere,
-        summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and to be ready; then it is killed. 0 waits for ever.",
+        summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and be ready; then it \
+                  is killed. 0: no limit.",
         cost: "a deploy that hangs is noticed this much later",
-        worst: "too short: an application that loads much never serves; for ever: a deploy that hangs is not noticed",
+        worst: "short: a slow import never serves. No limit: nobody notices a deploy that hangs",
     },
     Definition {
         name: "worker-requests",
@@ -55,7 +59,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_REQUESTS, |config| &mut config.workers.requests),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "A worker is replaced after so many requests, up to a tenth fewer; 0 for never. Its successor is ready before it ends.",
+        summary: "Replace a worker after so many requests, or up to a tenth fewer; 0 for never. Its successor is \
+                  ready before it ends.",
         cost: "a start of the application each time",
         worst: "few: workers do nothing but start",
     },
@@ -65,7 +70,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.lifetime),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "A worker is replaced after this time, up to a tenth earlier; 0 for never.",
+        summary: "Replace a worker after this time, or up to a tenth earlier; 0 for never.",
         cost: "as worker-requests",
         worst: "as worker-requests",
     },
@@ -75,7 +80,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.workers.memory),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "A worker is replaced when three looks in a row, a second apart, find more memory that is its own alone than this; 0 for never.",
+        summary: "Replace a worker whose own memory is above this in three looks, a second apart; 0 for never.",
         cost: "a look at /proc each second",
         worst: "less than the application needs: workers do nothing but start",
     },
@@ -85,10 +90,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.stuck),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "A worker in which requests wait and none has ended for this time is replaced, and killed when it has not ended after \
-                  drain-timeout; 0 for never.",
+        summary: "Replace a worker in which requests wait and none has ended for this time. It is killed if it has \
+                  not ended after drain-timeout. 0 for never.",
         cost: "nothing",
-        worst: "shorter than the slowest requests: a burst of them has workers replaced that are well",
+        worst: "shorter than the slowest requests: a burst of them replaces workers that are well",
     },
     Definition {
         name: "unavailable-after",
@@ -96,9 +101,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.unavailable_after),
         default: &["2"],
         reach: Reach::Everywhere,
-        summary: "When no worker has been ready for this time, the supervisor itself answers with 503 and Retry-After, health-path as well. \
-                  Until then clients wait.",
-        cost: "clients wait this much longer for the word that nothing is there",
+        summary: "If no worker is ready for this time, the supervisor answers everything with 503 and Retry-After, \
+                  health-path too. Until then clients wait.",
+        cost: "clients learn this much later that nothing is there",
         worst: "long: clients and balancers wait for a server that does not come",
     },
 ];

@@ -1,5 +1,6 @@
 //! Reading and merging, from the arguments to the configuration.
 
+mod familiar;
 mod hosts;
 mod pools;
 mod renamed;
@@ -172,8 +173,8 @@ fn errors_in_files_name_file_line_and_remedy() {
     for (text, error) in [
         ("\n\nmax-thread = 1\n", "maitred.toml:3: unknown key 'max-thread'; did you mean 'max-threads'?"),
         ("max_threads = 1\n", "maitred.toml:1: unknown key 'max_threads'; did you mean 'max-threads'?"),
-        ("colour = 1\n", "maitred.toml:1: unknown key 'colour'; 'maitred --help' lists the options"),
-        ("config = \"x\"\n", "maitred.toml:1: unknown key 'config'; 'maitred --help' lists the options"),
+        ("colour = 1\n", "maitred.toml:1: unknown key 'colour'; 'maitred --help all' lists the options"),
+        ("config = \"x\"\n", "maitred.toml:1: unknown key 'config'; 'maitred --help all' lists the options"),
         (
             "# one\nmax-threads = 0\n",
             "maitred.toml:2: max-threads: '0' is not a whole number from 1 to 10000; give one, for example 1",
@@ -223,7 +224,7 @@ fn unknown_variables_are_warnings_and_empty_ones_are_not_set() {
         loaded.warnings,
         [
             "MAITRED_MAX_THREAD: unknown variable, ignored; did you mean 'MAITRED_MAX_THREADS'?",
-            "MAITRED_PORT_8000_TCP_ADDR: unknown variable, ignored; 'maitred --help' lists the options",
+            "MAITRED_PORT_8000_TCP_ADDR: unknown variable, ignored; 'maitred --help all' lists the options",
         ]
     );
     assert_eq!(loaded.config, Config::default());
@@ -259,8 +260,8 @@ fn errors_on_the_command_line_name_the_option_and_the_remedy() {
     for (arguments, error) in [
         (&["--max-thread", "2"][..], "--max-thread: unknown option; did you mean '--max-threads'?"),
         (&["--max_threads=2"], "--max_threads: unknown option; did you mean '--max-threads'?"),
-        (&["-x"], "-x: unknown option; 'maitred --help' lists the options"),
-        (&["--application", "a"], "--application: unknown option; 'maitred --help' lists the options"),
+        (&["-x"], "-x: unknown option; 'maitred --help all' lists the options"),
+        (&["--application", "a"], "--application: unknown option; 'maitred --help all' lists the options"),
         (&["--listen"], "--listen: needs a value; for example --listen 127.0.0.1:8000"),
         (&["--static", "--listing"], "--static: needs a value; for example --static /URL=FOLDER"),
         (&["--help=1"], "--help: takes no value; leave the value out"),

@@ -44,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) changes: Vec<Question>,
     /// Certificates, keys and the ticket secret. The supervisor reads them: the worker may lack the right to.
     pub(crate) tls: Option<Handed>,
+    /// Somebody works on the application: what has to be shown to see tracebacks in a browser.
+    pub(crate) development: Option<String>,
 }
 
 /// From a worker.
@@ -131,7 +133,7 @@ fn read_answered(value: &Value) -> Answered {
 
 impl Setup {
     pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, own, passed, files, acts, changes, tls } = self;
+        let Self { number, workers, listeners, own, passed, files, acts, changes, tls, development } = self;
         let files = files.iter().map(|file| {
             // Files that are no text have been refused before.
             let text = String::from_utf8_lossy(&file.bytes);
@@ -148,6 +150,7 @@ impl Setup {
             "acts": acts,
             "changes": changes.collect::<Vec<_>>(),
             "tls": tls.as_ref().map(Handed::to_json),
+            "development": development,
         })
         .to_string()
         .into_bytes()
@@ -172,6 +175,7 @@ impl Setup {
             acts: value["acts"].as_bool()?,
             changes: value["changes"].as_array()?.iter().map(read_question).collect(),
             tls: Handed::from_json(&value["tls"]),
+            development: value["development"].as_str().map(ToOwned::to_owned),
         })
     }
 }
@@ -266,6 +270,7 @@ mod tests {
             acts: true,
             changes: vec![asked.clone()],
             tls: Some(Handed::default()),
+            development: Some("token".to_owned()),
         };
         assert_eq!(Setup::read(&setup.to_text()), Some(setup));
         let answer = Answered { allow: Some("GET".into()), ..Answered::error(405, "no") };

@@ -7,10 +7,11 @@
 //! renewal.rs  new workers, a new program      leading.rs  who gets connections, with a socket for each worker
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
 //! template.rs processes to fork workers from    preload.rs when there is one
-//! signals.rs  signals of the supervisor
+//! signals.rs  signals of the supervisor      developing.rs  new workers when files change
 //! ```
 //! When a worker is started, stopped and replaced says maitred-supervise.
 
+mod developing;
 mod leading;
 mod message;
 mod preload;
@@ -23,9 +24,10 @@ mod template;
 mod upgrade;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -36,6 +38,7 @@ use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
 use crate::config::{Config, WorkersConfig};
+use crate::development::{self, Watch};
 use crate::early::Early;
 use crate::hooks::HookThread;
 use crate::host::Host;
@@ -88,6 +91,8 @@ pub(crate) enum Happening {
     Alone,
     /// An operator wants the end.
     Drain,
+    /// Files of the application have changed.
+    Changed(BTreeSet<PathBuf>),
 }
 
 /// What the supervisor is and has.
@@ -129,6 +134,10 @@ struct Supervisor {
     service: Service,
     /// When drain-delay is over, while it lasts.
     holds_until: Option<Instant>,
+    /// Files of the application, in development.
+    watch: Option<Watch>,
+    /// When they changed, until a worker serves them.
+    changed_at: Option<Instant>,
 }
 
 /// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
@@ -207,6 +216,7 @@ pub(crate) fn run(
         own: listeners.is_own(),
         passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
         files: loaded.gathered.clone(),
+        development: config.development.on.then(development::token).transpose()?,
         acts: acts.is_some() || predecessor.as_ref().is_some_and(Predecessor::acts),
         ..Setup::default()
     };
@@ -244,7 +254,10 @@ pub(crate) fn run(
         ending: false,
         service,
         holds_until: None,
+        watch: None,
+        changed_at: None,
     };
+    supervisor.develop()?;
     let code = supervisor.supervise(&happenings);
     if let Some(hooks) = supervisor.hooks.take() {
         hooks.finish();
@@ -275,6 +288,7 @@ fn settings(config: &Config) -> Settings {
         unavailable_after,
         limits: Limits { requests: requests as u64, lifetime, memory, stuck },
         seed: u64::from(std::process::id()),
+        development: config.development.on,
     }
 }
 
@@ -352,6 +366,8 @@ impl Supervisor {
             Action::StandIn(false) => self.stand_in = None,
             Action::Ready => self.ready(),
             Action::Say(level, text) => self.say(level, &text),
+            // Whoever has pressed Ctrl-C does not count the requests that it has cut off.
+            Action::End(1) if self.config.development.on => return Some(EXIT_SUCCESS),
             Action::End(code) => return Some(code),
         }
         None
@@ -372,6 +388,7 @@ impl Supervisor {
                     self.hooks.iter().for_each(|hooks| hooks.worker_ready(process.number, process.pid()));
                 }
                 self.crew.handle_ready(worker, now);
+                self.note_change_served(now);
             }
             Happening::Said(worker, FromWorker::Failed(cause)) => _ = self.causes.insert(worker, cause),
             Happening::Said(worker, FromWorker::Beat(beat)) => {
@@ -400,6 +417,7 @@ impl Supervisor {
             Happening::Template(number, outcome) => self.hear_template(number, outcome, now),
             Happening::Succeeded(outcome) => self.succeeded(outcome, now),
             Happening::Alone => self.open_doors(),
+            Happening::Changed(files) => self.change(&files, now),
         }
     }
 
@@ -461,6 +479,10 @@ impl Supervisor {
     /// Each time: workers that end alike, and what an operator tries again, are told again.
     fn say(&self, level: Level, text: &str) {
         let level = match level {
+            // What each change brings about is no news for who has made it.
+            Level::Info if self.config.development.on => LogLevel::Debug,
+            // At once, as it was wanted.
+            Level::Warning if self.config.development.on && self.ending => LogLevel::Debug,
             Level::Error => LogLevel::Error,
             Level::Warning => LogLevel::Warn,
             Level::Info => LogLevel::Info,
@@ -487,8 +509,10 @@ impl Supervisor {
         let addresses = self.listeners.addresses();
         let lines =
             lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
-        for (position, line) in lines.into_iter().chain(self.acts.clone()).enumerate() {
+        let page = self.traceback_line(&addresses);
+        for (position, line) in lines.into_iter().chain(page).chain(self.acts.clone()).enumerate() {
             match position {
+                0 if self.config.development.on => self.log.plain(&line),
                 0 => self.log.plain(&format!("{line} in {workers}")),
                 _ => self.log.plain(&line),
             }
@@ -496,7 +520,9 @@ impl Supervisor {
     }
 
     fn ready(&mut self) {
-        self.log.info(format_args!("all workers are ready"));
+        if !self.config.development.on {
+            self.log.info(format_args!("all workers are ready"));
+        }
         if let Some(mut predecessor) = self.predecessor.take() {
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
             // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
@@ -555,6 +581,10 @@ impl Supervisor {
     }
 
     fn stop(&mut self, signal: Signal, now: Instant) {
+        if self.config.development.on && signal == Signal::Interrupt && !self.ending {
+            self.end_crew(now);
+            return self.crew.stop_at_once(EXIT_SUCCESS, AT_ONCE_GRACE, now);
+        }
         if self.holds_until.is_some() {
             self.log.info(format_args!("{signal}: the delay ends"));
             return self.drain(signal, now);

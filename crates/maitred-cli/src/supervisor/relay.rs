@@ -336,6 +336,8 @@ fn merge(answers: Vec<(usize, Value)>) -> Value {
                         *number = (one + two).into();
                     }
                 }
+                // One that takes requests is enough.
+                (Some(ready), Value::Bool(true)) if name == "ready" => *ready = true.into(),
                 (Some(_), _) => {}
                 (None, value) => _ = mine.insert(name, value),
             }
@@ -373,13 +375,14 @@ mod tests {
 
     #[test]
     fn counts_add_up_and_rows_have_their_worker() {
-        let one = json!({ "total": 2, "draining": false, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
-        let two = json!({ "total": 3, "draining": true, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
+        let one = json!({ "total": 2, "ready": false, "draining": false, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
+        let two = json!({ "total": 3, "ready": true, "draining": true, "active": [{ "path": "/a" }], "listeners": [{ "address": ":1" }] });
         let merged = merge(vec![(1, one), (2, two)]);
         assert_eq!(
             merged,
             json!({
                 "total": 5,
+                "ready": true,
                 "draining": false,
                 "active": [{ "worker": 1, "path": "/a" }, { "worker": 2, "path": "/a" }],
                 "listeners": [{ "address": ":1" }],

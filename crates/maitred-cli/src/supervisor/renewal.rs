@@ -20,6 +20,17 @@ use crate::{EXIT_SUCCESS, control, options, sources, validation};
 impl Supervisor {
     /// The configuration is read again, and all workers are replaced.
     pub(super) fn reload(&mut self, now: Instant) {
+        if self.read_again("SIGHUP", now) {
+            self.log.info(format_args!(
+                "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
+            ));
+            self.crew.replace_all(now);
+        }
+    }
+
+    /// Reads the configuration again, for workers that are started from now on; whether it is valid and they can serve it. `cause` is what entries of the
+    /// log name.
+    pub(super) fn read_again(&mut self, cause: &str, now: Instant) -> bool {
         let read = sources::load(&self.inputs).and_then(|loaded| {
             let checked = validation::check(&loaded.config, &loaded.origins)?;
             check(&loaded.config, &checked, &loaded.origins)?;
@@ -30,14 +41,15 @@ impl Supervisor {
             Ok(read) => read,
             Err(problem) => {
                 let text = format!(
-                    "SIGHUP: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
+                    "{cause}: the configuration is not valid, nothing has changed and no worker is replaced: {problem}"
                 );
-                return self.say(Level::Error, &text);
+                self.say(Level::Error, &text);
+                return false;
             }
         };
         loaded.warnings.iter().for_each(|warning| self.log.warn(format_args!("{warning}")));
         if let Some(problem) = wrong {
-            let text = format!("SIGHUP: TLS goes on as before, its files are not valid: {problem}");
+            let text = format!("{cause}: TLS goes on as before, its files are not valid: {problem}");
             self.say(Level::Error, &text);
         }
         let restart = needs_restart(&self.config, &loaded.config);
@@ -45,13 +57,11 @@ impl Supervisor {
             let names = restart.join(", ");
             self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
         }
-        self.log.info(format_args!(
-            "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
-        ));
         if restart.contains(&"listen".to_owned()) {
             // New workers would look for sockets that are not there.
             let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
-            return self.say(Level::Error, text);
+            self.say(Level::Error, text);
+            return false;
         }
         let before = self.config.workers.number();
         self.setup.files = loaded.gathered;
@@ -63,9 +73,9 @@ impl Supervisor {
         self.crew.set(settings(&self.config));
         self.forget_template();
         if self.config.workers.number() != before {
-            self.set_count(self.config.workers.number(), "SIGHUP", now);
+            self.set_count(self.config.workers.number(), cause, now);
         }
-        self.crew.replace_all(now);
+        true
     }
 
     /// What TLS goes by with this configuration: made of the files as they are now, or of those that are known, and then what is wrong.

@@ -55,9 +55,56 @@ fn version_names_the_version_and_the_languages() {
 
 #[test]
 fn help_goes_to_standard_output() {
-    let output = run(&folder(&[]), &["--help"]);
-    assert!(stdout(&output).contains("--listen [https://|http://]ADDR"));
-    assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
+    let folder = folder(&[]);
+    let short = run(&folder, &["--help"]);
+    assert!(stdout(&short).contains("  --listen ADDR  "), "{}", stdout(&short));
+    assert!(stdout(&short).lines().count() <= 30);
+    for (arguments, says) in [
+        (&["-h"][..], "  --listen ADDR  "),
+        (&["help"], "  --listen ADDR  "),
+        (&["app:app", "--help"], "  --listen ADDR  "),
+        (&["--help", "all"], "--listen [https://|http://]ADDR"),
+        (&["help", "all"], "  --min-threads N\n"),
+        (&["help", "workers"], "How many processes serve"),
+        (&["help", "--no-compress"], "  --[no-]compress\n"),
+        (&["help", "max_threads"], "  --max-threads N\n"),
+        (&["--help", "--workers"], "How many processes serve"),
+        (&["help", "bind"], "--bind, -b of gunicorn, hypercorn is here --listen"),
+        (&["help", "-t"], "-t, --timeout of gunicorn is no option here: "),
+        (&["help", "check"], "maitred check [APPLICATION] [OPTIONS]: print the merged configuration"),
+        (&["help", "ctl"], "Usage: maitred ctl "),
+    ] {
+        let output = run(&folder, arguments);
+        assert!(stdout(&output).contains(says), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+        assert_eq!((stderr(&output), output.status.code()), ("", Some(0)), "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = folder(&[]);
+    let short = run(&folder, &["help"]);
+    let (_, words) = stdout(&short).split_once("Commands: ").expect("the commands");
+    let (words, _) = words.split_once("\n'").expect("their end");
+    let words: Vec<&str> = words.split([',', ' ', '\n']).filter(|word| !word.is_empty()).collect();
+    assert!(words.contains(&"ctl") && words.contains(&"check"), "{words:?}");
+    for word in words {
+        let output = run(&folder, &[word, "--help"]);
+        assert!(stdout(&output).contains(&format!("maitred {word}")), "{word}: {}", stdout(&output));
+        assert_eq!((stderr(&output), output.status.code()), ("", Some(0)), "{word}");
+    }
+}
+
+#[test]
+fn help_about_nothing_that_there_is_names_the_nearest() {
+    let folder = folder(&[]);
+    for (name, meant) in [("wrkers", "workers"), ("--bnd", "bind"), ("chek", "check")] {
+        let output = run(&folder, &["help", name]);
+        let said = format!(
+            "maitred: help: there is no option or command '{name}'; did you mean 'maitred help {meant}'?"
+        );
+        assert_eq!(usage_error(&output), said);
+    }
 }
 
 #[test]

@@ -75,9 +75,6 @@ pub(crate) use protocol::Protocol;
 /// that send a whole upload before they read get to its end on a slow link.
 const MAX_LINGERS: u8 = 15;
 
-/// While draining, an idle connection is kept this long for a request that is on its way.
-const DRAIN_GRACE: u64 = 300_000_000;
-
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
@@ -657,7 +654,7 @@ impl Connection {
 fn idle_time(group: &Group) -> u64 {
     let keep_alive = nanos(group.site.timeouts.keep_alive);
     if group.is_draining() {
-        DRAIN_GRACE
+        nanos(group.site.timeouts.drain_idle)
     } else if group.site.guard.resources.low().is_some() {
         keep_alive.min(LOW_KEEP_ALIVE)
     } else {

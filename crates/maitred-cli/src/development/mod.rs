@@ -1,0 +1,101 @@
+//! `maitred dev`: what is other while somebody works on the application.
+//!
+//! ```text
+//! mod.rs    the options that have other values then, the token of the page with tracebacks
+//! watch.rs  the files, and who is told that they have changed
+//! ```
+//! The supervisor keeps the sockets open and starts a new worker for each change. The page itself is Python's: python/maitred/_dev.py.
+
+mod watch;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use maitred_log::Format;
+
+use crate::config::Config;
+use crate::log_values::LogPlace;
+use crate::origins::{Origins, Source};
+use crate::problem::{Problem, correct};
+
+pub(crate) use watch::Watch;
+
+/// For requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long a connection without a request is kept when the code changes: what is on its way on this machine arrives sooner, and no browser that looks
+/// again sees the old code.
+const DRAIN_IDLE: Duration = Duration::from_millis(50);
+
+/// Bytes of the token: nobody guesses 128 bits.
+const TOKEN_BYTES: usize = 16;
+
+/// Gives options that nobody has set the values of development.
+pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
+    if !config.development.on {
+        return;
+    }
+    let mut takes = |name: &'static str| {
+        let takes = *origins.of(name) == Source::Default;
+        if takes {
+            origins.set(name, Source::Development);
+        }
+        takes
+    };
+    if takes("access-log") {
+        config.site.access_log = LogPlace::Stdout;
+    }
+    if takes("access-log-format") {
+        let name = if is_colored() { "short-color" } else { "short" };
+        config.site.access_log_format = Format::parse(name).unwrap_or_default();
+    }
+    if takes("drain-timeout") {
+        config.drain_timeout = DRAIN;
+    }
+    // A file is that of production, too.
+    let is_asked_for = matches!(origins.of("workers"), Source::CommandLine | Source::Familiar(_));
+    if !is_asked_for && config.workers.count != Some(1) {
+        config.workers.count = Some(1);
+        origins.set("workers", Source::Development);
+    }
+    config.workers.preload = false;
+}
+
+/// Checks what no single option can know.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let wrong =
+        |name: &str, what: String, remedy: &str| Err(Problem::new(origins.describe(name), what, remedy));
+    for path in &config.development.watch {
+        if !path.exists() {
+            let what = format!("there is no file or folder {}", path.display());
+            return wrong("watch", what, &correct(path));
+        }
+    }
+    if config.development.on && config.workers.count != Some(1) {
+        let what = "with reload there is one worker, which each change replaces".to_owned();
+        return wrong("workers", what, "leave it out, or leave reload out");
+    }
+    Ok(())
+}
+
+/// See [`DRAIN_IDLE`]; none outside of development.
+pub(crate) fn drain_idle(config: &Config) -> Option<Duration> {
+    config.development.on.then_some(DRAIN_IDLE)
+}
+
+fn is_colored() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// What has to be shown to see tracebacks in a browser.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(crate) fn token() -> Result<String, Problem> {
+    let mut bytes = [0; TOKEN_BYTES];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    match filled {
+        Ok(TOKEN_BYTES) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        _ => Err(Problem::new("reload", "the system gives no random numbers", "see random(4)")),
+    }
+}

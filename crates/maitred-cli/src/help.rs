@@ -1,0 +1,343 @@
+//! The help text: what is needed daily, one option or command, or all of it.
+//!
+//! Promises: everything but the choice of what is needed daily comes from the tables of options, of familiar names and of
+//! commands. Leaves out: the reference in Markdown (reference.rs), and the help of commands that have arguments of their own.
+
+use std::fmt::Write;
+
+use crate::commands::{self, Command, Run, Word};
+use crate::host::Host;
+use crate::options::familiar::{self, Becomes, Familiar};
+use crate::options::{self, Definition};
+use crate::print;
+use crate::problem::{Problem, nearest};
+use crate::reference::default;
+
+/// The name that stands for every option.
+const ALL: &str = "all";
+
+/// Prints the help about these names: options with or without dashes, familiar names, commands. Without any the short text.
+pub(crate) fn run(topic: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    match topic {
+        [] => Ok(print(&short())),
+        [name] if name == "--help" || name == "-h" => Ok(print(&about_word(commands::find("help")))),
+        [name] if name == ALL => Ok(print(&all())),
+        [name, ..] => about(name, host),
+    }
+}
+
+/// Whether this may be the name of an option or of a command; an application often is none.
+pub(crate) fn is_topic(text: &str) -> bool {
+    let name = text.trim_start_matches('-');
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// What is needed daily: a title, and options with what they are for.
+const DAILY: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Where",
+        &[
+            ("listen", "host:port or unix:/PATH; also --host and --port, or --bind"),
+            ("tls-cert", "https with this certificate, and its key (--tls-key FILE)"),
+            ("static", "files below a URL, beside the application"),
+            ("trusted-proxies", "whose X-Forwarded-For counts"),
+        ],
+    ),
+    (
+        "How many",
+        &[
+            ("workers", "processes; threads serve in each"),
+            ("max-threads", "requests that a WSGI application handles at the same time"),
+            ("worker-requests", "a worker is replaced after so many"),
+        ],
+    ),
+    (
+        "The application",
+        &[
+            ("factory", "it is what the function returns"),
+            ("app-dir", "where its module is looked for"),
+            ("env-file", "variables for it"),
+        ],
+    ),
+    (
+        "What it says",
+        &[
+            ("access-log", "a line for each request"),
+            ("log-level", "how much the error log says"),
+            ("config", "instead of maitred.toml"),
+        ],
+    ),
+];
+
+/// The text of `maitred --help`: it fits a screen.
+fn short() -> String {
+    let mut text = format!(
+        "maitred {}: serves Python applications (WSGI, ASGI) and static files.\n\n\
+         \x20 maitred app:app                        the object app of the module app, on 127.0.0.1:8000\n\
+         \x20 maitred app:app --port 80 --workers 4  on port 80 of 127.0.0.1, with four processes\n\
+         \x20 maitred ./public/                      the files of a folder\n\
+         \x20 maitred check app:app                  print the configuration, and serve nothing\n\
+         \x20 maitred ctl status                     ask a server that runs\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (title, daily) in DAILY {
+        let _ = writeln!(text, "{title}:");
+        for (name, what) in *daily {
+            let written = options::find(name).map(written).unwrap_or_default();
+            let _ = writeln!(text, "  {written:<37}  {what}");
+        }
+    }
+    let names: Vec<&str> = commands::WORDS.iter().map(|word| word.name).collect();
+    let mut listed = String::new();
+    fill(&mut listed, &format!("Commands: {}", names.join(", ")), "");
+    text.push_str(&listed);
+    text.push_str("'maitred help NAME' tells all about an option or a command, 'maitred help all' about every option.\n");
+    text
+}
+
+/// An option with its value: `--listen ADDR`, `--[no-]factory`. What is longer than a column is cut to VALUE.
+fn written(definition: &Definition) -> String {
+    if definition.is_switch() {
+        return definition.flags();
+    }
+    let whole = format!("{} {}", definition.flags(), definition.placeholder);
+    // Of an address what is written most.
+    let brief = if definition.name == "listen" { "ADDR" } else { "VALUE" };
+    if whole.len() <= 37 { whole } else { format!("{} {brief}", definition.flags()) }
+}
+
+/// All about what has this name.
+fn about(name: &str, host: &dyn Host) -> Result<u8, Problem> {
+    let bare = name.trim_start_matches('-').replace('_', "-");
+    let bare = bare.strip_prefix("no-").filter(|rest| options::find(rest).is_some()).unwrap_or(&bare);
+    let option = options::find(bare).filter(|_| !name.starts_with('-') || name.starts_with("--"));
+    let familiar = option.is_none().then(|| familiar_of(name)).flatten();
+    // With dashes it is no command.
+    let word = commands::find(name);
+    let mut text = option.map(about_option).unwrap_or_default();
+    if let Some(familiar) = familiar {
+        text.push_str(&about_familiar(familiar));
+    }
+    match word {
+        Some(word) => {
+            if !text.is_empty() {
+                text.push('\n');
+                print(&text);
+            }
+            about_command(word, host)
+        }
+        None if text.is_empty() => Err(unknown(name)),
+        None => Ok(print(&text)),
+    }
+}
+
+/// The familiar option that is called so; a letter is one with a dash.
+fn familiar_of(name: &str) -> Option<&'static Familiar> {
+    let bare = name.trim_start_matches('-');
+    let name = if bare.len() == 1 { format!("-{bare}") } else { format!("--{}", bare.replace('_', "-")) };
+    familiar::all().find(|familiar| familiar.names.contains(&name.as_str()))
+}
+
+fn unknown(name: &str) -> Problem {
+    let bare = name.trim_start_matches('-');
+    let theirs = familiar::all().flat_map(|familiar| familiar.names).map(|name| name.trim_start_matches('-'));
+    let names = options::all().map(|option| option.name).chain(commands::WORDS.iter().map(|word| word.name));
+    let remedy = match nearest(bare, names.chain(theirs)) {
+        Some(meant) => format!("did you mean 'maitred help {meant}'?"),
+        None => "'maitred help all' has every option, and 'maitred help' the commands".to_owned(),
+    };
+    Problem::new("help", format!("there is no option or command '{name}'"), remedy)
+}
+
+fn about_command(word: &'static Word, host: &dyn Host) -> Result<u8, Problem> {
+    match word.run {
+        // It knows its arguments itself.
+        Run::Tool(tool) if word.name != "help" => tool(&["--help".to_owned()], host),
+        _ => Ok(print(&about_word(Some(word)))),
+    }
+}
+
+/// A command that has no help of its own.
+fn about_word(word: Option<&Word>) -> String {
+    let Some(Word { name, arguments, summary, run }) = word else { return String::new() };
+    let more = match run {
+        Run::Options(Command::Check) => {
+            "It takes the application and the options that the server is started with, checks them, the application's file, \
+             certificates and folders, and exits with 2 at the first mistake. What it prints is a maitred.toml, and behind \
+             each value where it came from."
+        }
+        Run::Options(Command::Develop) => {
+            "It takes the application and the options of the server. The code is loaded again when its files change, the browser shows tracebacks \
+             to whoever has opened the link of the terminal, and Ctrl-C ends at once (docs/development.md)."
+        }
+        Run::Options(_) => "It takes no further arguments.",
+        Run::InstallService => "'maitred install-service --help' has its options.",
+        Run::Tool(_) => {
+            "NAME is an option with or without dashes, one of another server (bind, ssl-keyfile), or a command."
+        }
+    };
+    let arguments = if *arguments == "..." { "[APPLICATION] [OPTIONS]" } else { arguments };
+    let mut text = format!("maitred {name} {arguments}").trim_end().to_owned();
+    let _ = write!(text, ": {summary}.\n\n");
+    fill(&mut text, more, "");
+    text
+}
+
+fn about_familiar(familiar: &Familiar) -> String {
+    let mut text = String::new();
+    let names = familiar.names.join(", ");
+    let sentence = match familiar.becomes {
+        Becomes::Nothing => format!("{names} of {} is no option here: {}.", familiar.whose(), familiar.note),
+        _ => format!("{names} of {} is here {}.", familiar.whose(), familiar.meaning().replace('`', "")),
+    };
+    fill(&mut text, &sentence, "");
+    if let Some(option) = familiar.option().and_then(options::find) {
+        text.push('\n');
+        text.push_str(&about_option(option));
+    }
+    text
+}
+
+fn about_option(definition: &Definition) -> String {
+    let mut text = String::new();
+    head(&mut text, definition);
+    for paragraph in paragraphs(definition) {
+        fill(&mut text, &paragraph, INDENT);
+    }
+    if definition.is_in_environment() {
+        fill(&mut text, &format!("Value: {}.", definition.takes()), INDENT);
+        let file = if definition.is_in_file() {
+            format!(", in maitred.toml: {}", definition.name)
+        } else {
+            String::new()
+        };
+        fill(&mut text, &format!("In the environment: {}{file}.", definition.variable()), INDENT);
+    }
+    text
+}
+
+/// The text of `maitred --help all`.
+fn all() -> String {
+    let mut text = format!(
+        "maitred {}: serves Python applications and static files.\n\n{}\nOptions:\n",
+        env!("CARGO_PKG_VERSION"),
+        usage()
+    );
+    for definition in options::all().filter(|definition| !definition.is_positional()) {
+        head(&mut text, definition);
+        for paragraph in paragraphs(definition) {
+            fill(&mut text, &paragraph, INDENT);
+        }
+    }
+    text.push_str(
+        "\nEvery option except --version and --help can also be set as MAITRED_<NAME> in the environment\n\
+         and, except --config, as <name> in maitred.toml; the command line wins over the environment, the\n\
+         environment over the files. 'maitred check' shows the result. Names that other servers have for an\n\
+         option ('also') work on the command line.\n",
+    );
+    text
+}
+
+const USAGE: &str = "\
+Usage: maitred [COMMAND] [APPLICATION] [OPTIONS]
+
+  maitred app:app            the object app in the module app
+  maitred path/to/app.py     the object app or application in a file (or path/to/app.py:name)
+  maitred folder/            the static files of a folder
+";
+
+/// A line for each command.
+fn usage() -> String {
+    let mut text = USAGE.to_owned();
+    for Word { name, arguments, summary, .. } in commands::WORDS {
+        let written = format!("maitred {name} {arguments}");
+        let _ = writeln!(text, "  {written:<26} {summary}");
+    }
+    text
+}
+
+/// `--listen ADDR  (repeatable)`.
+fn head(text: &mut String, definition: &Definition) {
+    let is_plain = definition.is_switch() || definition.is_positional();
+    let value = if is_plain { String::new() } else { format!(" {}", definition.placeholder) };
+    let more = if definition.is_repeatable() { "  (repeatable)" } else { "" };
+    let _ = writeln!(text, "  {}{value}{more}", definition.flags());
+}
+
+fn paragraphs(definition: &Definition) -> Vec<String> {
+    let mut all = vec![definition.summary.to_owned()];
+    if definition.is_in_file() {
+        all.push(format!("Default: {}.", default(definition).unwrap_or_else(|| "none".to_owned())));
+    }
+    if !definition.cost.is_empty() {
+        all.push(format!("Cost: {}. Worst case: {}.", definition.cost, definition.worst));
+    }
+    let also: Vec<&str> = familiar::of_option(definition.name).collect();
+    if !also.is_empty() {
+        all.push(format!("Also: {}.", also.join(", ")));
+    }
+    all
+}
+
+const INDENT: &str = "          ";
+
+/// Appends `paragraph` in lines of at most 100 characters, each behind `indent`.
+fn fill(text: &mut String, paragraph: &str, indent: &str) {
+    const WIDTH: usize = 90;
+    let mut width = 0;
+    for word in paragraph.split_whitespace() {
+        let length = word.chars().count() + 1;
+        if width == 0 || width + length > WIDTH {
+            text.push_str(if width == 0 { "" } else { "\n" });
+            text.push_str(indent);
+            width = 0;
+        } else {
+            text.push(' ');
+        }
+        text.push_str(word);
+        width += length;
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_text_fits_a_screen() {
+        let text = short();
+        assert!(text.lines().count() <= 30, "{} lines", text.lines().count());
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+        for (name, _) in DAILY.iter().flat_map(|(_, daily)| *daily) {
+            assert!(options::find(name).is_some(), "{name}");
+        }
+        for word in commands::WORDS {
+            assert!(text.contains(word.name), "{}", word.name);
+        }
+    }
+
+    #[test]
+    fn the_whole_text_names_every_option_and_fits_a_terminal() {
+        let text = all();
+        for definition in options::all().filter(|definition| !definition.is_positional()) {
+            assert!(text.contains(&format!("  {}", definition.flags())), "{}", definition.name);
+        }
+        assert!(text.contains("--[no-]statistics\n"));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn applications_are_no_topics() {
+        for text in ["workers", "--bind", "-b", "no-compress", "all", "max_threads"] {
+            assert!(is_topic(text), "{text}");
+        }
+        for text in ["app:app", "app.py", "site/", "--", ""] {
+            assert!(!is_topic(text), "{text}");
+        }
+    }
+}
