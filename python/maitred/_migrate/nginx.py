@@ -237,6 +237,8 @@ class _Http:
         server.target = decisive
         if own and match and code in _REDIRECTS and not any(address.is_tls for address in server.addresses):
             server.kind, server.port = "https", match["port"] or ""
+            if match["name"].startswith("$server_name") or match["name"].startswith("${server_name"):
+                self._result.tell(decisive.origin, "the name that was asked for is kept, and not replaced by the first one", "nothing has to be done")
         elif code in _REDIRECTS and server.names:
             server.kind = "name-redirect"
         elif not code.startswith(("2", "3")):
@@ -290,6 +292,7 @@ class _Http:
         level = Table()
         nginx_fields.fields(result, result, level, scope, None, self._has_tls)
         nginx_fields.access(result, level, scope)
+        nginx_fields.request_fields(result, level, scope)
         if level.lines:
             result.filters.append(level)
         scopes = [scope, *(server.scope for server in sites)]
@@ -334,8 +337,10 @@ class _Http:
         inner = [Scope(location.block or []) for scope in scopes for location in scope.own("location")]
         for name, key in (("keepalive_timeout", "keep-alive"), ("client_header_timeout", "head-timeout"), ("client_body_timeout", "body-timeout")):
             directive = self._first(scopes, name)
-            if directive and directive.arg != "0":
+            if directive and time_of(directive):
                 self._result.put(key, time_of(directive), directive.origin)
+            elif directive:
+                self._result.tell(directive.origin, "connections are kept alive", "keep-alive = 0.001 closes them at once")
         sends = self._first(scopes, "send_timeout")
         if sends and not self._result.find("body-timeout"):
             self._result.put("body-timeout", time_of(sends), sends.origin)
