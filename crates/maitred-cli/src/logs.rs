@@ -140,7 +140,7 @@ pub(crate) fn level(level: LogLevel) -> Level {
 
 fn target(config: &Config, place: &LogPlace) -> LogTarget {
     match place {
-        LogPlace::Off | LogPlace::Stderr => LogTarget::Stderr,
+        LogPlace::Off | LogPlace::Auto | LogPlace::Stderr => LogTarget::Stderr,
         LogPlace::Stdout => LogTarget::Stdout,
         LogPlace::Syslog => LogTarget::Syslog(LOCAL_SYSLOG.into()),
         LogPlace::SyslogAt(_, address) => LogTarget::SyslogUdp(*address),

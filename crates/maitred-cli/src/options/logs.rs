@@ -8,11 +8,11 @@ pub(super) const DISPATCH_TRACE: &str = "dispatch-trace";
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "access-log",
-        placeholder: "off|-|stderr|syslog|PATH",
+        placeholder: "auto|off|-|PATH",
         kind: Kind::AccessLog(|config| &mut config.site.access_log),
-        default: &["off"],
+        default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "A line for each request: nowhere, to standard output (-), to standard error, to the local syslog or \
+        summary: "A line for each request: nowhere (off), to standard output if that is a terminal (auto), to standard output (-), to standard error (stderr), to the local syslog (syslog) or \
                   syslog:HOST:PORT over UDP, or appended to a file, whose name may have the date in it \
                   (access-%Y%m%d.log).",
         cost: "some CPU for each request, and a write every 5 ms",
