@@ -27,6 +27,10 @@ pub enum LogPlace {
     Syslog,
     /// To a syslog that takes UDP: as it was written, and its address.
     SyslogAt(String, SocketAddr),
+    /// To the logging of the application's language.
+    Logging,
+    /// The same, by way of this file.
+    LoggingAt(PathBuf),
     /// Appended to this file, whose name may have the date in it.
     File(PathBuf),
 }
@@ -39,6 +43,7 @@ impl fmt::Display for LogPlace {
             Self::Stdout => f.write_str("-"),
             Self::Stderr => f.write_str("stderr"),
             Self::Syslog => f.write_str("syslog"),
+            Self::Logging | Self::LoggingAt(_) => f.write_str("logging"),
             Self::SyslogAt(text, _) => write!(f, "syslog:{text}"),
             Self::File(path) => path.display().fmt(f),
         }
@@ -76,7 +81,7 @@ pub(crate) fn error_place(text: &str) -> Result<LogPlace, BadValue> {
     match text {
         "" | "off" | "-" | AUTO => Err(BadValue::new(
             format!("'{text}' is no place for the error log"),
-            "write stderr, stdout, syslog or the path of a file",
+            "write stderr, stdout, syslog, logging or the path of a file",
         )),
         _ => place(text),
     }
@@ -87,6 +92,7 @@ fn place(text: &str) -> Result<LogPlace, BadValue> {
         "stdout" => Ok(LogPlace::Stdout),
         "stderr" => Ok(LogPlace::Stderr),
         "syslog" => Ok(LogPlace::Syslog),
+        "logging" => Ok(LogPlace::Logging),
         _ => match text.strip_prefix("syslog:") {
             Some(address) => syslog_at(address),
             None => Ok(LogPlace::File(PathBuf::from(text))),
@@ -173,9 +179,17 @@ mod tests {
 
     #[test]
     fn places_are_read_as_they_are_shown() {
-        for text in
-            ["off", "auto", "-", "stderr", "syslog", "syslog:127.0.0.1:514", "/var/log/a-%Y%m%d.log", "./off"]
-        {
+        for text in [
+            "off",
+            "auto",
+            "-",
+            "stderr",
+            "logging",
+            "syslog",
+            "syslog:127.0.0.1:514",
+            "/var/log/a-%Y%m%d.log",
+            "./off",
+        ] {
             assert_eq!(access_place(text).expect(text).to_string(), text);
         }
         for text in ["", "syslog:", "syslog:nobody", "syslog:127.0.0.1:99999"] {
