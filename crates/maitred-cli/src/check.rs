@@ -8,6 +8,7 @@ use maitred_server::DEFAULT_POOL;
 use crate::config::{Config, HostConfig, NamedPool};
 use crate::filters;
 use crate::hosts;
+use crate::log_values::{LogPlace, is_on_terminal};
 use crate::options::{self, Definition, Kind, quoted};
 use crate::origins::Source;
 use crate::pools;
@@ -32,6 +33,11 @@ pub(crate) fn report(loaded: &Loaded) -> String {
             (line(definition, definition.show(&loaded.config)), Some(source))
         })
         .collect();
+    if loaded.config.site.access_log == LogPlace::Auto {
+        let here =
+            if is_on_terminal() { "is a terminal, which gets it" } else { "is no terminal: there is none" };
+        lines.push((format!("# access-log auto: standard output {here}"), None));
+    }
     // The default pool may have rules, exceptions from those of others, but has no table otherwise.
     if loaded.config.rules.iter().any(|rule| rule.pool == DEFAULT_POOL) {
         lines.extend(table(loaded, DEFAULT_POOL, None));

@@ -20,6 +20,23 @@ pub trait Host: Sync {
     /// need not take it.
     fn use_error_log(&self, _log: ErrorLog) {}
 
+    /// Whether logs can go to the logging of its language ([`logging_place`](Self::logging_place)).
+    fn has_logging(&self) -> bool {
+        false
+    }
+
+    /// A file to which the lines of this log are written, so that they reach the logging of the language. Called before
+    /// [`load`](Self::load), once for each log; lines are passed on from [`signals`](Self::signals) on.
+    ///
+    /// # Errors
+    /// There is none, or no descriptor is left.
+    fn logging_place(&self, _log: LogName) -> io::Result<PathBuf> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// All lines have been written: passes on the last ones, at most for `limit`.
+    fn end_logging(&self, _limit: Duration) {}
+
     /// Loads an application. Called for each one, on the thread that called [`main`](crate::main), after
     /// the configuration has been checked, the process has become the user that it is to be, and before the server starts. Of the
     /// applications that run on an event loop all have the same `threads`, which also make the threads of the others.
@@ -118,6 +135,15 @@ pub trait Host: Sync {
 /// server serves, and with both from then on. When [`main`](crate::main) returns,
 /// what was written before is flushed; later entries may be lost.
 pub type ErrorLog = Arc<dyn Fn(Voice, &str) + Send + Sync>;
+
+/// A log that goes to the logging of a language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogName {
+    /// Entries with time and level.
+    Error,
+    /// Lines of an access log.
+    Access,
+}
 
 /// Who says an entry of the error log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,8 +69,8 @@ pub use config::{
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, Signal,
-    Signals, StopSignal, Voice,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, LogName,
+    Signal, Signals, StopSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
@@ -181,6 +181,8 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
         say(&format!("warning: {warning}"));
     }
     if matches!(loaded.command, Command::Run | Command::Check) {
+        logs::check_logging(&loaded.config, &loaded.origins, host)
+            .inspect_err(|problem| part.failed(problem))?;
         validation::change_folder(&loaded.config, &loaded.origins)
             .inspect_err(|problem| part.failed(problem))?;
     }

@@ -1,8 +1,10 @@
 //! The values of the options of logs: places, formats, masks.
 
 use std::fmt;
+use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use maitred_log::{BadFormat, Format, Mask};
 
@@ -15,6 +17,8 @@ pub enum LogPlace {
     /// Nowhere.
     #[default]
     Off,
+    /// To standard output if that is a terminal, else nowhere: for the access log only, and settled when the configuration has been read.
+    Auto,
     /// To standard output.
     Stdout,
     /// To standard error.
@@ -23,6 +27,10 @@ pub enum LogPlace {
     Syslog,
     /// To a syslog that takes UDP: as it was written, and its address.
     SyslogAt(String, SocketAddr),
+    /// To the logging of the application's language.
+    Logging,
+    /// The same, by way of this file.
+    LoggingAt(PathBuf),
     /// Appended to this file, whose name may have the date in it.
     File(PathBuf),
 }
@@ -31,19 +39,39 @@ impl fmt::Display for LogPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("off"),
+            Self::Auto => f.write_str(AUTO),
             Self::Stdout => f.write_str("-"),
             Self::Stderr => f.write_str("stderr"),
             Self::Syslog => f.write_str("syslog"),
+            Self::Logging | Self::LoggingAt(_) => f.write_str("logging"),
             Self::SyslogAt(text, _) => write!(f, "syslog:{text}"),
             Self::File(path) => path.display().fmt(f),
         }
     }
 }
 
+const AUTO: &str = "auto";
+
+impl LogPlace {
+    /// What `auto` means here.
+    pub(crate) fn settle(&mut self) {
+        if *self == Self::Auto {
+            *self = if is_on_terminal() { Self::Stdout } else { Self::Off };
+        }
+    }
+}
+
+/// Whether standard output is a terminal. What it was at first counts: one that has hung up is none, and changes no configuration.
+pub(crate) fn is_on_terminal() -> bool {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    *IS_TERMINAL.get_or_init(|| std::io::stdout().is_terminal())
+}
+
 pub(crate) fn access_place(text: &str) -> Result<LogPlace, BadValue> {
     match text {
         "" => Err(BadValue::new("the file name is empty", "write off, - or the path of a file")),
         "off" => Ok(LogPlace::Off),
+        AUTO => Ok(LogPlace::Auto),
         "-" => Ok(LogPlace::Stdout),
         _ => place(text),
     }
@@ -51,9 +79,9 @@ pub(crate) fn access_place(text: &str) -> Result<LogPlace, BadValue> {
 
 pub(crate) fn error_place(text: &str) -> Result<LogPlace, BadValue> {
     match text {
-        "" | "off" | "-" => Err(BadValue::new(
+        "" | "off" | "-" | AUTO => Err(BadValue::new(
             format!("'{text}' is no place for the error log"),
-            "write stderr, stdout, syslog or the path of a file",
+            "write stderr, stdout, syslog, logging or the path of a file",
         )),
         _ => place(text),
     }
@@ -64,6 +92,7 @@ fn place(text: &str) -> Result<LogPlace, BadValue> {
         "stdout" => Ok(LogPlace::Stdout),
         "stderr" => Ok(LogPlace::Stderr),
         "syslog" => Ok(LogPlace::Syslog),
+        "logging" => Ok(LogPlace::Logging),
         _ => match text.strip_prefix("syslog:") {
             Some(address) => syslog_at(address),
             None => Ok(LogPlace::File(PathBuf::from(text))),
@@ -150,14 +179,23 @@ mod tests {
 
     #[test]
     fn places_are_read_as_they_are_shown() {
-        for text in ["off", "-", "stderr", "syslog", "syslog:127.0.0.1:514", "/var/log/a-%Y%m%d.log", "./off"]
-        {
+        for text in [
+            "off",
+            "auto",
+            "-",
+            "stderr",
+            "logging",
+            "syslog",
+            "syslog:127.0.0.1:514",
+            "/var/log/a-%Y%m%d.log",
+            "./off",
+        ] {
             assert_eq!(access_place(text).expect(text).to_string(), text);
         }
         for text in ["", "syslog:", "syslog:nobody", "syslog:127.0.0.1:99999"] {
             assert!(access_place(text).is_err(), "{text}");
         }
-        assert!(error_place("off").is_err() && error_place("-").is_err());
+        assert!(["off", "-", "auto"].into_iter().all(|text| error_place(text).is_err()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Opens the logs that the configuration names.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
 use crate::config::Config;
+use crate::host::{Host, LogName};
 use crate::log_values::LogPlace;
 use crate::origins::Origins;
 use crate::problem::Problem;
@@ -57,6 +59,59 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> R
         log.set_worker(*number);
     }
     Ok(Arc::new(log))
+}
+
+/// Whether any log goes to the logging of a language, and which option says so.
+fn to_logging(config: &Config) -> Option<(&'static str, Option<&str>)> {
+    let of_hosts = config.hosts.iter().filter(|host| host.has_log());
+    let mut of_hosts = of_hosts.filter(|host| host.site.access_log == LogPlace::Logging);
+    match () {
+        () if config.error_log == LogPlace::Logging => Some(("error-log", None)),
+        () if config.site.access_log == LogPlace::Logging => Some(("access-log", None)),
+        () => of_hosts.next().map(|host| ("access-log", Some(&*host.name))),
+    }
+}
+
+/// Checks that there is such a logging.
+pub(crate) fn check_logging(config: &Config, origins: &Origins, host: &dyn Host) -> Result<(), Problem> {
+    let Some((option, of_host)) = to_logging(config).filter(|_| !host.has_logging()) else { return Ok(()) };
+    let place = match of_host {
+        Some(name) => origins.describe_host(name, Some(option)),
+        None => origins.describe(option),
+    };
+    Err(Problem::new(
+        place,
+        "'logging' is Python's, and this program has no Python",
+        "name another place, or run the maitred command of the Python package (python -m maitred)",
+    ))
+}
+
+/// The configuration in which the logs that go to the logging of the language have a file for that; none if no log does. A supervisor
+/// loads no application, which would configure it: what it writes itself goes to standard error.
+pub(crate) fn with_logging(
+    config: &Config,
+    writer: &Writer<'_>,
+    host: &dyn Host,
+) -> io::Result<Option<Config>> {
+    if to_logging(config).is_none() {
+        return Ok(None);
+    }
+    let mut own = config.clone();
+    let place = |place: &mut LogPlace, name| -> io::Result<()> {
+        if *place == LogPlace::Logging {
+            *place = match writer {
+                Writer::Supervisor => LogPlace::Stderr,
+                _ => LogPlace::LoggingAt(host.logging_place(name)?),
+            };
+        }
+        Ok(())
+    };
+    place(&mut own.error_log, LogName::Error)?;
+    place(&mut own.site.access_log, LogName::Access)?;
+    for host in own.hosts.iter_mut().filter(|host| host.has_log()) {
+        place(&mut host.site.access_log, LogName::Access)?;
+    }
+    Ok(Some(own))
 }
 
 /// Opens the access logs of hosts that have one of their own.
@@ -140,7 +195,8 @@ pub(crate) fn level(level: LogLevel) -> Level {
 
 fn target(config: &Config, place: &LogPlace) -> LogTarget {
     match place {
-        LogPlace::Off | LogPlace::Stderr => LogTarget::Stderr,
+        LogPlace::Off | LogPlace::Auto | LogPlace::Logging | LogPlace::Stderr => LogTarget::Stderr,
+        LogPlace::LoggingAt(path) => LogTarget::Path(path.clone()),
         LogPlace::Stdout => LogTarget::Stdout,
         LogPlace::Syslog => LogTarget::Syslog(LOCAL_SYSLOG.into()),
         LogPlace::SyslogAt(_, address) => LogTarget::SyslogUdp(*address),
@@ -190,6 +246,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
     let indirect = |place: &LogPlace| match place {
         LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
+        LogPlace::Logging => Some("logging"),
         LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
         _ => None,
     };

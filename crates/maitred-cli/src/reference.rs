@@ -141,7 +141,7 @@ unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubern
 const FAMILIAR: &str = "
 ## If you know uvicorn, gunicorn or granian
 
-Their options work on the command line where they mean the same: \
+Their options work on the command line, and as keywords of [`maitred.run`](python.md#started-by-a-program), where they mean the same: \
 `uvicorn main:app --host 0.0.0.0 --port 80 --workers 4` runs when the name of the program is `maitred`. What means something else here is an \
 error that says what to write. `maitred check` names the option that a value came from. In `maitred.toml` and in the environment the \
 names are maitred's own, except that `log-level` and `interface` take the words of other servers on the command line, too: `warning` is \

@@ -18,6 +18,7 @@ use crate::host::{Application, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::loading::load;
+use crate::log_values::LogPlace;
 use crate::logs;
 use crate::operator::Operator;
 use crate::pools;
@@ -32,7 +33,7 @@ use crate::tls::{From, Material, Running};
 use crate::tls_watch::Watch;
 use crate::validation::{self, Checked};
 use crate::value::LogLevel;
-use crate::{EXIT_FAILURE, EXIT_USAGE, Part};
+use crate::{EXIT_FAILURE, EXIT_USAGE, Part, say_plain};
 
 /// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
 /// would take for ever.
@@ -97,11 +98,14 @@ fn run_here(
         None if supervises => logs::Writer::Supervisor,
         None => logs::Writer::Only,
     };
-    let log = logs::open(&loaded.config, &loaded.origins, &writer)?;
+    let with_logging = logs::with_logging(&loaded.config, &writer, host).map_err(|error| {
+        Problem::new("error-log", format!("logging cannot be used: {error}"), "raise the limit of open files")
+    })?;
+    let places = with_logging.as_ref().unwrap_or(&loaded.config);
+    let log = logs::open(places, &loaded.origins, &writer)?;
     // What a supervisor says is read among what its workers say.
     let serving = Arc::new(AtomicBool::new(supervises));
-    let (config, to) = (&loaded.config, Arc::clone(&log));
-    host.use_error_log(error_log(to, Arc::clone(&serving), (config.log_level, config.development.on)));
+    host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), places));
     let became = early.as_ref().is_some_and(|early| early.became);
     let hooks = match worker {
         Some(_) => Ok(None),
@@ -126,26 +130,28 @@ fn run_here(
     });
     // Also before an error is printed: what the application said while it was imported comes first.
     log.finish(FLUSH_LIMIT);
+    host.end_logging(FLUSH_LIMIT);
     code
 }
 
 /// Before the server serves, entries are for the person who started it (a traceback, and the error
 /// line after it) and stay as they are; then they are log entries with time and level, but for what the application says in development.
-fn error_log(
-    log: Arc<Log>,
-    serving: Arc<AtomicBool>,
-    (wanted, is_development): (LogLevel, bool),
-) -> ErrorLog {
+fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorLog {
+    let wanted = config.log_level;
+    // That person does not see what goes to logging.
+    let is_elsewhere = matches!(config.error_log, LogPlace::LoggingAt(_));
+    let is_watched = config.development.on && !is_elsewhere;
+    let plain = move |log: &Log, entry: &str| if is_elsewhere { say_plain(entry) } else { log.plain(entry) };
     Arc::new(move |voice, entry: &str| {
         let serves = serving.load(Ordering::Relaxed);
         let level = match voice {
             Voice::Server(level) => level,
-            Voice::Application if serves && !is_development => return log.application(entry),
-            Voice::Application => return log.plain(entry),
+            Voice::Application if serves && !is_watched => return log.application(entry),
+            Voice::Application => return plain(&log, entry),
         };
         if !serves {
             if level <= wanted {
-                log.plain(entry);
+                plain(&log, entry);
             }
             return;
         }

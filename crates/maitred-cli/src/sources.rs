@@ -118,6 +118,11 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     }
     development::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
+    // `check` shows what was written.
+    if loaded.command == Command::Run {
+        let hosts = loaded.config.hosts.iter_mut().map(|host| &mut host.site);
+        std::iter::once(&mut loaded.config.site).chain(hosts).for_each(|site| site.access_log.settle());
+    }
     if let Some(workers) = inputs.workers {
         loaded.config.share(workers);
     }

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use maitred_cli::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, Signals,
-    Voice, printable,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, LogName,
+    Signals, Voice, printable,
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
@@ -20,6 +20,7 @@ use crate::child;
 use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
+use crate::logging::Logging;
 use crate::preload::{self, Found, Preloaded};
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink};
@@ -50,6 +51,7 @@ pub(crate) struct PythonHost {
     still: Mutex<Option<StillThread>>,
     hooks: Arc<Gate>,
     preloaded: Mutex<Preloaded>,
+    logging: Logging,
 }
 
 impl PythonHost {
@@ -83,6 +85,7 @@ impl PythonHost {
             still: Mutex::default(),
             hooks: Arc::default(),
             preloaded: Mutex::default(),
+            logging: Logging::new(),
         })
     }
 
@@ -207,6 +210,11 @@ impl PythonHost {
         self.hooks.close()
     }
 
+    /// Whether a handler of `logging` has not come back.
+    pub(crate) fn is_logging_stuck(&self) -> bool {
+        self.logging.is_stuck()
+    }
+
     /// Workers are forked from this process, and it is none itself.
     pub(crate) fn is_template(&self) -> bool {
         lock(&self.preloaded).is_template
@@ -261,6 +269,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Host for PythonHost {
     fn use_error_log(&self, log: ErrorLog) {
         *self.error_log.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
+    }
+
+    fn has_logging(&self) -> bool {
+        true
+    }
+
+    fn logging_place(&self, name: LogName) -> io::Result<PathBuf> {
+        let name = match name {
+            LogName::Error => "error",
+            LogName::Access => "access",
+        };
+        Python::attach(|py| self.logging.place(py, name).map_err(|error| io_error(py, &error)))
+    }
+
+    fn end_logging(&self, limit: Duration) {
+        let ended =
+            Python::attach(|py| self.logging.end(py, limit).map_err(|error| report::summary(py, &error)));
+        if let Err(text) = ended {
+            say_last(&format!("maitred: logging did not end well: {text}"));
+        }
     }
 
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError> {
@@ -319,6 +347,8 @@ impl Host for PythonHost {
     }
 
     fn signals(&self) -> io::Result<Box<dyn Signals>> {
+        // The applications are there, and what configures their logging.
+        Python::attach(|py| self.logging.start(py).map_err(|error| io_error(py, &error)))?;
         Python::attach(|py| match PythonSignals::install(py, self.threads.clone(), self.log.clone()) {
             Ok(signals) => Ok(Box::new(signals) as Box<dyn Signals>),
             Err(error) => Err(io_error(py, &error)),

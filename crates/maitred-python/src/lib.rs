@@ -13,6 +13,7 @@ mod held;
 mod hooks;
 mod host;
 mod interrupt;
+mod logging;
 mod native;
 mod preload;
 mod releaser;
@@ -94,7 +95,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
         end_process(py, code)?;
     }
     // The error log has named the hooks.
-    if host.close_hooks() || !stuck.is_empty() {
+    if host.close_hooks() || !stuck.is_empty() || host.is_logging_stuck() {
         end_process(py, code)?;
     }
     host.stop_watch(py);

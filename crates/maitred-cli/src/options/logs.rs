@@ -8,12 +8,12 @@ pub(super) const DISPATCH_TRACE: &str = "dispatch-trace";
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "access-log",
-        placeholder: "off|-|stderr|syslog|PATH",
+        placeholder: "auto|off|-|PATH",
         kind: Kind::AccessLog(|config| &mut config.site.access_log),
-        default: &["off"],
+        default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "A line for each request: nowhere, to standard output (-), to standard error, to the local syslog or \
-                  syslog:HOST:PORT over UDP, or appended to a file, whose name may have the date in it \
+        summary: "A line for each request: nowhere (off), to standard output if that is a terminal (auto), to standard output (-), to standard error (stderr), to the local syslog (syslog) or \
+                  syslog:HOST:PORT over UDP, to Python's logger maitred.access (logging), or appended to a file, whose name may have the date in it \
                   (access-%Y%m%d.log).",
         cost: "some CPU for each request, and a write every 5 ms",
         worst: "a reader that does not keep up loses lines, never requests",
@@ -50,11 +50,12 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "error-log",
-        placeholder: "stderr|stdout|syslog|PATH",
+        placeholder: "stderr|logging|PATH",
         kind: Kind::ErrorLog(|config| &mut config.error_log),
         default: &["stderr"],
         reach: Reach::Everywhere,
-        summary: "Where the error log goes, as access-log.",
+        summary: "Where the error log goes: stderr, stdout, syslog or syslog:HOST:PORT, a file, or logging, which is Python's: loggers \
+                  maitred.error, and maitred.wsgi for what WSGI applications write to wsgi.errors.",
         cost: "none",
         worst: "in a file nobody looks at, a problem is not seen; what prevents the start is on standard error",
     },

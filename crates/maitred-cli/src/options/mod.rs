@@ -509,9 +509,10 @@ impl Definition {
             Kind::Routes(_) => "none, or PATH=BYTES, separated by commas or as a list".to_owned(),
             Kind::Folder(_) => "a path".to_owned(),
             Kind::AccessLog(_) => {
-                "off, - (standard output), stderr, syslog, syslog:HOST:PORT or a path".to_owned()
+                "auto, off, - (standard output), stderr, syslog, syslog:HOST:PORT, logging or a path"
+                    .to_owned()
             }
-            Kind::ErrorLog(_) => "stderr, stdout, syslog, syslog:HOST:PORT or a path".to_owned(),
+            Kind::ErrorLog(_) => "stderr, stdout, syslog, syslog:HOST:PORT, logging or a path".to_owned(),
             Kind::LogFormat(_) => "default, common, combined, times, json, or text with fields".to_owned(),
             Kind::Mask(_) => "off, on, or two numbers, to 32 and to 128".to_owned(),
             Kind::Level(_)

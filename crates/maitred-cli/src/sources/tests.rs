@@ -89,10 +89,17 @@ fn every_switch_has_both_forms_and_the_last_one_counts() {
     }
 }
 
+/// The default of a server that runs.
+fn settled() -> Config {
+    let mut config = Config::default();
+    config.site.access_log.settle();
+    config
+}
+
 #[test]
 fn nothing_given_is_the_default() {
     let loaded = Case::new(&[]).loaded(&["app:app"]);
-    let mut expected = Config::default();
+    let mut expected = settled();
     expected.site.application = Some("app:app".to_owned());
     assert_eq!(loaded.config, expected);
     assert_eq!(listeners(&loaded), ["127.0.0.1:8000"]);
@@ -227,7 +234,7 @@ fn unknown_variables_are_warnings_and_empty_ones_are_not_set() {
             "MAITRED_PORT_8000_TCP_ADDR: unknown variable, ignored; 'maitred --help all' lists the options",
         ]
     );
-    assert_eq!(loaded.config, Config::default());
+    assert_eq!(loaded.config, settled());
     let case = Case::new(&[]).with("MAITRED_LISTING", "maybe");
     assert_eq!(case.error(&[]), "MAITRED_LISTING: 'maybe' is neither on nor off; write true or false");
 }

@@ -108,6 +108,18 @@ fn help_about_nothing_that_there_is_names_the_nearest() {
 }
 
 #[test]
+fn logging_needs_python() {
+    let folder = folder(&[("site/index.html", "")]);
+    for arguments in [
+        &["site/", "--listen", "127.0.0.1:0", "--error-log", "logging"][..],
+        &["site/", "--listen", "127.0.0.1:0", "--access-log=logging"],
+    ] {
+        let output = run(&folder, arguments);
+        assert!(usage_error(&output).contains("'logging' is Python's, and this program has no Python; "));
+    }
+}
+
+#[test]
 fn a_bad_option_is_one_line_with_the_nearest_one() {
     let output = run(&folder(&[]), &["app:app", "--max-thread", "3"]);
     assert_eq!(usage_error(&output), "maitred: --max-thread: unknown option; did you mean '--max-threads'?");

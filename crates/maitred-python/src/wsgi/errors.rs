@@ -6,6 +6,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::host::say_last;
+use crate::logging::is_handling;
 use crate::report::{self, ErrorSink};
 
 /// The longest part of a line that is kept back: an application that never ends its line must not
@@ -32,7 +34,7 @@ impl ErrorStream {
     pub(super) fn end_line(&self, py: Python<'_>) {
         let rest = PARTIAL.with_borrow_mut(std::mem::take);
         if !rest.is_empty() {
-            report::write(py, &self.log, &rest);
+            self.say(py, &rest);
         }
     }
 
@@ -50,8 +52,16 @@ impl ErrorStream {
             Some(whole)
         });
         for line in whole.iter().flat_map(|whole| whole.split('\n')) {
-            report::write(py, &self.log, line);
+            self.say(py, line);
         }
+    }
+
+    fn say(&self, py: Python<'_>, line: &str) {
+        if is_handling() {
+            // It comes from a handler that is given the lines of this log: it would be given this one, too, without end.
+            return py.detach(|| say_last(line));
+        }
+        report::write(py, &self.log, line);
     }
 }
 
