@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, help, passwd, print};
+use crate::{completion, ctl, help, man, passwd, print};
 
 /// What the command is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,13 @@ pub(crate) const WORDS: &[Word] = &[
         summary: "write the password of a user for basic authentication (passwd --help)",
         run: Run::Tool(|arguments, _| passwd::passwd(arguments).map(|text| print(&text))),
     },
+    Word {
+        name: "completion",
+        arguments: "SHELL",
+        summary: "print what completes options and commands in bash, zsh or fish",
+        run: Run::Tool(completion::run),
+    },
+    Word { name: "man", arguments: "", summary: "print the manual page", run: Run::Tool(man::run) },
     Word {
         name: "reference",
         arguments: "",

@@ -7,6 +7,7 @@
 mod accounts;
 mod check;
 mod commands;
+mod completion;
 mod config;
 mod control;
 mod ctl;
@@ -28,6 +29,7 @@ mod listeners;
 mod loading;
 mod log_values;
 mod logs;
+mod man;
 mod mounted;
 mod operator;
 mod options;
