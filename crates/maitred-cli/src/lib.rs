@@ -55,6 +55,7 @@ mod tls_watch;
 mod validation;
 mod value;
 mod websockets;
+mod words;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -191,7 +192,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
-        Command::Help => help::run(&loaded.topic, host),
+        Command::Help => help::run(&loaded.topic, commands::WORDS, host),
         Command::Version => {
             Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
         }

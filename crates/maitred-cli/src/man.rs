@@ -5,12 +5,11 @@
 
 use std::fmt::Write;
 
-use crate::commands;
-use crate::host::Host;
 use crate::options::{self, Definition, familiar};
 use crate::print;
 use crate::problem::Problem;
 use crate::reference::default;
+use crate::words::Word;
 
 const HELP: &str = "\
 maitred man: prints the manual page.
@@ -21,16 +20,16 @@ Usage: maitred man
   maitred man > /usr/local/share/man/man1/maitred.1   for 'man maitred'
 ";
 
-pub(crate) fn run(arguments: &[String], _: &dyn Host) -> Result<u8, Problem> {
+pub(crate) fn run(arguments: &[String], words: &[Word]) -> Result<u8, Problem> {
     match arguments {
-        [] => Ok(print(&page())),
+        [] => Ok(print(&page(words))),
         [help] if help == "--help" || help == "-h" => Ok(print(HELP)),
         [other, ..] => Err(Problem::new("man", format!("'{other}' is too much"), "write maitred man")),
     }
 }
 
 /// The whole page.
-fn page() -> String {
+fn page(words: &[Word]) -> String {
     let mut text = format!(
         ".TH MAITRED 1 \"\" \"maitred {}\" \"User Commands\"\n.ad l\n.nh\n\
          .SH NAME\nmaitred \\- serves Python applications (WSGI, ASGI) and static files\n\
@@ -43,7 +42,7 @@ fn page() -> String {
         "APPLICATION is module:attr, path/to/app.py or a folder of static files. Without options it is served on 127.0.0.1:8000.",
     );
     text.push_str(".SH COMMANDS\n");
-    for word in commands::WORDS {
+    for word in words {
         let arguments = if word.arguments == "..." { "" } else { word.arguments };
         tagged(&mut text, word.name, arguments);
         paragraph(&mut text, &format!("{}.", capital(word.summary)));
@@ -163,10 +162,11 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::WORDS;
 
     #[test]
     fn every_option_and_every_command_is_there() {
-        let text = page();
+        let text = page(WORDS);
         for definition in options::all().filter(|definition| !definition.is_positional()) {
             assert!(
                 text.contains(&format!("\\fB{}\\fR", escape(&definition.flags()))),
@@ -174,7 +174,7 @@ mod tests {
                 definition.name
             );
         }
-        for word in commands::WORDS {
+        for word in WORDS {
             assert!(text.contains(&format!("\\fB{}\\fR", escape(word.name))), "{}", word.name);
         }
         assert!(text.is_ascii());

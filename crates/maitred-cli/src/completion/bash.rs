@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use super::{Takes, flags, questions, words_of_commands};
+use super::{Takes, flags, questions, summaries};
+use crate::words::Word;
 
-pub(super) fn script() -> String {
+pub(super) fn script(words: &[Word]) -> String {
     let flags = flags();
     let names: Vec<&str> = flags.iter().map(|flag| flag.name.as_str()).collect();
-    let commands: Vec<&str> = words_of_commands().map(|(name, _)| name).collect();
+    let commands: Vec<&str> = summaries(words).map(|(name, _)| name).collect();
     let mut cases = String::new();
     for (takes, action) in [(true, "-f"), (false, "-d")] {
         let wanted = if takes { Takes::File } else { Takes::Folder };
@@ -25,8 +26,8 @@ pub(super) fn script() -> String {
         flags.iter().filter(|flag| flag.takes == Takes::Text).map(|flag| flag.name.as_str()).collect();
     let _ = writeln!(cases, "        {}) return ;;", of_text.join("|"));
     for flag in &flags {
-        if let Takes::Words(words) = &flag.takes {
-            let words = words.join(" ");
+        if let Takes::Words(choice) = &flag.takes {
+            let words = choice.join(" ");
             let _ = writeln!(
                 cases,
                 "        {}) COMPREPLY=($(compgen -W \"{words}\" -- \"$word\")); return ;;",

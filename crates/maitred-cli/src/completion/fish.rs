@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Takes, flags, questions, words_of_commands};
+use super::{Takes, flags, questions, summaries};
+use crate::words::Word;
 
-pub(super) fn script() -> String {
+pub(super) fn script(words: &[Word]) -> String {
     let mut text = "# fish completion for maitred, made by 'maitred completion fish'.\n".to_owned();
-    for (name, summary) in words_of_commands() {
+    for (name, summary) in summaries(words) {
         let _ = writeln!(text, "complete -c maitred -n __fish_use_subcommand -a {name} -d '{summary}'");
     }
     let asks = "'__fish_seen_subcommand_from ctl'";

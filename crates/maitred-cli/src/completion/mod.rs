@@ -7,15 +7,14 @@ mod bash;
 mod fish;
 mod zsh;
 
-use crate::commands;
-use crate::host::Host;
 use crate::options::familiar::{self, Familiar};
 use crate::options::{self, Definition, Kind};
 use crate::print;
 use crate::problem::{Problem, nearest};
+use crate::words::Word;
 
 /// A shell and its script.
-type Shell = (&'static str, fn() -> String);
+type Shell = (&'static str, fn(&[Word]) -> String);
 
 const SHELLS: [Shell; 3] = [("bash", bash::script), ("zsh", zsh::script), ("fish", fish::script)];
 
@@ -29,12 +28,12 @@ Usage: maitred completion bash|zsh|fish
   fish   maitred completion fish | source         in ~/.config/fish/config.fish
 ";
 
-pub(crate) fn run(arguments: &[String], _: &dyn Host) -> Result<u8, Problem> {
+pub(crate) fn run(arguments: &[String], words: &[Word]) -> Result<u8, Problem> {
     let names = || SHELLS.into_iter().map(|(name, _)| name);
     match arguments {
         [help] if help == "--help" || help == "-h" => Ok(print(HELP)),
         [wanted] => match SHELLS.into_iter().find(|(name, _)| name == wanted) {
-            Some((_, script)) => Ok(print(&script())),
+            Some((_, script)) => Ok(print(&script(words))),
             None => {
                 let remedy = match nearest(wanted, names()) {
                     Some(meant) => format!("did you mean '{meant}'?"),
@@ -131,8 +130,8 @@ fn brief(summary: &str) -> String {
 }
 
 /// The commands with a few words about each.
-fn words_of_commands() -> impl Iterator<Item = (&'static str, String)> {
-    commands::WORDS.iter().map(|word| (word.name, brief(word.summary)))
+fn summaries(words: &[Word]) -> impl Iterator<Item = (&'static str, String)> {
+    words.iter().map(|word| (word.name, brief(word.summary)))
 }
 
 /// What `maitred ctl` can be asked.
@@ -147,15 +146,16 @@ fn questions() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::WORDS;
 
     #[test]
     fn every_option_and_every_command_is_in_every_script() {
         for (shell, script) in SHELLS {
-            let text = script();
+            let text = script(WORDS);
             for option in options::all().filter(|option| !option.is_positional()) {
                 assert!(text.contains(option.name), "{shell}: {}", option.name);
             }
-            for word in commands::WORDS {
+            for word in WORDS {
                 assert!(text.contains(word.name), "{shell}: {}", word.name);
             }
             assert!(text.contains("ssl-keyfile") && text.contains("deliveries"), "{shell}");

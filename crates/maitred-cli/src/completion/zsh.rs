@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Takes, flags, questions, words_of_commands};
+use super::{Takes, flags, questions, summaries};
+use crate::words::Word;
 
-pub(super) fn script() -> String {
+pub(super) fn script(words: &[Word]) -> String {
     let mut options = String::new();
     for flag in flags() {
         let action = match &flag.takes {
@@ -19,7 +20,7 @@ pub(super) fn script() -> String {
         let _ = writeln!(options, "        '*{}{value}[{summary}]{action}' \\", flag.name);
     }
     let mut commands = String::new();
-    for (name, summary) in words_of_commands() {
+    for (name, summary) in summaries(words) {
         let _ = writeln!(commands, "        '{name}:{summary}'");
     }
     format!(
