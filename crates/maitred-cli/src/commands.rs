@@ -5,45 +5,8 @@
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
-use crate::{ctl, health, help, passwd, print};
-
-/// What the command is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// Serve.
-    Run,
-    /// Serve, and load the application again when it changes.
-    Develop,
-    /// Print the merged configuration.
-    Check,
-    /// Print docs/operations/configuration.md.
-    Reference,
-    /// Print the version.
-    Version,
-    /// Print the help text.
-    Help,
-}
-
-/// A command.
-pub(crate) struct Word {
-    pub(crate) name: &'static str,
-    /// What may stand behind it, for the help text.
-    pub(crate) arguments: &'static str,
-    /// What it does, a few words for the help text.
-    pub(crate) summary: &'static str,
-    pub(crate) run: Run,
-}
-
-/// How a command is run.
-#[derive(Clone, Copy)]
-pub(crate) enum Run {
-    /// It takes the options of the server.
-    Options(Command),
-    /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
-    Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
-    /// The same for `install-service`, which reads options of the server as well: no room that they need may use it.
-    InstallService,
-}
+pub(crate) use crate::words::{Command, Run, Word};
+use crate::{completion, ctl, health, help, man, passwd, print};
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
@@ -57,7 +20,7 @@ pub(crate) const WORDS: &[Word] = &[
         name: "help",
         arguments: "[NAME|all]",
         summary: "all about an option or a command; alone, what is needed daily",
-        run: Run::Tool(help::run),
+        run: Run::Tool(|arguments, host| help::run(arguments, WORDS, host)),
     },
     Word {
         name: "init",
@@ -110,6 +73,18 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "...",
         summary: "write the units of systemd for an application (install-service --help)",
         run: Run::InstallService,
+    },
+    Word {
+        name: "completion",
+        arguments: "SHELL",
+        summary: "print what completes options and commands in bash, zsh or fish",
+        run: Run::Tool(|arguments, _| completion::run(arguments, WORDS)),
+    },
+    Word {
+        name: "man",
+        arguments: "",
+        summary: "print the manual page",
+        run: Run::Tool(|arguments, _| man::run(arguments, WORDS)),
     },
     Word {
         name: "reference",

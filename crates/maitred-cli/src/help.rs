@@ -5,25 +5,29 @@
 
 use std::fmt::Write;
 
-use crate::commands::{self, Command, Run, Word};
 use crate::host::Host;
 use crate::options::familiar::{self, Becomes, Familiar};
 use crate::options::{self, Definition};
 use crate::print;
 use crate::problem::{Problem, nearest};
 use crate::reference::default;
+use crate::words::{Command, Run, Word};
 
 /// The name that stands for every option.
 const ALL: &str = "all";
 
 /// Prints the help about these names: options with or without dashes, familiar names, commands. Without any the short text.
-pub(crate) fn run(topic: &[String], host: &dyn Host) -> Result<u8, Problem> {
+pub(crate) fn run(topic: &[String], words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     match topic {
-        [] => Ok(print(&short())),
-        [name] if name == "--help" || name == "-h" => Ok(print(&about_word(commands::find("help")))),
-        [name] if name == ALL => Ok(print(&all())),
-        [name, ..] => about(name, host),
+        [] => Ok(print(&short(words))),
+        [name] if name == "--help" || name == "-h" => Ok(print(&about_word(find(words, "help")))),
+        [name] if name == ALL => Ok(print(&all(words))),
+        [name, ..] => about(name, words, host),
     }
+}
+
+fn find<'a>(words: &'a [Word], name: &str) -> Option<&'a Word> {
+    words.iter().find(|word| word.name == name)
 }
 
 /// Whether this may be the name of an option or of a command; an application often is none.
@@ -70,7 +74,7 @@ const DAILY: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// The text of `maitred --help`: it fits a screen.
-fn short() -> String {
+fn short(words: &[Word]) -> String {
     let mut text = format!(
         "maitred {}: serves Python applications (WSGI, ASGI) and static files.\n\n\
          \x20 maitred app:app                        the object app of the module app, on 127.0.0.1:8000\n\
@@ -87,7 +91,7 @@ fn short() -> String {
             let _ = writeln!(text, "  {written:<37}  {what}");
         }
     }
-    let names: Vec<&str> = commands::WORDS.iter().map(|word| word.name).collect();
+    let names: Vec<&str> = words.iter().map(|word| word.name).collect();
     let mut listed = String::new();
     fill(&mut listed, &format!("Commands: {}", names.join(", ")), "");
     text.push_str(&listed);
@@ -107,13 +111,13 @@ fn written(definition: &Definition) -> String {
 }
 
 /// All about what has this name.
-fn about(name: &str, host: &dyn Host) -> Result<u8, Problem> {
+fn about(name: &str, words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     let bare = name.trim_start_matches('-').replace('_', "-");
     let bare = bare.strip_prefix("no-").filter(|rest| options::find(rest).is_some()).unwrap_or(&bare);
     let option = options::find(bare).filter(|_| !name.starts_with('-') || name.starts_with("--"));
     let familiar = option.is_none().then(|| familiar_of(name)).flatten();
     // With dashes it is no command.
-    let word = commands::find(name);
+    let word = find(words, name);
     let mut text = option.map(about_option).unwrap_or_default();
     if let Some(familiar) = familiar {
         text.push_str(&about_familiar(familiar));
@@ -126,7 +130,7 @@ fn about(name: &str, host: &dyn Host) -> Result<u8, Problem> {
             }
             about_command(word, host)
         }
-        None if text.is_empty() => Err(unknown(name)),
+        None if text.is_empty() => Err(unknown(name, words)),
         None => Ok(print(&text)),
     }
 }
@@ -138,10 +142,10 @@ fn familiar_of(name: &str) -> Option<&'static Familiar> {
     familiar::all().find(|familiar| familiar.names.contains(&name.as_str()))
 }
 
-fn unknown(name: &str) -> Problem {
+fn unknown(name: &str, words: &[Word]) -> Problem {
     let bare = name.trim_start_matches('-');
     let theirs = familiar::all().flat_map(|familiar| familiar.names).map(|name| name.trim_start_matches('-'));
-    let names = options::all().map(|option| option.name).chain(commands::WORDS.iter().map(|word| word.name));
+    let names = options::all().map(|option| option.name).chain(words.iter().map(|word| word.name));
     let remedy = match nearest(bare, names.chain(theirs)) {
         Some(meant) => format!("did you mean 'maitred help {meant}'?"),
         None => "'maitred help all' has every option, and 'maitred help' the commands".to_owned(),
@@ -149,7 +153,7 @@ fn unknown(name: &str) -> Problem {
     Problem::new("help", format!("there is no option or command '{name}'"), remedy)
 }
 
-fn about_command(word: &'static Word, host: &dyn Host) -> Result<u8, Problem> {
+fn about_command(word: &Word, host: &dyn Host) -> Result<u8, Problem> {
     match word.run {
         // It knows its arguments itself.
         Run::Tool(tool) if word.name != "help" => tool(&["--help".to_owned()], host),
@@ -217,11 +221,11 @@ fn about_option(definition: &Definition) -> String {
 }
 
 /// The text of `maitred --help all`.
-fn all() -> String {
+fn all(words: &[Word]) -> String {
     let mut text = format!(
         "maitred {}: serves Python applications and static files.\n\n{}\nOptions:\n",
         env!("CARGO_PKG_VERSION"),
-        usage()
+        usage(words)
     );
     for definition in options::all().filter(|definition| !definition.is_positional()) {
         head(&mut text, definition);
@@ -247,9 +251,9 @@ Usage: maitred [COMMAND] [APPLICATION] [OPTIONS]
 ";
 
 /// A line for each command.
-fn usage() -> String {
+fn usage(words: &[Word]) -> String {
     let mut text = USAGE.to_owned();
-    for Word { name, arguments, summary, .. } in commands::WORDS {
+    for Word { name, arguments, summary, .. } in words {
         let written = format!("maitred {name} {arguments}");
         let _ = writeln!(text, "  {written:<26} {summary}");
     }
@@ -303,10 +307,11 @@ fn fill(text: &mut String, paragraph: &str, indent: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::WORDS;
 
     #[test]
     fn the_short_text_fits_a_screen() {
-        let text = short();
+        let text = short(WORDS);
         assert!(text.lines().count() <= 30, "{} lines", text.lines().count());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
@@ -314,14 +319,14 @@ mod tests {
         for (name, _) in DAILY.iter().flat_map(|(_, daily)| *daily) {
             assert!(options::find(name).is_some(), "{name}");
         }
-        for word in commands::WORDS {
+        for word in WORDS {
             assert!(text.contains(word.name), "{}", word.name);
         }
     }
 
     #[test]
     fn the_whole_text_names_every_option_and_fits_a_terminal() {
-        let text = all();
+        let text = all(WORDS);
         for definition in options::all().filter(|definition| !definition.is_positional()) {
             assert!(text.contains(&format!("  {}", definition.flags())), "{}", definition.name);
         }

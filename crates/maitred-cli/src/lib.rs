@@ -7,6 +7,7 @@
 mod accounts;
 mod check;
 mod commands;
+mod completion;
 mod config;
 mod control;
 mod ctl;
@@ -31,6 +32,7 @@ mod listeners;
 mod loading;
 mod log_values;
 mod logs;
+mod man;
 mod mounted;
 mod operator;
 mod options;
@@ -57,6 +59,7 @@ mod tool_line;
 mod validation;
 mod value;
 mod websockets;
+mod words;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -196,7 +199,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
             Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
         }
         Command::Reference => Ok(print(&reference::markdown())),
-        Command::Help => help::run(&loaded.topic, host),
+        Command::Help => help::run(&loaded.topic, commands::WORDS, host),
         Command::Version => {
             Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
         }

@@ -1,15 +1,14 @@
 //! What the Python package brings to the command: loading, application threads, signals.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use maitred_cli::{
     Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, LogName,
-    Signals, Voice, printable,
+    Signals, Voice,
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
@@ -23,7 +22,7 @@ use crate::interrupt::Interrupter;
 use crate::logging::Logging;
 use crate::preload::{self, Found, Preloaded};
 use crate::releaser;
-use crate::report::{self, ErrorSink, LeveledSink};
+use crate::report::{self, ErrorSink, LeveledSink, say_last};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch, asked};
 use crate::threads::PythonThreads;
@@ -434,18 +433,4 @@ fn shorten_switch_interval(py: Python<'_>) -> PyResult<()> {
         system.call_method1("setswitchinterval", (SHORTER,))?;
     }
     Ok(())
-}
-
-/// Writes to standard error where the error log is not there yet, or not any more. A pipe that
-/// nobody reads must not keep the process, so nobody waits long for it.
-pub(crate) fn say_last(entry: &str) {
-    const LIMIT: Duration = Duration::from_secs(1);
-    let text = format!("{}\n", printable(entry));
-    let (done, written) = mpsc::channel();
-    thread::spawn(move || {
-        // There is nobody left to tell when standard error is closed.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
-        let _ = done.send(());
-    });
-    let _ = written.recv_timeout(LIMIT);
 }

@@ -88,7 +88,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
     if !stuck.is_empty() {
         let names = stuck.join(", ");
         let text = format!("maitred: ended with threads still in the application: {names}");
-        py.detach(|| host::say_last(&text));
+        py.detach(|| report::say_last(&text));
     }
     if host.is_template() {
         // What is registered for the end is the workers': it may remove what they still use.

@@ -2,9 +2,12 @@
 
 mod traceback;
 
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
-use maitred_cli::LogLevel;
+use maitred_cli::{LogLevel, printable};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -47,4 +50,18 @@ pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
 pub(crate) fn type_name(value: &Bound<'_, impl Sized>) -> String {
     let value = value.as_any();
     value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Writes to standard error where the error log is not there yet, or not any more. A pipe that
+/// nobody reads must not keep the process, so nobody waits long for it.
+pub(crate) fn say_last(entry: &str) {
+    const LIMIT: Duration = Duration::from_secs(1);
+    let text = format!("{}\n", printable(entry));
+    let (done, written) = mpsc::channel();
+    thread::spawn(move || {
+        // There is nobody left to tell when standard error is closed.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = done.send(());
+    });
+    let _ = written.recv_timeout(LIMIT);
 }

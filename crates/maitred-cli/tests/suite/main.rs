@@ -8,3 +8,4 @@ mod logs;
 mod pools;
 mod reload;
 mod serving;
+mod shells;

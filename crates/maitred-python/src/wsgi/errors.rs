@@ -6,9 +6,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::host::say_last;
 use crate::logging::is_handling;
-use crate::report::{self, ErrorSink};
+use crate::report::{self, ErrorSink, say_last};
 
 /// The longest part of a line that is kept back: an application that never ends its line must not
 /// grow the process. As long as the longest line that common log collectors take in one piece.
