@@ -203,7 +203,8 @@ RELOAD = tell("reload on change is for development", "there start: maitred dev A
 NAME = tell("the name of the process is not changed", "'maitred ctl' finds it by its number or socket")
 STATSD = decide("nothing is sent to StatsD", 'metrics-path = "/metrics" has the figures for Prometheus')
 LOG_CONFIG = decide(
-    "the files of Python's logging are not read", "configure logging in the module of the application (logging.config.dictConfig)"
+    "the files of Python's logging are not read",
+    'write error-log = "logging", and configure logging in the module of the application (logging.config)',
 )
 DAEMON = decide("it does not go into the background", "have systemd start it: docs/operations/deploy.md")
 
