@@ -81,6 +81,21 @@ def test_what_matters_is_never_left_out_silently(tmp_path: Path, setting: str, s
     assert "a decision" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "uvicorn a:b --ssl-keyfile-password hunter2",
+        "granian --interface asgi a:b --ssl-keyfile-password hunter2",
+        "gunicorn -e SCRIPT_NAME=/x -e KEY=hunter2 a:b",
+        "KEY=hunter2 uvicorn a:b",
+    ],
+)
+def test_secrets_are_not_shown(tmp_path: Path, command: str) -> None:
+    done = migrate(tmp_path, command)
+    assert done.returncode == 3
+    assert "hunter2" not in done.stdout + done.stderr
+
+
 def test_a_heartbeat_is_no_limit_of_requests(tmp_path: Path) -> None:
     done = conf(tmp_path, "wsgi_app = 'app:app'\ntimeout = 45\nworkers = 3\n")
     assert done.returncode == 0

@@ -192,6 +192,13 @@ def test_passwords_of_the_whole_site_do_not_reach_another_location(tmp_path: Pat
     assert text.index('path = "/open/*"') < text.index('access = ["allow all"]')
 
 
+def test_one_application_is_not_taken_for_two_upstreams(tmp_path: Path) -> None:
+    body = "location /api/ { proxy_pass http://127.0.0.1:9/; }\nlocation / { proxy_pass http://unix:/run/web.sock; }"
+    done = site(tmp_path, body, "--application", "web:app")
+    assert done.returncode == 3 and "--application 127.0.0.1:9=MODULE:ATTR" in done.stdout
+    assert 'application = "web:app"' in done.stdout and "mount" not in done.stdout.partition("# To be")[0]
+
+
 def test_an_application_of_its_own_for_each_upstream(tmp_path: Path) -> None:
     body = "location /api/ { proxy_pass http://127.0.0.1:9/; }\nlocation / { proxy_pass http://unix:/run/web.sock; }"
     named = ["--application", "127.0.0.1:9=api:app", "--application", "unix:/run/web.sock=web:app"]

@@ -6,7 +6,7 @@
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
 pub(crate) use crate::words::{Command, Run, Word};
-use crate::{completion, ctl, health, help, man, passwd, print};
+use crate::{EXIT_SUCCESS, completion, ctl, health, help, man, passwd, print};
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
@@ -25,7 +25,7 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         name: "init",
         arguments: "[FOLDER]",
-        summary: "write a maitred.toml for the application in a folder (init --help)",
+        summary: "write a maitred.toml for the application in a folder",
         run: Run::Tool(|arguments, host| of_host("init", arguments, host)),
     },
     Word {
@@ -96,10 +96,19 @@ pub(crate) const WORDS: &[Word] = &[
 
 /// Runs a tool that the host brings.
 fn of_host(name: &str, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
-    host.tool(name, arguments).ok_or_else(|| {
-        let what = "this program has no Python, which this command is written in";
-        Problem::new(name, what, format!("run the command of the Python package: python -m maitred {name}"))
-    })
+    if let Some(code) = host.tool(name, arguments) {
+        return Ok(code);
+    }
+    let what = "this program has no Python, which this command is written in";
+    let remedy = format!("run the command of the Python package: python -m maitred {name}");
+    if let [argument] = arguments
+        && (argument == "--help" || argument == "-h")
+    {
+        let summary = find(name).map(|word| word.summary).unwrap_or_default();
+        print(&format!("maitred {name}: {summary}\n\nThe words behind it: {remedy} --help\n"));
+        return Ok(EXIT_SUCCESS);
+    }
+    Err(Problem::new(name, what, remedy))
 }
 
 /// The command with this name.

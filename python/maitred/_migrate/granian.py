@@ -137,7 +137,7 @@ HANDLERS: dict[str, Handler] = {
     "http2_max_concurrent_streams": key("http2-streams", number), "http2_max_frame_size": nothing, "http2_max_headers_size": nothing,
     "http2_max_send_buffer_size": nothing, "log_enabled": _log, "log_level": meaning.level, "log_config": meaning.LOG_CONFIG,
     "log_access_enabled": _access, "log_access_fmt": _access_format, "ssl_certificate": key("tls-cert"),
-    "ssl_keyfile": key("tls-key"), "ssl_keyfile_password": meaning.PASSWORD,
+    "ssl_keyfile": key("tls-key"), "ssl_keyfile_password": meaning.password,
     "ssl_protocol_min": key("tls-min-version", lambda value: str(value).removeprefix("tls")), "ssl_ca": key("tls-client-ca"),
     "ssl_crl": _crl, "ssl_client_verify": _verify, "respawn_failed_workers": nothing, "respawn_interval": nothing,
     "rss_sample_interval": nothing, "rss_samples": nothing, "workers_lifetime": key("worker-lifetime", seconds),

@@ -106,7 +106,8 @@ def _raw_env(result: Result, given: Given) -> None:
     for entry in meaning.texts(given.value):
         name, _, value = entry.partition("=")
         if name == "SCRIPT_NAME":
-            result.put("root-path", value, given.origin)
+            # Not as it was written: beside it stand values that are secret.
+            result.put("root-path", value, f"{given.place}: SCRIPT_NAME")
         else:
             result.environment.append((name, value, given.place))
 
@@ -211,7 +212,9 @@ def translate_file(path: Path, run: bool) -> Result:
 def from_file(result: Result, path: Path, run: bool) -> dict[str, Given]:
     """The settings of the file; what cannot be taken over of it is noted."""
     read = gunicorn_file.run(path, KNOWN) if run else gunicorn_file.read(path, KNOWN)
-    for given in read.computed.values():
+    for name, given in read.computed.items():
+        if HANDLERS.get(name) is nothing and name not in ("backlog", "umask"):
+            continue
         result.decide(given.origin, "the value is computed, and the file was not run", "write the value, or run the file: migrate --run")
     for name, variable in read.variable.items():
         given = read.settings[name]

@@ -108,7 +108,7 @@ class _Reader:
         self._names[name] = found
         if name in self._known:
             self.read.computed.pop(name, None)
-            self.read.settings[name] = Given(found, self._place(node), self._text(node))
+            self.read.settings[name] = Given(found, self._place(node), self._shown(name, node))
             if self._seen:
                 self.read.variable[name] = self._seen[-1]
 
@@ -116,10 +116,14 @@ class _Reader:
         self._names.pop(name, None)
         if name in self._known:
             self.read.settings.pop(name, None)
-            self.read.computed[name] = Given(None, self._place(at), self._text(node))
+            self.read.computed[name] = Given(None, self._place(at), self._shown(name, node))
 
     def _place(self, node: ast.AST) -> str:
         return f"{self._path.name}:{getattr(node, 'lineno', 1)}"
+
+    def _shown(self, name: str, node: ast.AST) -> str:
+        """The statement; of variables of the environment, which may be secret, the name of the setting alone."""
+        return name if name == "raw_env" else self._text(node)
 
     def _text(self, node: ast.AST) -> str:
         text = " ".join((ast.get_source_segment(self._source, node) or "").split())
@@ -229,5 +233,5 @@ def run(path: Path, known: frozenset[str]) -> Read:
         if name in HOOKS and callable(value):
             result.hooks[name] = Given(None, place, f"def {name}")
         elif name in known:
-            result.settings[name] = Given(value, place, f"{name} = {value!r}"[:60])
+            result.settings[name] = Given(value, place, name if name == "raw_env" else f"{name} = {value!r}"[:60])
     return result

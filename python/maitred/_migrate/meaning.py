@@ -199,14 +199,19 @@ def client_certificates(result: Result, given: Given) -> None:
 
 
 CIPHERS = tell("the suites of TLS are fixed: all of them have forward secrecy and AEAD", "docs/operations/tls.md lists them")
-PASSWORD = decide("a key with a password is not read", "write it without one: openssl pkey -in KEY -out PLAIN, mode 0600")
 RELOAD = tell("reload on change is for development", "there start: maitred dev APPLICATION")
 NAME = tell("the name of the process is not changed", "'maitred ctl' finds it by its number or socket")
 STATSD = decide("nothing is sent to StatsD", 'metrics-path = "/metrics" has the figures for Prometheus')
 LOG_CONFIG = decide(
-    "the files of Python's logging are not read", "configure logging in the module of the application (logging.config.dictConfig)"
+    "the files of Python's logging are not read",
+    'write error-log = "logging", and configure logging in the module of the application (logging.config)',
 )
 DAEMON = decide("it does not go into the background", "have systemd start it: docs/operations/deploy.md")
+
+
+def password(result: Result, given: Given) -> None:
+    """That of a key, which is shown nowhere."""
+    result.decide(given.place, "a key with a password is not read", "write it without one: openssl pkey -in KEY -out PLAIN, mode 0600")
 
 
 def target(result: Result, given: Given, default: str = "", table: Table | None = None) -> None:

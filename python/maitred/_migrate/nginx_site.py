@@ -54,9 +54,18 @@ class Applications:
     #: Servers of upstream blocks by the name of the block.
     upstreams: dict[str, list[str]] = field(default_factory=dict)
 
+    #: The servers of the upstream that :attr:`any` has been taken for: one application is not behind two.
+    taken: list[str] = field(default_factory=list)
+
     def find(self, upstream: str) -> str:
-        names = [upstream, *self.upstreams.get(upstream, [])]
-        return next((self.named[name] for name in names if name in self.named), self.any)
+        servers = self.upstreams.get(upstream, [upstream])
+        for name in (upstream, *servers):
+            if name in self.named:
+                return self.named[name]
+        if self.any and self.taken in ([], servers):
+            self.taken = servers
+            return self.any
+        return ""
 
 
 @dataclass

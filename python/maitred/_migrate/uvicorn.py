@@ -117,7 +117,7 @@ HANDLERS: dict[str, Handler] = {
     "lifespan": key("lifespan"), "env_file": key("env-file"), "log_config": meaning.LOG_CONFIG, "log_level": meaning.level,
     "access_log": _access_log, "use_colors": nothing, "timeout_keep_alive": key("keep-alive", time),
     "timeout_graceful_shutdown": key("drain-timeout", time), "timeout_worker_healthcheck": nothing,
-    "ssl_keyfile": key("tls-key"), "ssl_certfile": key("tls-cert"), "ssl_keyfile_password": meaning.PASSWORD,
+    "ssl_keyfile": key("tls-key"), "ssl_certfile": key("tls-cert"), "ssl_keyfile_password": meaning.password,
     "ssl_version": nothing, "ssl_cert_reqs": _certificates, "ssl_verify_mode": _certificates, "ssl_ca_certs": key("tls-client-ca"),
     "ssl_ciphers": meaning.CIPHERS, "app_dir": key("app-dir"), "factory": key("factory", truth), "reset_contextvars": nothing,
     "h11_max_incomplete_event_size": tell("a request head has 64 KiB at most", "nothing has to be done"),
