@@ -168,7 +168,7 @@ fn about_word(word: Option<&Word>) -> String {
         }
         Run::Options(Command::Develop) => {
             "It takes the application and the options of the server. The code is loaded again when its files change, the browser shows tracebacks \
-             to whoever has opened the link of the terminal, and Ctrl-C ends at once (docs/operations/development.md)."
+             to whoever has opened the link of the terminal, and Ctrl-C ends at once (docs/development.md)."
         }
         Run::Options(_) => "It takes no further arguments.",
         Run::InstallService => "'maitred install-service --help' has its options.",

@@ -57,7 +57,7 @@ pub(super) const POINTERS: &[Familiar] = &[
             "--reload-ignore-worker-failure",
         ],
         &[Uvicorn, Gunicorn, Granian],
-        "--reload watches code, templates and settings (docs/operations/development.md); leave it out, or name folders with --watch",
+        "--reload watches code, templates and settings (docs/development.md); leave it out, or name folders with --watch",
     ),
     row(
         &["--debug", "--spew"],
