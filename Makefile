@@ -22,7 +22,7 @@ ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type 
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 build: $(STAMPS)/engine-$(PROFILE) binary ## .venv/bin/maitred (Python package) and target/release/maitred
 
@@ -32,7 +32,7 @@ run: build ## the demo site on http://127.0.0.1:8000
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
-test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, fuzzing, all versions of Python
+test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, fuzzing, all versions of Python, wheels for each of them, the image
 	@sh scripts/h2spec $(TOOLS)
 	@sh scripts/autobahn $(TOOLS)
 	@$(PYTHON) scripts/test
@@ -44,7 +44,7 @@ test-all: ## what takes longer, too: all benches in short, every shuttle schedul
 	@$(MAKE) --no-print-directory versions
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
-	@$(MAKE) --no-print-directory wheel wheel-test container-test PYTHONS="$(or $(PYTHONS),3.11 3.13)"
+	@$(MAKE) --no-print-directory wheel wheel-test container-test
 
 versions: ## the Python tests under every Python from 3.10 on that is there
 	@$(PYTHON) scripts/versions

@@ -198,3 +198,31 @@ def test_an_application_of_its_own_for_each_upstream(tmp_path: Path) -> None:
     done = site(tmp_path, body, *named)
     assert done.returncode == 0, done.stdout
     assert 'application = "web:app"' in done.stdout and 'mount = ["/api=api:app"]' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "location = /shipping { return 200 yes; }",
+        "location /a/ { try_files $uri @none; }",
+        "location @app { my_module on; }",
+    ],
+)
+def test_what_looks_like_something_known_is_not_taken_for_it(tmp_path: Path, body: str) -> None:
+    done = site(tmp_path, body)
+    assert done.returncode == 3 and "health-path" not in done.stdout
+
+
+def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("index")
+    (tmp_path / "404.html").write_text("gone")
+    (tmp_path / "nginx.conf").write_text(
+        f"events {{ }}\nhttp {{\nroot {tmp_path};\nautoindex on;\nerror_page 404 /404.html;\nadd_header X-A b always;\n"
+        "map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n"
+        "server { listen 127.0.0.1:8000; location /b/ { add_header X-B c always; } }\n}\n"
+    )
+    command = [MAITRED, "migrate", "nginx.conf"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout
+    for line in (f'static = ["/={tmp_path}"]', "listing = true", f'error-page = ["404={tmp_path}/404.html"]', 'add-response = ["X-A: b"]', 'remove-response = ["X-A"]'):
+        assert line in done.stdout, done.stdout

@@ -76,6 +76,26 @@ fn every_query_is_answered_in_both_forms() {
 }
 
 #[test]
+fn health_is_an_exit_code() {
+    let (folder, serving) = serving(&["--health-path", "/healthz"]);
+    let page = format!("http://{}/healthz", serving.address);
+    let ready = format!("ready: process {}\n", serving.process.id());
+    assert_eq!(run(&folder, &["health", "--socket", "ctl.sock"]), (0, ready, String::new()));
+    assert_eq!(
+        run(&folder, &["health", "--url", &page]),
+        (0, format!("ready: {page} answers 200\n"), String::new())
+    );
+    let (code, _, error) = run(&folder, &["health", "--url", &page.replace("healthz", "none")]);
+    assert_eq!(
+        (code, error),
+        (1, format!("maitred: health: {} answers 404\n", page.replace("healthz", "none")))
+    );
+    drop(serving);
+    let (code, out, error) = run(&folder, &["health", "--socket", "ctl.sock"]);
+    assert_eq!((code, out.as_str(), error.lines().count()), (1, "", 1), "{error}");
+}
+
+#[test]
 fn one_of_several_servers_is_named_by_its_process_or_its_port() {
     let folder = site();
     let runtime = TempDir::new().expect("a folder");

@@ -64,6 +64,8 @@ def main(arguments: list[str]) -> int:
     if options.command:
         return _command(result)
     output = Path(options.output) if options.output else None
+    if output and output.exists() and not options.force:
+        raise Mistake(f"{output} is there already", "name another file, or replace it with --force")
     _place_environment(result, output, options.force)
     if output is None:
         print(result.toml(), end="")

@@ -6,11 +6,12 @@ What its settings mean is from https://docs.gunicorn.org/en/stable/settings.html
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from maitred._migrate import gunicorn_file, meaning
 from maitred._migrate.gunicorn_file import Processors
-from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, truth
+from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, time, truth
 from maitred._migrate.result import Result
 from maitred._migrate.words import CommandLine, Given, flags, parse
 
@@ -138,7 +139,7 @@ def _text(name: str) -> Handler:
 
 
 HANDLERS: dict[str, Handler] = {
-    "workers": _workers, "max_requests": _max_requests, "max_requests_jitter": _jitter, "graceful_timeout": key("drain-timeout", number),
+    "workers": _workers, "max_requests": _max_requests, "max_requests_jitter": _jitter, "graceful_timeout": key("drain-timeout", time),
     "timeout": _timeout, "keepalive": _keepalive, "pythonpath": _when(_pythonpath), "raw_env": _raw_env,
     "secure_scheme_headers": _secure_headers, "reuse_port": _reuse_port, "chdir": _text("chdir"), "pidfile": _text("pid-file"),
     "user": _when(key("user", str)), "group": _when(key("group", str)), "certfile": _text("tls-cert"), "keyfile": _text("tls-key"),
@@ -186,7 +187,7 @@ def translate(line: CommandLine, folder: Path, run: bool) -> Result:
         settings = from_file(result, path, run)
     elif any(name == "config" for name, _ in given):
         result.decide("command line", f"{config} is not there", "start migrate in the folder that gunicorn is started in")
-    more, _ = parse(line.environment.get("GUNICORN_CMD_ARGS", "").split(), OPTIONS, "GUNICORN_CMD_ARGS")
+    more, _ = parse(shlex.split(line.environment.get("GUNICORN_CMD_ARGS", "")), OPTIONS, "GUNICORN_CMD_ARGS")
     for name, setting in more + given:
         before = settings.get(name)
         if name in _REPEATED and before is not None and before.place == setting.place:

@@ -49,7 +49,7 @@ def read(path: Path, known: frozenset[str]) -> Read:
     source = path.read_text(encoding="utf-8", errors="replace")
     try:
         tree = ast.parse(source, str(path))
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise Mistake(f"{path.name}:{line}: this is no Python: {getattr(error, 'msg', error)}", "correct the file") from None
     reader = _Reader(path, source, known)
@@ -138,7 +138,10 @@ class _Reader:
         if isinstance(node, ast.Dict) and all(part is not None for part in node.keys):
             return {self._value(part): self._value(value) for part, value in zip(node.keys, node.values) if part is not None}
         if isinstance(node, ast.JoinedStr):
-            return "".join(str(self._value(part)) for part in node.values)
+            values = [self._value(part) for part in node.values]
+            if any(isinstance(value, Processors) for value in values):
+                raise _Unknown
+            return "".join(str(value) for value in values)
         if isinstance(node, ast.FormattedValue) and node.format_spec is None:
             return self._value(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

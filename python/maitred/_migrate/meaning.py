@@ -60,6 +60,11 @@ def number(value: object) -> int | float:
         return float(str(value))
 
 
+def time(value: object) -> int | float:
+    """A number of seconds; 0 is the least that there is."""
+    return number(value) or 0.001
+
+
 def truth(value: object) -> bool:
     return str(value).strip().lower() in ("true", "1", "yes", "on")
 

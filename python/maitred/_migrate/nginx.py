@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maitred._migrate import nginx_fields
-from maitred._migrate.nginx_fields import bytes_of, time_of
+from maitred._migrate import nginx_fields, nginx_globals
+from maitred._migrate.nginx_fields import bytes_of
 from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse_file
 from maitred._migrate.nginx_site import Applications, Scope, Site
 from maitred._migrate.result import Host, Result, Table
@@ -102,13 +102,6 @@ def _count(directives: list[Directive]) -> None:
         _count(directive.block or [])
 
 
-def _whole(directive: Directive, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise BadConfiguration(directive.file, directive.line, f"'{text}' is no number") from None
-
-
 def _main(result: Result, main: list[Directive]) -> None:
     for directive in main:
         if directive.name in ("stream", "mail"):
@@ -148,7 +141,11 @@ class _Http:
         sites = [server for server in self._servers if server.kind == "site"]
         refuses = any(server.kind == "refuse" and any(address.is_default for address in server.addresses) for server in self._servers)
         self._listen(sites)
-        self._globals(sites)
+        http = [directive for directive in self._scope.directives if directive.name not in (*_MAIN_NEEDLESS, "stream", "mail")]
+        nginx_fields.unknown(self._result, Scope(http))
+        nginx_globals.put(self._result, self._scope, self._main, [server.scope for server in sites], self._has_tls)
+        if any(server.kind == "refuse" and server.scope.own("ssl_reject_handshake") for server in self._servers):
+            self._result.put("tls-unknown-name", "refuse", "ssl_reject_handshake")
         alone = len(sites) == 1 and not refuses
         for server in sites:
             table: Host = self._result
@@ -237,6 +234,8 @@ class _Http:
         server.target = decisive
         if own and match and code in _REDIRECTS and not any(address.is_tls for address in server.addresses):
             server.kind, server.port = "https", match["port"] or ""
+            if match["name"].startswith("$server_name") or match["name"].startswith("${server_name"):
+                self._result.tell(decisive.origin, "the name that was asked for is kept, and not replaced by the first one", "nothing has to be done")
         elif code in _REDIRECTS and server.names:
             server.kind = "name-redirect"
         elif not code.startswith(("2", "3")):
@@ -281,145 +280,6 @@ class _Http:
 
     def _differ(self, sites: list[Server]) -> bool:
         return len({tuple(sorted(address.place for address in server.addresses)) for server in sites}) > 1
-
-    # What holds for all servers.
-
-    def _globals(self, sites: list[Server]) -> None:
-        result, scope = self._result, self._scope
-        nginx_fields.unknown(result, Scope([d for d in scope.directives if d.name not in _MAIN_NEEDLESS and d.name not in ("stream", "mail")]))
-        level = Table()
-        nginx_fields.fields(result, result, level, scope, None, self._has_tls)
-        nginx_fields.access(result, level, scope)
-        if level.lines:
-            result.filters.append(level)
-        scopes = [scope, *(server.scope for server in sites)]
-        self._compression(scopes, sites)
-        self._times(scopes)
-        self._limits(sites)
-        self._trust(scopes)
-        self._error_log(scopes)
-        self._tls_globals(scopes)
-        if any(server.kind == "refuse" and server.scope.own("ssl_reject_handshake") for server in self._servers):
-            result.put("tls-unknown-name", "refuse", "ssl_reject_handshake")
-
-    def _first(self, scopes: list[Scope], name: str) -> Directive | None:
-        """The first of a directive that can be said once here; others that differ are noted."""
-        found = [directive for scope in scopes for directive in scope.own(name)]
-        for other in found[1:]:
-            if other.args != found[0].args:
-                self._result.decide(other.origin, f"{name} is one for all servers here, and {found[0].place} says another", "choose one")
-        return found[0] if found else None
-
-    def _compression(self, scopes: list[Scope], sites: list[Server]) -> None:
-        inner = [Scope(location.block or []) for server in sites for location in server.scope.own("location")]
-        gzip = self._first([*scopes, *inner], "gzip")
-        brotli = self._first([*scopes, *inner], "brotli")
-        chosen = next((directive for directive in (gzip, brotli) if directive and directive.arg == "on"), None)
-        if chosen is None:
-            return
-        self._result.put("compress", True, chosen.origin)
-        types = self._first([*scopes, *inner], "gzip_types") or self._first([*scopes, *inner], "brotli_types")
-        if types and "*" not in types.args:
-            self._result.put("compress-types", list(dict.fromkeys(["text/html", *types.args])), types.origin)
-        elif types is None:
-            self._result.put("compress-types", ["text/html"], "nginx's default of gzip_types")
-        level = self._first([*scopes, *inner], "gzip_comp_level")
-        if level:
-            self._result.put("compress-encodings", ["zstd:3", f"gzip:{level.arg}", "br:5"], level.origin)
-        length = self._first([*scopes, *inner], "gzip_min_length")
-        if length:
-            self._result.put("compress-min", length.arg.lower(), length.origin)
-
-    def _times(self, scopes: list[Scope]) -> None:
-        inner = [Scope(location.block or []) for scope in scopes for location in scope.own("location")]
-        for name, key in (("keepalive_timeout", "keep-alive"), ("client_header_timeout", "head-timeout"), ("client_body_timeout", "body-timeout")):
-            directive = self._first(scopes, name)
-            if directive and directive.arg != "0":
-                self._result.put(key, time_of(directive), directive.origin)
-        sends = self._first(scopes, "send_timeout")
-        if sends and not self._result.find("body-timeout"):
-            self._result.put("body-timeout", time_of(sends), sends.origin)
-        reads = [directive for scope in [*scopes, *inner] for directive in scope.own("proxy_read_timeout", "uwsgi_read_timeout")]
-        for directive in reads:
-            if time_of(directive) <= 600 and not self._result.find("request-timeout"):
-                self._result.put("request-timeout", time_of(directive), directive.origin)
-            elif self._result.find("request-timeout") is None:
-                self._result.tell(directive.origin, "a request may take as long as it likes", "set request-timeout for a limit")
-
-    def _limits(self, sites: list[Server]) -> None:
-        zones = {word.removeprefix("zone=").partition(":")[0]: zone for zone in self._scope.own("limit_req_zone") for word in zone.args if word.startswith("zone=")}
-        scopes = [self._scope, *(server.scope for server in sites)]
-        scopes += [Scope(location.block or []) for server in sites for location in server.scope.own("location") if location.arg == "/"]
-        requests = self._first(scopes, "limit_req")
-        if requests:
-            words = dict(word.partition("=")[::2] for word in requests.args)
-            zone = zones.get(words.get("zone", ""))
-            rate = re.search(r"rate=(\d+)r/([sm])", " ".join(zone.args) if zone else "")
-            if zone is None or rate is None or "remote_addr" not in zone.arg:
-                self._result.decide(requests.origin, "requests are counted for each client address only", "see client-rate")
-            else:
-                per_second = int(rate[1]) / (60 if rate[2] == "m" else 1)
-                self._result.put("client-rate", int(per_second) if per_second == int(per_second) else round(per_second, 3), zone.origin)
-                self._result.put("client-burst", _whole(requests, words.get("burst", "0")) + 1, requests.origin)
-                self._result.tell(requests.origin, "a request too many gets 429 with Retry-After at once, and is not delayed", "client-burst says how many may come together")
-                if len(sites) > 1 and requests not in self._scope.directives:
-                    self._result.tell(requests.origin, "the limit is for all hosts together", "nothing has to be done, or raise it")
-        connections = self._first(scopes, "limit_conn")
-        if connections and len(connections.args) > 1:
-            self._result.put("client-connections", _whole(connections, connections.args[1]), connections.origin)
-            self._result.tell(connections.origin, "connections are counted, not running requests, and one more is closed", "behind a proxy leave it out")
-        rate_of = self._first(scopes, "limit_rate")
-        if rate_of and rate_of.arg != "0":
-            self._result.put("connection-bandwidth", rate_of.arg.lower(), rate_of.origin)
-
-    def _trust(self, scopes: list[Scope]) -> None:
-        proxies = [directive for scope in scopes for directive in scope.own("set_real_ip_from")]
-        for directive in proxies:
-            self._result.add("trusted-proxies", "unix" if directive.arg == "unix:" else directive.arg, directive.origin)
-        header = self._first(scopes, "real_ip_header")
-        name = header.arg.lower() if header else "x-real-ip"
-        if not proxies or name == "proxy_protocol":
-            return
-        if name in ("x-forwarded-for", "forwarded"):
-            self._result.put("forwarded-fields", [name], header.origin if header else "")
-        else:
-            self._result.decide((header or proxies[0]).origin, f"{name} is not a field that counts", "have the proxy send X-Forwarded-For")
-
-    def _error_log(self, scopes: list[Scope]) -> None:
-        directive = self._first([self._main, *scopes] if self._main is not self._scope else scopes, "error_log")
-        if directive is None or directive.arg == "/dev/null":
-            return
-        place, level = (directive.args + ["error"])[:2]
-        if place.startswith("syslog:"):
-            place = "syslog"
-        if place not in ("stderr", "/dev/stderr"):
-            self._result.put("error-log", place, directive.origin)
-        meant = {"debug": "debug", "info": "info", "notice": "info", "warn": "warn"}.get(level, "error")
-        if meant != "info":
-            self._result.offer("log-level", meant, f"{directive.place}: nginx told of errors alone; 'info' has start-up and refusals as well")
-
-    def _tls_globals(self, scopes: list[Scope]) -> None:
-        protocols = self._first(scopes, "ssl_protocols")
-        if protocols and protocols.args == ["TLSv1.3"]:
-            self._result.put("tls-min-version", "1.3", protocols.origin)
-        elif protocols and any(name in ("TLSv1", "TLSv1.1", "SSLv3") for name in protocols.args):
-            self._result.tell(protocols.origin, "the earliest version of TLS is 1.2", "nothing has to be done")
-        tickets = self._first(scopes, "ssl_session_tickets")
-        if tickets and tickets.arg == "off":
-            self._result.put("tls-tickets", False, tickets.origin)
-        verify = self._first(scopes, "ssl_verify_client")
-        if verify and verify.arg in ("on", "optional"):
-            self._result.put("tls-client-auth", "required" if verify.arg == "on" else "optional", verify.origin)
-            if authority := self._first(scopes, "ssl_client_certificate"):
-                self._result.put("tls-client-ca", authority.arg, authority.origin)
-            if lists := self._first(scopes, "ssl_crl"):
-                self._result.put("tls-client-crl", lists.arg, lists.origin)
-        for scope in scopes:
-            for directive in scope.own("ssl_stapling"):
-                if directive.arg == "on":
-                    self._result.tell(directive.origin, "no OCSP response is fetched", "tls-ocsp has one that something else fetches")
-            for directive in scope.own("ssl_password_file"):
-                self._result.decide(directive.origin, "a key with a password is not read", "write it without one, mode 0600")
 
     # One server.
 

@@ -76,6 +76,9 @@ def unknown(result: Result, scope: Scope) -> None:
     for directive in scope.directives:
         if directive.name in NEEDLESS:
             continue
+        if directive.name == "map" and directive.arg == "$http_upgrade":
+            # The usual one for WebSockets, which need nothing here.
+            continue
         for name, (what, instead) in _REASONS.items():
             if directive.name.startswith(name):
                 result.decide(directive.origin, what, instead)
@@ -110,7 +113,7 @@ def put(result: Result, table: Host, scope: Scope, base: Scope | None, location:
         made = Table()
         fields(result, table, made, scope, base, has_tls)
         access(result, made, scope)
-        _request_fields(result, made, scope)
+        request_fields(result, made, scope)
         _body(made, scope, location is not None and location.path != "/")
         if location is not None:
             _rate(result, scope, location)
@@ -119,7 +122,7 @@ def put(result: Result, table: Host, scope: Scope, base: Scope | None, location:
                 origin = location.directive.origin if location else ""
                 made.lines.insert(0, Line("path", found.patterns[number], origin))
             table.filters.append(made)
-    listing = scope.own("autoindex")
+    listing = scope.own("autoindex") if location is not None else scope.all("autoindex")
     if listing and listing[-1].arg == "on":
         table.put("listing", True, listing[-1].origin)
         if location is not None and location.path != "/":
@@ -208,7 +211,7 @@ def access(result: Result, made: Table, scope: Scope) -> None:
     made.put("access", ["deny all"], f"{realm[-1].origin} (until there are passwords)")
 
 
-def _request_fields(result: Result, made: Table, scope: Scope) -> None:
+def request_fields(result: Result, made: Table, scope: Scope) -> None:
     for directive in scope.own("proxy_set_header"):
         name, value = (directive.args + [""])[:2]
         if name.lower() == "x-request-id" and value == "$request_id":

@@ -18,7 +18,7 @@ from maitred._migrate.result import Host, Result, Table
 
 _PASS = ("proxy_pass", "uwsgi_pass")
 _OTHER_PASS = {"fastcgi_pass": "FastCGI", "grpc_pass": "gRPC", "scgi_pass": "SCGI", "memcached_pass": "memcached"}
-_HEALTH = re.compile(r"health|alive|ready|ping|status|up$")
+_HEALTH = re.compile(r"(?:^|[/_.-])(?:health(?:z|check|-check|_check)?|alive|livez?|readyz?|ready|ping|status|up)/?$")
 
 
 class Scope:
@@ -95,7 +95,9 @@ class Site:
         main = next((part for part in locations if part.path == "/" and part.modifier in ("", "^~")), None)
         self._main = main
         nginx_fields.put(self._result, self._table, self._scope, self._scope.outer, None, self._has_tls)
-        self._error_pages(self._scope)
+        self._error_pages(self._scope, self._scope.all("error_page"))
+        for directive in self._named.values():
+            nginx_fields.unknown(self._result, Scope(directive.block or []))
         for directive in self._scope.own("rewrite"):
             self._rewrite(directive, "")
         for directive in self._scope.own("if"):
@@ -150,7 +152,7 @@ class Site:
             self._return(returns[0], location)
         elif len(self._result.open) == before or not location.scope.own("rewrite"):
             self._serve(location)
-        self._error_pages(location.scope)
+        self._error_pages(location.scope, location.scope.own("error_page"))
 
     def _let_in(self, location: Location, found: Found) -> None:
         """Who may see ``location /`` says nothing of other locations, while a filter without a path is for all."""
@@ -188,7 +190,7 @@ class Site:
             folder = self._folder(location)
             self._table_all("sendfile", f"{location.url}={folder}", location.directive.origin)
             return
-        tries = scope.one("try_files") if is_server or scope.own("try_files") or location.path == "/" else None
+        tries = scope.own("try_files")[-1] if scope.own("try_files") else None
         named = tries.args[-1] if tries and tries.args[-1].startswith("@") else ""
         if tries and named:
             self._files_first(location, tries, self._named.get(named))
@@ -376,8 +378,8 @@ class Site:
     def _if(self, directive: Directive) -> None:
         self._result.decide(directive.origin, "conditions are not taken over", "a filter has conditions: host, path, method, header, client")
 
-    def _error_pages(self, scope: Scope) -> None:
-        for directive in scope.own("error_page"):
+    def _error_pages(self, scope: Scope, pages: list[Directive]) -> None:
+        for directive in pages:
             *codes, page = directive.args
             changed = [code for code in codes if code.startswith("=")]
             root = self._root_of(page, scope)

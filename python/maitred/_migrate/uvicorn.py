@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from maitred._migrate import meaning
-from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, truth
+from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, time, truth
 from maitred._migrate.result import Result
 from maitred._migrate.words import CommandLine, Given, flags, parse
 
@@ -90,7 +90,7 @@ def _header(result: Result, given: Given) -> None:
 
 
 def _server_header(result: Result, given: Given) -> None:
-    if not given.value:
+    if not truth(given.value):
         result.tell(given.origin, "the field Server is always there", 'a filter gives it another value: set-response = ["Server: web"]')
 
 
@@ -104,7 +104,7 @@ def _certificates(result: Result, given: Given) -> None:
 
 
 def _access_log(result: Result, given: Given) -> None:
-    if given.value:
+    if truth(given.value):
         result.put("access-log", "-", given.origin)
 
 
@@ -115,11 +115,11 @@ HANDLERS: dict[str, Handler] = {
     "ws_max_size": key("websocket-max-message", number), "ws_ping_interval": key("websocket-ping", number),
     "ws_ping_timeout": key("websocket-timeout", number), "ws_per_message_deflate": _deflate, "ws_max_queue": nothing,
     "lifespan": key("lifespan"), "env_file": key("env-file"), "log_config": meaning.LOG_CONFIG, "log_level": meaning.level,
-    "access_log": _access_log, "use_colors": nothing, "timeout_keep_alive": key("keep-alive", number),
-    "timeout_graceful_shutdown": key("drain-timeout", number), "timeout_worker_healthcheck": nothing,
+    "access_log": _access_log, "use_colors": nothing, "timeout_keep_alive": key("keep-alive", time),
+    "timeout_graceful_shutdown": key("drain-timeout", time), "timeout_worker_healthcheck": nothing,
     "ssl_keyfile": key("tls-key"), "ssl_certfile": key("tls-cert"), "ssl_keyfile_password": meaning.PASSWORD,
     "ssl_version": nothing, "ssl_cert_reqs": _certificates, "ssl_verify_mode": _certificates, "ssl_ca_certs": key("tls-client-ca"),
-    "ssl_ciphers": meaning.CIPHERS, "app_dir": key("app-dir"), "factory": key("factory"), "reset_contextvars": nothing,
+    "ssl_ciphers": meaning.CIPHERS, "app_dir": key("app-dir"), "factory": key("factory", truth), "reset_contextvars": nothing,
     "h11_max_incomplete_event_size": tell("a request head has 64 KiB at most", "nothing has to be done"),
     "limit_concurrency": decide(
         "there is no limit that answers 503 for the whole server",
@@ -210,7 +210,7 @@ def _address(result: Result, settings: dict[str, Given]) -> None:
 def _trust(result: Result, settings: dict[str, Given], line: CommandLine) -> None:
     """uvicorn believes X-Forwarded-For and -Proto of 127.0.0.1 unless told otherwise."""
     given = settings.get("proxy_headers")
-    if given is not None and not given.value:
+    if given is not None and not truth(given.value):
         result.tell(
             given.origin, "nobody is believed, and the application does not see X-Forwarded-* either", "name a proxy in trusted-proxies"
         )

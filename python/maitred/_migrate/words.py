@@ -80,6 +80,10 @@ def split(text: str, environment: Mapping[str, str] | None = None) -> CommandLin
             line.environment[name] = value
             continue
         name = PurePath(word).name
+        if name in ("sh", "bash", "dash") and len(words) > 1 and words[0] == "-c":
+            inner = split(words[1], line.environment)
+            inner.wrappers = [*line.wrappers, *inner.wrappers]
+            return inner
         if _PYTHON.fullmatch(name):
             while words and words[0].startswith("-") and words[0] != "-m":
                 line.wrappers.append(f"{name} {words.pop(0)}")

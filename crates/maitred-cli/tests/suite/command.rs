@@ -276,3 +276,13 @@ fn a_pool_without_rules_is_a_warning() {
     );
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn tools_of_a_language_say_which_program_has_them() {
+    for name in ["init", "migrate"] {
+        let output = run(&folder(&[]), &[name, "."]);
+        let line = usage_error(&output);
+        let remedy = format!("run the command of the Python package: python -m maitred {name}");
+        assert!(line.starts_with(&format!("maitred: {name}: ")) && line.ends_with(&remedy), "{line}");
+    }
+}
