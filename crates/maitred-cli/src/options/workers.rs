@@ -12,9 +12,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::CountOrAuto(1, MAX_WORKERS, |config| &mut config.workers.count),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "Processes that serve; auto is one for each processor that this process may use (affinity, quota of \
-                  the control group). With more than one, a supervisor starts them, restarts those that end, and \
-                  replaces all at SIGHUP.",
+        summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the \
+                  control group). With more than one, a supervisor starts them, restarts those that end, and replaces all \
+                  at SIGHUP.",
         cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
         worst: "an application with state in memory sees a part of the requests in each. More than processors: they \
                 interrupt each other",
