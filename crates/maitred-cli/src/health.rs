@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
         Asked::Named(which) => Place::Socket(choose::named(which)?),
         Asked::Only => Place::Socket(choose::only_one()?),
         Asked::Admin { url, token_file } => {
-            Place::of_url(url, token_file.as_deref().map(Path::new)).map_err(text_of)?
+            Place::of_url(url, token_file.as_deref()).map_err(text_of)?
         }
     };
     let status = maitred_control::find("status").map_err(|refusal| refusal.text().to_owned())?;
