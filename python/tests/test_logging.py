@@ -131,6 +131,15 @@ def test_a_child_of_the_application_does_not_keep_the_end(serve: Serve, tmp_path
     assert "drained: every accepted request was answered" in (tmp_path / "py.log").read_text()
 
 
+def test_the_logs_stay_when_files_are_opened_anew(serve: Serve, tmp_path: Path) -> None:
+    server = serve(*OPTIONS, source=APP, checked=False)
+    server.process.send_signal(signal.SIGUSR1)
+    records(tmp_path, "log files")
+    server.fetch("/says")
+    records(tmp_path, r"^maitred\.wsgi\|ERROR\|from the application$")
+    assert server.stop() == 0, server.said
+
+
 def test_what_prevents_the_start_is_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("import logging\nlogging.basicConfig(filename='py.log')\nraise ValueError('no start')\n")
     done = subprocess.run(

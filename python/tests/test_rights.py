@@ -385,6 +385,16 @@ def test_a_log_is_rotated_by_the_user(contain: Contain, folder: Path) -> None:
 
 
 @root_only
+def test_logs_reach_logging_as_the_user(contain: Contain, folder: Path) -> None:
+    configured = "import logging, sys\nlogging.basicConfig(level='INFO', stream=sys.stdout, format='%(name)s %(message)s')\n"
+    server = contain(configured + WSGI, "--error-log", "logging", "--access-log", "logging")
+    server.fetch("/logged")
+    server.wait_for(r'maitred\.access .*"GET /logged HTTP/1\.1" 200 ')
+    assert server.stop() == 0, server.said
+    assert "maitred.error drained: every accepted request was answered" in server.said
+
+
+@root_only
 def test_unix_sockets_belong_to_the_user_or_to_who_is_named(contain: Contain, folder: Path) -> None:
     own = folder / "own"
     own.mkdir()

@@ -45,6 +45,8 @@ def written(folder: Path, call: str) -> Path:
     [
         ("maitred.run(app, listen=['127.0.0.1:0'], access_log=None, factory=False)", "__main__"),
         ("maitred.run('program:app', host='127.0.0.1', port=0, threads=2)", "program"),
+        # As uvicorn.run is called.
+        ("maitred.run('program:app', port=0, reload=False, access_log=False, proxy_headers=True, log_level='trace')", "program"),
         ("maitred.run('program:app', port=0, workers=2)", "program"),
         ("maitred.run('src/program.py', port=0, interface='wsgi')", "program"),
     ],

@@ -219,12 +219,12 @@ pub(super) const POINTERS: &[Familiar] = &[
     ),
     // Responses.
     row(
-        &["--server-header", "--no-server-header"],
+        &["--no-server-header"],
         &[Uvicorn],
         "responses without a field Server get one; an application that sets it, or a [[filter]] with set-response, says what is in it",
     ),
     row(
-        &["--date-header", "--no-date-header"],
+        &["--no-date-header"],
         &[Uvicorn],
         "responses always have a field Date (RFC 9110 section 6.6.1); leave it out",
     ),

@@ -200,5 +200,7 @@ pub(super) const OPTIONS: &[Familiar] = &[
     ),
     row(&["--pid"], &[Gunicorn, Hypercorn], Option("pid-file"), ""),
     row(&["-v"], &[Gunicorn], Option("version"), ""),
+    row(&["--no-reload"], &[Granian], Always, "only 'maitred dev' watches files"),
+    row(&["--date-header", "--server-header"], &[Uvicorn], Always, "responses have these fields"),
     row(&["--initgroups"], &[Gunicorn], Always, "--user takes the groups of the user along"),
 ];
