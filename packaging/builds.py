@@ -96,6 +96,9 @@ def environment(target: str) -> dict[str, str]:
         "CARGO_INCREMENTAL": "0",
         "CFLAGS": c,
         "LC_ALL": "C",
+        # zig compiles its own run-time library with the folder in which it stands, by this name, and keeps it.
+        "PWD": "/proc/self/cwd",
+        "ZIG_GLOBAL_CACHE_DIR": str(BUILD / "zig-cache"),
         "PATH": f"{VENV / 'bin'}:{os.environ['PATH']}",
         "RUSTFLAGS": rust,
         "SOURCE_DATE_EPOCH": str(epoch()),
