@@ -160,7 +160,8 @@ def _import_urls() -> None:
     if "django.core.handlers.wsgi" not in sys.modules and "django.core.handlers.asgi" not in sys.modules:
         return
     settings = importlib.import_module("django.conf").settings
-    urls = getattr(settings, "ROOT_URLCONF", None)
+    # They are configured where Django is set up. Another application may have imported a part of it only.
+    urls = getattr(settings, "ROOT_URLCONF", None) if settings.configured else None
     if urls is None:
         return
     try:

@@ -101,9 +101,9 @@ impl FieldSet {
         self.buffer.len()
     }
 
-    /// Appends a field; an equal name that is there already stays. Spaces around the value are no part of it (RFC 9110 section 5.5). A field that would take the
-    /// buffer past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is
-    /// returned.
+    /// Appends a field; an equal name that is there already stays. Spaces around the value are no part
+    /// of it (RFC 9110 section 5.5). A field that would take the buffer past
+    /// [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is returned.
     pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> bool {
         self.unchecked = true;
         self.append(name.as_ref(), value.as_ref())
@@ -145,7 +145,7 @@ impl FieldSet {
     /// spelling, further ones are removed; without one it is appended. `false`, and nothing is
     /// changed, past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET).
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) -> bool {
-        let value = value.as_ref();
+        let value = trimmed(value.as_ref());
         let Some(place) = self.entries.iter().position(|entry| self.is_named(entry, name)) else {
             return self.push(name, value);
         };
