@@ -363,6 +363,8 @@ class _Http:
         left = [name for name in server.names if name not in known] if is_empty else []
         scheme = "http" if self._has_tls and not secure else ""
         if scheme and self._is_all_without_tls(server):
+            if any(not table.find("path") and (table.find("add-response") or table.find("set-response")) for table in self._result.filters):
+                self._result.tell(target.origin, "fields that add_header gives the whole site are on this redirect as well", "nothing has to be done")
             self._lead(self._result, place, target, {"scheme": scheme})
         elif not server.names:
             self._result.decide(
