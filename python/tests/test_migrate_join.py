@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
+import socket
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -186,3 +189,37 @@ def test_hooks_are_named_with_what_takes_their_place(folder: Path, hook: str, co
     note = next(line for line in done.stdout.splitlines() if f"def {hook}" in line)
     assert counterpart in note
     assert ('# hooks = "hooks.py"' in (folder / "maitred.toml").read_text()) == (hook != "on_exit")
+
+
+def test_the_line_for_a_trial_works_with_tls_beside_what_runs(tmp_path: Path) -> None:
+    """The certificate is read as root reads it; the address of the configuration is taken by what runs."""
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=a"]
+    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    subprocess.run(made, check=True, capture_output=True)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/index.html").write_text("by https")
+    with socket.create_server(("127.0.0.1", 0)) as running:
+        (tmp_path / "nginx.conf").write_text(
+            f"server {{ listen 127.0.0.1:{running.getsockname()[1]} ssl; root {tmp_path}/files;\n"
+            f"ssl_certificate {tmp_path}/cert.pem; ssl_certificate_key {tmp_path}/key.pem; }}\n"
+        )
+        done = subprocess.run(
+            [MAITRED, "migrate", "nginx.conf", "--output", "site.toml"],
+            cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE,
+        )  # fmt: skip
+        line = next(line for line in done.stdout.splitlines() if line.startswith("next: "))
+        check, _, trial = line.removeprefix("next: ").partition("; beside what runs: ")
+        assert check == "maitred check --config site.toml"
+        words = trial.replace("9443", "0").removeprefix("sudo ").partition(" --user ")[0].split()
+        server = subprocess.Popen([MAITRED, *words[1:]], cwd=tmp_path, env=environment_for({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            assert server.stdout
+            place = next(found for told in server.stdout if (found := re.search(r"https://127.0.0.1:(\d+)", told)))
+            context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+            connection = http.client.HTTPSConnection("localhost", int(place[1]), timeout=PATIENCE, context=context)
+            connection.request("GET", "/")
+            assert connection.getresponse().read() == b"by https"
+            connection.close()
+        finally:
+            server.terminate()
+            server.wait(PATIENCE)

@@ -10,6 +10,7 @@ import argparse
 import getpass
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -90,7 +91,19 @@ def _next(result: Result, output: Path) -> str:
     check = f"next: maitred check{config}; beside what runs: "
     if not any(table.find("tls-cert") for table in (result, *result.hosts.values())):
         return f"{check}maitred{config} --listen 127.0.0.1:9000"
-    return f"{check}sudo maitred{config} --listen https://127.0.0.1:9443 --user {getpass.getuser()} (root reads the keys)"
+    # Keys are readable for root alone, as a rule; who it is goes on as is said behind --user.
+    line = f"maitred{config} --listen https://127.0.0.1:9443"
+    name = os.environ.get("SUDO_USER") or _user()
+    if name == "root" or result.find("user"):
+        return check + line
+    return f"{check}sudo {shutil.which('maitred') or 'maitred'}{line.removeprefix('maitred')} --user {name}"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "root"
 
 
 def _to_decide(result: Result) -> str:
