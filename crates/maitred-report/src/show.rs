@@ -82,9 +82,7 @@ impl Report {
     }
 
     fn write_routes(&self, out: &mut String) {
-        out.push_str(
-            "\nRoutes, by their part of the whole time: the whole time, and the means of three spans\n",
-        );
+        out.push_str("\nRoutes, by their part of the whole time\n");
         let _ = writeln!(
             out,
             "{:>6}{:>9}{:>11}{:>11}{:>11}{:>11} |{:>10}{:>10}{:>11}  route",
