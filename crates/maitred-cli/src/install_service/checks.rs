@@ -45,7 +45,10 @@ pub(super) fn problems(service: &Service, loaded: &Loaded, host: &dyn Host) -> V
     }
     match Reader::of(service.user.as_deref(), service.group.as_deref()) {
         Ok(reader) => {
-            let read = all(service, &folder, loaded, host);
+            let (program, read): (Vec<_>, Vec<_>) =
+                all(service, &folder, loaded, host).into_iter().partition(|read| read.is_program);
+            // One line: its parts are in one environment.
+            problems.extend(program.iter().find_map(|read| closed(&reader, read)));
             problems.extend(read.iter().filter_map(|read| closed(&reader, read)));
         }
         Err((option, bad)) => problems.push(problem(format!("--{option}: {}", bad.what), bad.remedy)),
