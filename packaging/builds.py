@@ -91,7 +91,9 @@ def environment(target: str) -> dict[str, str]:
     c = " ".join(f"-ffile-prefix-map={path}={name}" for path, name in order)
     # Flags of whoever calls this would be in the output.
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_PROFILE_", "RUSTFLAGS", "CARGO_ENCODED"))}
-    return ours | {
+    # What the figures of a server name as its commit.
+    known = {"MAITRED_COMMIT": commit()} if (ROOT / ".git").exists() else {}
+    return ours | known | {
         "CARGO_TARGET_DIR": str(TARGET_FOLDER),
         "CARGO_INCREMENTAL": "0",
         "CFLAGS": c,

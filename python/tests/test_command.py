@@ -265,3 +265,22 @@ def noisy(environ, start_response):
             assert process.wait(PATIENCE) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("filter", ["[[filter]]", "  basic-auth\n", "  set-response\n"]),
+        ("host", ['[host."NAME"]', "  names\n", "  tls-cert\n"]),
+        ("pools", ["[pool.NAME]", "  match\n", "  max-threads\n"]),
+    ],
+)
+def test_help_has_the_tables_of_the_file(name: str, keys: list[str]) -> None:
+    done = subprocess.run([MAITRED, "help", name], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0 and all(key in done.stdout for key in keys), done.stdout + done.stderr
+
+
+def test_help_suggests_a_table(tmp_path: Path) -> None:
+    done = subprocess.run([MAITRED, "help", "filtr"], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "maitred: help: there is no option, command or table 'filtr'; did you mean 'maitred help filter'?\n"

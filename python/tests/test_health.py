@@ -7,7 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from certificates import Authority, authority, needs_openssl
 from conftest import MAITRED, PATIENCE, Serve, environment_for
+
+__all__ = ["authority"]
 
 APP = """
 def app(environ, start_response):
@@ -79,3 +82,30 @@ def test_who_never_answers_is_not_waited_for() -> None:
 def test_mistakes_have_another_code() -> None:
     assert health("--tmeout", "1") == (2, "maitred: health: --tmeout is no option of it; did you mean '--timeout'?")
     assert health("--timeout", "0")[0] == 2
+
+
+@needs_openssl
+def test_a_page_says_it_by_https(serve: Serve, runtime: dict[str, str], authority: Authority, tmp_path: Path) -> None:
+    pair = authority.issue("shop.example", "127.0.0.1")
+    server = serve("--listen", "https://127.0.0.1:0", *pair.options, "--health-path", "/healthz", source=APP, **runtime)
+    url = f"https://127.0.0.1:{server.port}/healthz"
+    ready = (0, f"ready: {url} answers 200")
+    assert health("--url", url) == ready
+    assert health("--url", url, "--ca", str(authority.file)) == ready
+    (tmp_path / "other").mkdir()
+    code, line = health("--url", url, "--ca", str(Authority(tmp_path / "other", "Another one").file))
+    assert code == 1 and f"{url} does not answer: invalid peer certificate: UnknownIssuer" in line, line
+    # The name is verified where the issuer is.
+    code, line = health("--url", url.replace("127.0.0.1", "localhost"), "--ca", str(authority.file))
+    assert code == 1 and "not valid for name" in line, line
+    code, line = health("--url", url, "--ca", str(pair.key))
+    assert code == 1 and line.startswith(f"maitred: health: --ca: {pair.key}: "), line
+
+
+@needs_openssl
+def test_a_certificate_that_has_signed_itself_is_its_own_authority(serve: Serve, runtime: dict[str, str], tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    server = serve("--tls", "--health-path", "/healthz", source=APP, XDG_CACHE_HOME=str(cache), **runtime)
+    url = f"https://localhost:{server.port}/healthz"
+    for options in [(), ("--ca", str(cache / "maitred/development.pem"))]:
+        assert health("--url", url, *options) == (0, f"ready: {url} answers 200")

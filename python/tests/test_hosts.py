@@ -219,6 +219,28 @@ def test_explain_says_host_mount_route_pool_and_filters(serve: Serve, site: Path
     files = explained("http://files.example/a.txt")
     assert (files["file"], files["route"]) == (str(site / "files/a.txt"), "files.example/*")
     assert explained("http://else.example/")["status"] == 421
+    # Without a method it is GET.
+    assert asked(server, "explain", "https://www.shop.example/tools/item/7")["host"] == "shop.example"
+    assert asked(server, "explain", "/a.txt", "--header", "Host: files.example")["file"] == str(site / "files/a.txt")
+
+
+HELLO = """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+"""
+
+
+def test_explain_takes_the_scheme_of_the_url(serve: Serve) -> None:
+    listen = ["--listen", "127.0.0.1:0,redirect=https:8443", "--listen", "https://127.0.0.1:0", "--tls"]
+    server = serve(*listen, "--health-path", "/up", "--hsts", "300", source=HELLO)
+    sent_on = asked(server, "explain", f"http://shop.example:{server.ports[0]}/a?b")
+    assert (sent_on["status"], sent_on["location"]) == (308, "https://shop.example:8443/a?b")
+    assert asked(server, "explain", "http://shop.example/a")["status"] == 308, "all listeners without TLS do so"
+    assert asked(server, "explain", "http://shop.example/up")["leads_to"] == "engine"
+    secure = asked(server, "explain", "https://shop.example/a")
+    assert secure["leads_to"] == "application" and "Strict-Transport-Security" in secure["filters"][0]["does"]
+    assert "filters" not in asked(server, "explain", "/a")
 
 
 def test_handlers_are_listed_with_the_pools_that_run_them(serve: Serve, site: Path) -> None:

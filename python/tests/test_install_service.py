@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import grp
+import os
+import pwd
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,10 +52,11 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def install(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Everything that it says."""
+def install(folder: Path, *arguments: str, code: int = 0, checked: bool = False) -> str:
+    """Everything that it says. Whoever does not say ``checked=True`` has a folder of pytest, into which nobody else may look."""
+    unchecked = [] if checked else ["--unchecked"]
     ended = subprocess.run(
-        [MAITRED, "install-service", *arguments], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE
+        [MAITRED, "install-service", *unchecked, *arguments], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE
     )
     assert ended.returncode == code, ended.stderr
     return ended.stdout + ended.stderr
@@ -72,7 +77,7 @@ def test_units_are_written_once(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "shop.service").stat().st_mode & 0o777 == 0o644
     before = (tmp_path / "shop.service").read_text()
     refused = install(folder, *place, "--", "shop:app", "--workers", "2", code=2)
-    assert refused == f"maitred: install-service: {tmp_path}/shop.service is there already; give --force to replace it\n"
+    assert refused.splitlines()[-1] == f"maitred: install-service: {tmp_path}/shop.service is there already; give --force to replace it"
     assert (tmp_path / "shop.service").read_text() == before
     install(folder, *place, "--force", "--", "shop:app", "--workers", "2")
     assert "--workers 2\n" in (tmp_path / "shop.service").read_text()
@@ -82,7 +87,7 @@ def test_units_are_written_once(folder: Path, tmp_path: Path) -> None:
 def test_the_program_is_named_by_its_whole_path(folder: Path) -> None:
     near = folder / "bin"
     near.symlink_to(MAITRED.parent)
-    command = ["bin/maitred", "install-service", "--print", "--folder", "/srv", "--", "shop:app"]
+    command = ["bin/maitred", "install-service", "--print", "--folder", "/", "--name", "shop", "--", "shop:app"]
     ended = subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
     started = re.search(r"^ExecStart=(.*)$", ended.stdout, re.MULTILINE)
     assert started and f'"{near}/maitred"' in started[1], ended.stdout + ended.stderr
@@ -110,8 +115,8 @@ def test_printing_writes_nothing(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_would_not_work_is_refused(folder: Path, arguments: list[str], message: str) -> None:
-    said = install(folder, *arguments, code=2)
-    assert message in said and said.count("\n") == 1, said
+    said = [line for line in install(folder, *arguments, code=2).splitlines() if not line.startswith("maitred: warning: ")]
+    assert len(said) == 1 and message in said[0], said
 
 
 def test_the_guide_shows_what_is_written(folder: Path) -> None:
@@ -119,6 +124,7 @@ def test_the_guide_shows_what_is_written(folder: Path) -> None:
     shown = guide.partition("```ini\n")[2].partition("```")[0]
     # Of the guide; the folder there is another one, and so is the program.
     printed = install(folder, "--print", "--socket", "80", "--", "shop:app", "--workers", "auto")
+    printed = printed[: printed.rindex("WantedBy=sockets.target\n")] + "WantedBy=sockets.target\n"
     printed = printed.replace(f"WorkingDirectory={folder}", "WorkingDirectory=/srv/shop")
     printed = re.sub(r"(?m)^ExecStart=.* shop:app", "ExecStart=/opt/shop/bin/python3 /opt/shop/bin/maitred shop:app", printed)
     for home in ("yes", "read-only"):
@@ -236,3 +242,109 @@ def test_the_command_serves_with_the_calls_that_the_unit_leaves(
     assert "not permitted" not in server.said and " warn " not in server.said and " error " not in server.said, server.said
     manager.close()
     listener.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Path]:
+    """A folder that everybody may read, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "site"
+        folder.mkdir()
+        (folder / "shop.py").write_text(APP)
+        for each in (folder.parent, folder):
+            each.chmod(0o755)
+        yield folder
+
+
+def complaints(site: Path, *arguments: str, code: int = 2) -> list[str]:
+    """Of an installation below the site; the interpreter of these tests may be anywhere."""
+    units = site.parent / "units"
+    units.mkdir(exist_ok=True)
+    said = install(site, "--unit-dir", str(units), *arguments, code=code, checked=True)
+    assert code == 0 or not list(units.iterdir()), "nothing is written"
+    return [line for line in said.splitlines() if line.startswith("maitred: ") and str(site) in line]
+
+
+def test_what_the_user_of_the_service_cannot_read_is_named_with_the_cure(site: Path) -> None:
+    key, variables = site / "shop.key", site / "shop.env"
+    for file in (key, variables):
+        file.write_text("A=1")
+        file.chmod(0o600)
+    options = ("--", "shop:app", "--env-file", "shop.env")
+    [line] = complaints(site, "--user", "nobody", *options)
+    group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
+    start = f"maitred: install-service: user nobody ({pwd.getpwnam('nobody').pw_uid}) may not read"
+    assert line == f"{start} {variables}, and the env-file is {variables}; chgrp {group} {variables} && chmod g+r {variables}"
+    # With the user that systemd makes only a group can be let in.
+    [line] = complaints(site, *options)
+    assert line.startswith("maitred: install-service: the user that systemd makes may not read") and "--group NAME" in line
+    variables.chmod(0o644)
+    certificate = site / "shop.pem"
+    certificate.write_text("")
+    files = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    [line] = complaints(site, "--user", "nobody", *options, *files)
+    assert f"{start} {key}, and the key (tls-key) is {key}; chgrp" in line
+    key.chmod(0o644)
+    certificate.chmod(0o600)
+    [line] = complaints(site, "--user", "nobody", *options, *files)
+    assert "and the certificate (tls-cert) is" in line
+    certificate.chmod(0o644)
+    site.chmod(0o700)
+    lines = complaints(site, "--user", "nobody", *options)
+    assert any(f"may not read {site}, and the folder that it runs in is {site}; chgrp {group} {site} && chmod g+rx {site}" in line for line in lines)
+    # Whoever wants the unit all the same.
+    warned = install(site, "--unit-dir", str(site.parent / "units"), "--user", "nobody", *options)
+    assert f"maitred: warning: install-service: user nobody" in warned and "\nwrote " in warned.replace("maitred: wrote", "wrote")
+
+
+def test_an_application_that_is_not_there_is_told(site: Path) -> None:
+    said = install(site, "--unit-dir", str(site), "--", "shopp:app", code=2, checked=True)
+    assert any(line.startswith("maitred: shopp:app: ") and "shopp" in line for line in said.splitlines()), said
+    assert not list(site.glob("*.service"))
+
+
+def test_an_unknown_user_is_told(site: Path) -> None:
+    said = install(site, "--unit-dir", str(site), "--user", "nobdy", "--", "shop:app", code=2, checked=True)
+    assert "--user: there is no user 'nobdy' on this machine; did you mean 'nobody'?" in said
+
+
+def test_a_link_of_the_program_into_a_home_is_told(site: Path) -> None:
+    home = Path("/run/user") / f"maitred-{os.getpid()}"
+    try:
+        home.mkdir(parents=True)
+    except OSError:
+        pytest.skip("only root may make a home")
+    try:
+        shutil.copy(MAITRED, home / "command")
+        (site / "maitred").symlink_to(home / "command")
+        ended = subprocess.run(
+            [site / "maitred", "install-service", "--print", "--", "shop:app"], cwd=site, env=environment_for({}), capture_output=True, text=True
+        )
+        # The interpreter of these tests may be in a home as well.
+        told = re.search(r"the program's links lead to (\S+): the unit shows homes to the service", ended.stderr)
+        assert told and told[1].startswith((f"{home}/command", "/root/", "/home/")), ended.stderr
+        assert "\nProtectHome=read-only\n" in ended.stdout
+    finally:
+        shutil.rmtree(home)
+
+
+def test_a_database_where_the_service_may_not_write_is_told(site: Path) -> None:
+    assert "hint:" not in install(site, "--print", "--", "shop:app")
+    (site / "settings.py").write_text('DATABASES = {"default": {"NAME": BASE_DIR / "db.sqlite3"}}')
+    said = install(site, "--print", "--user", "nobody", "--", "shop:app")
+    assert f"maitred: hint: {site}/settings.py: SQLite writes beside its file" in said
+    assert f"add --writable {site}, and let its user write there: chown nobody {site}\n" in said
+    assert "hint:" not in install(site, "--print", "--writable", str(site), "--", "shop:app")
+
+
+def test_log_files_get_what_logrotate_needs(site: Path) -> None:
+    options = ("--", "shop:app", "--access-log", "/var/log/shop/access.log")
+    said = install(site, "--unit-dir", str(site), *options)
+    stanza = said.partition("daily:\n\n")[2].partition("maitred:")[0]
+    guide = (Path(__file__).resolve().parents[2] / "docs/guides/systemd.md").read_text()
+    assert stanza == guide.partition("```text\n")[2].partition("```")[0], said
+    install(site, "--unit-dir", str(site), "--force", "--logrotate", str(site), *options)
+    assert (site / "shop").read_text() == stanza
+    assert "systemctl kill" not in install(site, "--print", *options, "--log-rotate", "daily")
+    if logrotate := shutil.which("logrotate"):
+        subprocess.run([logrotate, "--debug", site / "shop"], check=True, capture_output=True)

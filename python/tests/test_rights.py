@@ -582,6 +582,7 @@ def test_a_program_that_the_user_cannot_read_is_named_with_the_folder_that_is_cl
 def test_root_is_told_to_give_its_rights_up(serve: Serve) -> None:
     line = "the application runs as root: --user NAME gives its rights up"
     assert serve(source=PLAIN, MAITRED_USER="").wait_for(line)
+    assert serve("--workers", "2", source=PLAIN, MAITRED_USER="").wait_for(line)
     meant = serve("--user", "root", source=PLAIN)
     assert meant.fetch("/").body == b"served"
     assert meant.stop() == 0 and line not in meant.said and "acts as" not in meant.said

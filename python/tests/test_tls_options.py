@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from certificates import RSA, Authority, authority, fetch, needs_openssl
-from conftest import MAITRED, Serve, environment_for
+from conftest import MAITRED, PATIENCE, Serve, environment_for
 
 __all__ = ["authority"]
 
@@ -173,6 +173,40 @@ hsts = "off"
         assert fetch(server.ports[0], authority.client(), name).reply.headers["Strict-Transport-Security"] == field, name
         server.port = server.ports[1]
         assert server.fetch("/", Host=name).headers["Strict-Transport-Security"] is None
+
+
+SLOW = """
+import time
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/slow":
+        time.sleep(1)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b""]
+"""
+
+
+@pytest.mark.parametrize("protocol", ["--http1.1", "--http2"])
+def test_answers_of_the_engine_tell_browsers_as_well(serve: Serve, authority: Authority, protocol: str) -> None:
+    pair = authority.issue("localhost")
+    options = ["--listen", "https://127.0.0.1:0", "--hsts", "300", "--request-timeout", "0.1", "--max-body", "10"]
+    server = serve(*options, "--static", "/files=.", "--client-rate", "0.001", "--client-burst", "6", *pair.options, source=SLOW)
+
+    def told(path: str, *more: str) -> tuple[str, str]:
+        command = ["curl", "--silent", "--insecure", "--include", protocol, *more, f"https://localhost:{server.port}{path}"]
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout.splitlines()
+        fields = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("strict-transport-security:")]
+        return lines[0].split()[1], ", ".join(fields)
+
+    assert told("/slow") == ("504", "max-age=300")
+    assert told("/files/none") == ("404", "max-age=300")
+    if protocol == "--http1.1":
+        # With HTTP/2 curl may see the reset of its stream before the answer.
+        assert told("/", "--data", "x" * 100, "--header", "Expect:") == ("413", "max-age=300")
+        assert told("/", "--header", f"X: {'x' * 100_000}") == ("431", "max-age=300")
+    # The limit on a client is met before any filter.
+    answers = {told("/") for _ in range(8)}
+    assert answers == {("200", "max-age=300"), ("429", "max-age=300")}
 
 
 def test_what_is_wrong_with_a_file_is_told_with_the_option_and_a_remedy(tmp_path: Path, authority: Authority) -> None:

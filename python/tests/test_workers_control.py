@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -126,3 +127,35 @@ def test_a_question_is_answered_while_a_worker_stands_still(crew: Start) -> None
         os.kill(still, signal.SIGCONT)
     server.serving(2)
     server.ends()
+
+
+def test_the_figures_tell_of_workers_and_of_the_program(crew: Start) -> None:
+    server = crew("--metrics-path", "/metrics", "--worker-requests", "40")
+    pids = server.serving(2)
+
+    def figures(accept: str = "text/plain") -> dict[str, str]:
+        lines = server.fetch("/metrics", Accept=accept).body.decode().splitlines()
+        names = [line.split(" ")[2] for line in lines if line.startswith("# TYPE ")]
+        assert len(names) == len(set(names)), "each name is described once"
+        for name in ("maitred_workers_ready", "maitred_workers_wanted", "maitred_build_info"):
+            assert f"# TYPE {name} gauge" in lines and any(line.startswith(f"# HELP {name} ") for line in lines), name
+        assert any(line.startswith("# TYPE maitred_worker_restarts") and line.endswith(" counter") for line in lines)
+        return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+    def restarts(reason: str) -> int:
+        return int(figures()[f'maitred_worker_restarts_total{{reason="{reason}"}}'])
+
+    shown = figures()
+    assert (shown["maitred_workers_ready"], shown["maitred_workers_wanted"]) == ("2", "2")
+    [info] = [name for name in shown if name.startswith("maitred_build_info{")]
+    assert re.search(r'version="\d+\.\d+\.\d+"', info) and f'python="{platform.python_version()}"' in info and shown[info] == "1"
+    assert info in figures("application/openmetrics-text; version=1.0.0")
+    assert {restarts(reason) for reason in ("exit", "start", "reload", "requests", "lifetime", "memory", "stuck")} == {0}
+    os.kill(min(pids), signal.SIGKILL)
+    until("it is counted", lambda: restarts("exit") == 1)
+    server.serving(2)
+    server.tell(signal.SIGHUP)
+    server.wait_for("all workers are replaced")
+    until("both are counted", lambda: restarts("reload") == 2)
+    # Each of them has had enough after 40 requests, of which the questions are some.
+    until("one is counted", lambda: restarts("requests") >= 1)

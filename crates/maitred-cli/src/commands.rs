@@ -19,7 +19,7 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         name: "help",
         arguments: "[NAME|all]",
-        summary: "all about an option or a command; alone, what is needed daily",
+        summary: "all about an option, a command or a table; alone, what is needed daily",
         run: Run::Tool(|arguments, host| help::run(arguments, WORDS, host)),
     },
     Word {

@@ -5,11 +5,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use maitred_control::Given as Arguments;
+use maitred_server::tls::{LocalClient, Trust};
 use serde_json::Value;
 
 use crate::ctl::choose::{self, Which};
@@ -21,7 +22,8 @@ use crate::{EXIT_FAILURE, print, say};
 const HELP: &str = "\
 maitred health: whether a running server is ready.
 
-Usage: maitred health [--server WHICH | --pid N | --port N | --socket PATH | --url URL [--token-file FILE]] [--timeout SECONDS]
+Usage: maitred health [--server WHICH | --pid N | --port N | --socket PATH | --url URL [--token-file FILE | --ca FILE]]
+                      [--timeout SECONDS]
 
   --server WHICH     the number of the process, or a port it listens on; without it, the only server of this user; root finds
                      those of others
@@ -29,7 +31,10 @@ Usage: maitred health [--server WHICH | --pid N | --port N | --socket PATH | --u
   --socket PATH      the socket of the server (its option --control)
   --url URL          with a path: that page is fetched, such as http://127.0.0.1:8000/healthz (the server's option
                      --health-path), and has to answer with a status from 200 to 299; without one: the address of the server's
-                     option --admin
+                     option --admin. By https any certificate is taken, only from an address of this machine: that the server has
+                     its key is verified, not who has issued it, for which name and until when
+  --ca FILE          with https: all of that is verified, by the authorities in this file (PEM), and any address may be asked; a
+                     certificate that has signed itself is its own authority
   --token-file FILE  the token for that address
   --timeout SECONDS  how long it may take in all; 5 without it
 
@@ -38,7 +43,7 @@ Exit code: 0 if the server is ready; 1 with one line if it is not, is draining, 
 
 const KNOWN: Known = Known {
     command: "health",
-    values: &["server", "pid", "port", "socket", "url", "token-file", "timeout"],
+    values: &["server", "pid", "port", "socket", "url", "token-file", "ca", "timeout"],
     switches: &[],
     takes_rest: false,
 };
@@ -61,6 +66,8 @@ enum Asked {
     Page {
         authority: String,
         target: String,
+        /// By https; the file of authorities.
+        secure: Option<Option<PathBuf>>,
     },
     /// The server's control, at this socket, or where the option says.
     Socket(PathBuf),
@@ -128,30 +135,32 @@ fn asked(given: &Given) -> Result<Asked, Problem> {
     let asked = match first {
         None => Asked::Only,
         Some(("socket", path)) => Asked::Socket(path.into()),
-        Some(("url", url)) => return of_url(url, given.value("token-file").map(PathBuf::from)),
+        Some(("url", url)) => {
+            let file = |name| given.value(name).map(PathBuf::from);
+            return of_url(url, file("token-file"), file("ca"));
+        }
         Some(("port", value)) => which(Which::port(value))?,
         Some(("pid", value)) => which(Which::process(value))?,
         Some((_, name)) => Asked::Named(Which::Any(name.to_owned())),
     };
-    match given.value("token-file") {
-        Some(_) => {
-            Err(Problem::new("health", "--token-file belongs to --url", "give --url, or leave it out"))
+    match ["token-file", "ca"].into_iter().find(|name| given.value(name).is_some()) {
+        Some(name) => {
+            Err(Problem::new("health", format!("--{name} belongs to --url"), "give --url, or leave it out"))
         }
         None => Ok(asked),
     }
 }
 
 /// A page if there is a path in it, else the address of the control.
-fn of_url(url: &str, token_file: Option<PathBuf>) -> Result<Asked, Problem> {
+fn of_url(url: &str, token_file: Option<PathBuf>, ca: Option<PathBuf>) -> Result<Asked, Problem> {
     let wrong = |what: &str, remedy: &str| Err(Problem::new("health", format!("--url: {what}"), remedy));
-    let Some(rest) = url.strip_prefix("http://") else {
-        return match url.starts_with("https://") {
-            true => {
-                wrong("https is not spoken here", "leave --url out: the server's own socket is asked then")
-            }
-            false => wrong(&format!("'{url}' is no URL"), "write one such as http://127.0.0.1:8000/healthz"),
-        };
+    let by_https = url.strip_prefix("https://");
+    let Some(rest) = by_https.or_else(|| url.strip_prefix("http://")) else {
+        return wrong(&format!("'{url}' is no URL"), "write one such as http://127.0.0.1:8000/healthz");
     };
+    if by_https.is_none() && ca.is_some() {
+        return wrong("http has no certificate to verify", "write https://, or leave --ca out");
+    }
     if rest.contains(|letter: char| letter.is_control() || letter == ' ') {
         return wrong("there is a space in it", "write %20");
     }
@@ -159,28 +168,39 @@ fn of_url(url: &str, token_file: Option<PathBuf>) -> Result<Asked, Problem> {
     if authority.is_empty() || authority.contains('@') {
         return wrong(&format!("'{url}' names no host"), "write one such as http://127.0.0.1:8000/healthz");
     }
+    let secure = by_https.map(|_| ca);
     Ok(match (path, token_file) {
+        ("", _) if secure.is_some() => {
+            return wrong(
+                "the address of --admin is asked by http",
+                "write http://, or a page such as https://127.0.0.1:8443/healthz",
+            );
+        }
         ("", token_file) => Asked::Admin { url: url.to_owned(), token_file },
         (_, Some(_)) => return wrong("a page takes no token", "leave --token-file out, or the path"),
         (path, None) => Asked::Page {
-            authority: with_port(authority),
+            authority: with_port(authority, if secure.is_some() { 443 } else { 80 }),
             target: format!("/{}", path.split('#').next().unwrap_or_default()),
+            secure,
         },
     })
 }
 
-fn with_port(authority: &str) -> String {
+fn with_port(authority: &str, port: u16) -> String {
     let after_address = authority.rsplit(']').next().unwrap_or(authority);
     match after_address.contains(':') {
         true => authority.to_owned(),
-        false => format!("{authority}:80"),
+        false => format!("{authority}:{port}"),
     }
 }
 
 /// What to say of a server that is ready; else why it is not.
 fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
     let place = match asked {
-        Asked::Page { authority, target } => return page(authority, target, limit),
+        Asked::Page { authority, target, secure } => {
+            let secure = secure.as_ref().map(Option::as_deref);
+            return page(authority, target, secure, limit);
+        }
         Asked::Socket(path) => Place::Socket(path.clone()),
         Asked::Named(which) => Place::Socket(choose::named(which)?),
         Asked::Only => Place::Socket(choose::only_one()?),
@@ -211,18 +231,42 @@ fn judge(status: &Value) -> Result<String, String> {
 }
 
 /// By a page of the server.
-fn page(authority: &str, target: &str, limit: Duration) -> Result<String, String> {
-    let asked = format!("http://{authority}{target}");
-    let status =
-        fetch(authority, target, limit).map_err(|error| format!("{asked} does not answer: {error}"))?;
+fn page(
+    authority: &str,
+    target: &str,
+    secure: Option<Option<&Path>>,
+    limit: Duration,
+) -> Result<String, String> {
+    let scheme = if secure.is_some() { "https" } else { "http" };
+    let asked = format!("{scheme}://{authority}{target}");
+    let client = secure.map(client).transpose()?;
+    let status = fetch(authority, target, client.as_ref(), secure == Some(None), limit)
+        .map_err(|error| format!("{asked} does not answer: {error}"))?;
     match status {
         200..=299 => Ok(format!("ready: {asked} answers {status}")),
         _ => Err(format!("{asked} answers {status}")),
     }
 }
 
+/// Who speaks TLS, with the file of authorities.
+fn client(ca: Option<&Path>) -> Result<LocalClient, String> {
+    let Some(path) = ca else { return LocalClient::of_any().map_err(|error| error.to_string()) };
+    let wrong =
+        |what: String| format!("--ca: {}: {what}; name a file of certificates in PEM", path.display());
+    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut trust = Trust::default();
+    trust.add_authorities(&bytes).map_err(|error| wrong(error.to_string()))?;
+    LocalClient::of_authorities(&trust).map_err(|error| wrong(error.to_string()))
+}
+
 /// The status of the answer.
-fn fetch(authority: &str, target: &str, limit: Duration) -> io::Result<u16> {
+fn fetch(
+    authority: &str,
+    target: &str,
+    client: Option<&LocalClient>,
+    only_here: bool,
+    limit: Duration,
+) -> io::Result<u16> {
     let mut tried = Err(io::Error::other("the name has no address"));
     for address in authority.to_socket_addrs()? {
         tried = TcpStream::connect_timeout(&address, limit);
@@ -230,9 +274,29 @@ fn fetch(authority: &str, target: &str, limit: Duration) -> io::Result<u16> {
             break;
         }
     }
-    let mut stream = tried?;
+    let stream = tried?;
+    if only_here && !is_here(&stream)? {
+        let what = "it is another machine, whose certificate has to be verified: give --ca FILE with its authorities";
+        return Err(io::Error::other(what));
+    }
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
+    match client {
+        Some(client) => {
+            let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+            ask_page(client.over(host.trim_matches(['[', ']']), stream)?, authority, target)
+        }
+        None => ask_page(stream, authority, target),
+    }
+}
+
+/// Whether the other end is on this machine: who connects to an address of it has that one, too.
+fn is_here(stream: &TcpStream) -> io::Result<bool> {
+    let peer = stream.peer_addr()?.ip();
+    Ok(peer.is_loopback() || peer == stream.local_addr()?.ip())
+}
+
+fn ask_page(mut stream: impl Read + Write, authority: &str, target: &str) -> io::Result<u16> {
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: maitred-health\r\nConnection: close\r\n\r\n"
     );
@@ -267,7 +331,12 @@ mod tests {
     }
 
     fn page(authority: &str, target: &str) -> Result<Asked, String> {
-        Ok(Asked::Page { authority: authority.to_owned(), target: target.to_owned() })
+        Ok(Asked::Page { authority: authority.to_owned(), target: target.to_owned(), secure: None })
+    }
+
+    fn secure_page(authority: &str, ca: Option<&str>) -> Result<Asked, String> {
+        let secure = Some(ca.map(PathBuf::from));
+        Ok(Asked::Page { authority: authority.to_owned(), target: "/a".to_owned(), secure })
     }
 
     #[test]
@@ -281,7 +350,11 @@ mod tests {
         assert!(matches!(parsed("--url http://127.0.0.1:9000"), Ok(Asked::Admin { .. })));
         assert!(parsed("--port 1 --pid 2").expect_err("two").contains("--pid and --port name two servers"));
         assert!(parsed("--port x").expect_err("a word").contains("'x' is no port"));
-        assert!(parsed("--url https://a/b").expect_err("TLS").contains("https is not spoken here"));
+        assert_eq!(parsed("--url https://[::1]/a"), secure_page("[::1]:443", None));
+        assert_eq!(parsed("--url https://a:8443/a --ca b.pem"), secure_page("a:8443", Some("b.pem")));
+        assert!(parsed("--url https://a").expect_err("no page").contains("--admin is asked by http"));
+        assert!(parsed("--url http://a/b --ca x").expect_err("no TLS").contains("no certificate to verify"));
+        assert!(parsed("--ca x").expect_err("alone").contains("belongs to --url"));
         assert!(parsed("--url a/b").expect_err("no URL").contains("is no URL"));
         assert!(parsed("--token-file x").expect_err("alone").contains("belongs to --url"));
     }

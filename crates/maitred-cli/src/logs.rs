@@ -215,7 +215,8 @@ fn target(config: &Config, place: &LogPlace) -> LogTarget {
     }
 }
 
-fn is_rotated(config: &Config, path: &Path) -> bool {
+/// Whether the server itself begins new files in the place of this one.
+pub(crate) fn is_rotated(config: &Config, path: &Path) -> bool {
     let is_pattern = path.file_name().and_then(|name| name.to_str()).is_some_and(Rotation::is_pattern);
     is_pattern || config.log_rotate_size > 0 || config.log_rotate.is_some()
 }

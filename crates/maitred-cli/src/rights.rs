@@ -3,6 +3,7 @@
 //! Leaves out: when that is (early), and how (rights of maitred-io).
 
 use maitred_control::local;
+use maitred_server::Log;
 use maitred_server::accounts::{self, User};
 use maitred_server::rights::{Identity, Rights};
 
@@ -18,6 +19,15 @@ pub(crate) struct Wanted {
     pub(crate) identity: Identity,
     /// None for a number without an entry, and where only a group is asked for.
     user: Option<User>,
+}
+
+/// Says that the application runs as root, unless that is meant.
+pub(crate) fn warn_of_root(config: &Config, log: &Log) {
+    if local::user() == 0 && config.user.is_none() {
+        log.warn(format_args!(
+            "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
+        ));
+    }
 }
 
 /// Whom the configuration means; none if it says nothing.

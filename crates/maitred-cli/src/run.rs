@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use maitred_control::{Doors, local};
+use maitred_control::Doors;
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::config::Config;
@@ -268,6 +268,7 @@ fn serve_loaded(
     let what = lifetime::what(config, &applications);
     let served = lifetime::served(config, checked, &applications);
     let mut settings = settings::make(config, origins, checked, applications, log)?;
+    settings.language = host.languages().to_owned();
     // After the application is imported, before the first request is accepted.
     let mut signals = match host.signals() {
         Ok(signals) => service.signals(signals),
@@ -310,10 +311,8 @@ fn serve_loaded(
         let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
-    if what.is_some() && local::user() == 0 && config.user.is_none() && worker.is_none() {
-        log.warn(format_args!(
-            "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
-        ));
+    if what.is_some() && worker.is_none() {
+        crate::rights::warn_of_root(config, log);
     }
     // Its end is no news for who has changed the code.
     let is_replaced = worker.is_some() && config.development.on;

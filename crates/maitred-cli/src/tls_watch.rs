@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use maitred_io::clock;
 use maitred_server::{Log, Server};
 
 use crate::reload::Reload;
@@ -63,6 +64,13 @@ impl Drop for Watch {
     }
 }
 
+/// Until the next multiple of the interval: workers have one clock, so that all look at the same moment, and no client
+/// meets the new certificate at one worker and the one before at another.
+fn until_next(now: Duration, interval: Duration) -> Duration {
+    let over = now.as_nanos() % interval.as_nanos().max(1);
+    interval - Duration::from_nanos(u64::try_from(over).unwrap_or(0))
+}
+
 struct Watcher {
     reload: Arc<Mutex<Reload>>,
     server: Weak<Server>,
@@ -80,11 +88,12 @@ impl Watcher {
                 self.tell(again);
             }
             let interval = self.begin();
-            let wait = match (interval.is_zero(), &self.pending) {
-                (true, _) => HOUR,
-                (false, Some(_)) => interval.min(SETTLE),
-                (false, None) => interval.min(HOUR),
+            let interval = match self.pending {
+                Some(_) => interval.min(SETTLE),
+                None => interval.min(HOUR),
             };
+            let now = Duration::from_nanos(clock::monotonic());
+            let wait = if interval.is_zero() { HOUR } else { until_next(now, interval) };
             if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                 return;
             }

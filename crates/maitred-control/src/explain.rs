@@ -16,7 +16,11 @@ use super::sockets;
 use super::status::{shown_application, shown_host, shown_rule};
 use super::table::Given;
 use maitred_files::Now;
-use maitred_server::Route;
+use maitred_server::listening::Address;
+use maitred_server::{Route, https_address};
+
+/// Of a request that is explained unless one is given.
+pub(super) const METHOD: &str = "GET";
 
 /// Whose address a request is explained for unless one is given.
 const LOCAL: &str = "127.0.0.1";
@@ -60,6 +64,16 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
         }
     }
     let is_secure = is_secure(given) || head.tls.is_some();
+    if let Some((listener, location)) = sent_on(asking, given, &head).filter(|_| !is_secure) {
+        say("leads_to", "engine".into());
+        say("status", if location.is_some() { 308 } else { 400 }.into());
+        if let Some(location) = location {
+            say("location", location.into());
+        }
+        why.push(format!("the listener {listener} sends what comes by http on to https (redirect)"));
+        say("why", why.into());
+        return Ok(answer.into());
+    }
     let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
@@ -172,6 +186,31 @@ fn is_secure(given: &Given) -> bool {
     given.needed("url").get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
+/// The listener that a request to an `http://` URL comes by, if it sends that on to https, and where to. It is the one with the port of
+/// the URL; a proxy or a container may have given it another one, then it is any of those without TLS, if all of them do so.
+fn sent_on(asking: &QueryContext<'_>, given: &Given, head: &RequestHead) -> Option<(String, Option<String>)> {
+    given.needed("url").get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"))?;
+    if asking.server.engine_answers(head) == Some("health-path") {
+        return None;
+    }
+    let plain: Vec<_> = asking.server.listeners().filter(|listener| !listener.tls).collect();
+    let authority = String::from_utf8_lossy(head.authority());
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(80);
+    let found = match plain.iter().find(|listener| port_of(&listener.address) == Some(port)) {
+        Some(listener) => listener,
+        None => plain.first().filter(|_| plain.iter().all(|listener| listener.redirect.is_some()))?,
+    };
+    let location = https_address(head, found.redirect?);
+    Some((found.address.to_string(), location.map(|location| location.escape_ascii().to_string())))
+}
+
+fn port_of(address: &Address) -> Option<u16> {
+    match address {
+        Address::Tcp(address) => Some(address.port()),
+        Address::Unix(_) => None,
+    }
+}
+
 /// The session of a client whose certificate has this name: wherever a condition looks for it.
 fn session(name: &str) -> Arc<TlsSession> {
     let client = TlsClient {
@@ -191,7 +230,7 @@ fn shown_authority(head: &RequestHead) -> String {
 
 /// The head of the request that is meant, read as one from the wire is.
 fn head(given: &Given) -> Result<RequestHead, Refusal> {
-    let (method, url) = (given.needed("method"), given.needed("url"));
+    let (method, url) = (given.value("method").unwrap_or(METHOD), given.needed("url"));
     let mut text = format!("{method} {url} HTTP/1.1\r\n");
     let mut has_host = false;
     for field in given.all("header") {
@@ -212,7 +251,7 @@ fn head(given: &Given) -> Result<RequestHead, Refusal> {
     let mut head = RequestHead::default();
     let refused = |why: &str| {
         Refusal::wrong(format!(
-            "'{method} {url}' would be refused: {why}; write a method and a path, such as GET /"
+            "'{method} {url}' would be refused: {why}; write a path or a URL, such as GET /a or https://shop.example/a"
         ))
     };
     match Receiver::new().poll_event(text.as_bytes(), &mut head, &Limits::default()) {

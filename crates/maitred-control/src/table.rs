@@ -38,18 +38,24 @@ pub struct Argument {
     pub required: bool,
     /// Whether it is written `--name VALUE`.
     pub option: bool,
+    /// What it is where it is left out, also before others that are not.
+    pub unless_given: Option<&'static str>,
 }
 
 const fn required(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: true, option: false }
+    Argument { name, takes, required: true, option: false, unless_given: None }
 }
 
 const fn optional(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: false, option: false }
+    Argument { name, takes, required: false, option: false, unless_given: None }
+}
+
+const fn unless_given(name: &'static str, takes: &'static str, value: &'static str) -> Argument {
+    Argument { name, takes, required: false, option: false, unless_given: Some(value) }
 }
 
 const fn option(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: false, option: true }
+    Argument { name, takes, required: false, option: true, unless_given: None }
 }
 
 const fn query(
@@ -117,7 +123,7 @@ const COMMANDS: &[Command] = &[
     query(
         "explain",
         &[
-            required("method", "a method, such as GET"),
+            unless_given("method", "a method; GET without it", explain::METHOD),
             required("url", "a path with its query, or a URL"),
             option("from", "the client's address"),
             option("certificate", "a name in the client's certificate"),

@@ -262,6 +262,13 @@ impl Passed {
         matches!(self.stage, Stage::Checking(_))
     }
 
+    /// The same for an answer in the place of a handler, which has this one.
+    #[must_use]
+    pub fn for_answer(&self) -> Self {
+        let (chain, own) = (Arc::clone(&self.chain), Arc::clone(&self.own));
+        Self { chain, own, met: self.met.clone(), stage: Stage::Done }
+    }
+
     /// Whether there is nothing to do yet.
     pub fn is_waiting(&self) -> bool {
         matches!(&self.stage, Stage::Checking(ticket) if !ticket.is_ready())

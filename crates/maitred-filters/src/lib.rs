@@ -114,16 +114,16 @@ impl Filters {
     }
 
     /// The head of an answer to a request that has met no filter, because it was refused before: with the fields that
-    /// filters without a condition give it. None if there are none.
-    pub fn change_refused(&self, head: &ResponseHead) -> Option<ResponseHead> {
+    /// filters give it which ask for nothing but the host and the scheme. None if there are none.
+    pub fn change_refused(&self, head: &ResponseHead, host: u16, secure: bool) -> Option<ResponseHead> {
         if !self.is_on() {
             return None;
         }
         let chain = self.chain();
         let mut changed = None;
-        // All of them are as specific: the later one is first.
-        let unconditional = chain.rules.iter().rev().map(|entry| &entry.rule);
-        for rule in unconditional.filter(|rule| rule.when.is_unconditional() && rule.changes(head.status)) {
+        // The most specific one changes it last.
+        let rules = chain.rules.iter().rev().map(|entry| &entry.rule);
+        for rule in rules.filter(|rule| rule.changes(head.status) && rule.when.is_met_by(host, secure)) {
             rule.response.apply(&mut changed.get_or_insert_with(|| head.clone()).fields);
         }
         changed

@@ -78,6 +78,15 @@ impl Condition {
         *self == Self::default()
     }
 
+    /// Whether an answer to a request of which only the host and the scheme are known has what this rule sets: it has no other condition.
+    pub(crate) fn is_met_by(&self, host: u16, secure: bool) -> bool {
+        let Self { host: of_host, secure: of_scheme, .. } = self;
+        let others = Self { host: None, secure: None, ..self.clone() };
+        others.is_unconditional()
+            && of_host.as_ref().is_none_or(|of| of.number == host)
+            && of_scheme.is_none_or(|of| of == secure)
+    }
+
     /// The path is normalised, or decoded where it has no normal form; the client canonical.
     pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], asker: Asker) -> bool {
         self.host.as_ref().is_none_or(|host| host.number == head.host)

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use maitred_http::TlsSession;
+use maitred_http::{TlsSession, Version};
 use maitred_stats::Span;
 
 use crate::outcome::Outcome;
@@ -131,7 +131,10 @@ pub(crate) enum Source {
     Target,
     Path,
     Query,
+    /// `HTTP/2`, as applications are told it.
     Protocol,
+    /// `HTTP/2.0`, as nginx and Apache write it in a line of text: programs that read their logs look for the dot.
+    DottedProtocol,
     Host,
     User,
     TlsProtocol,
@@ -157,6 +160,11 @@ impl Source {
             Self::Path => head.path(),
             Self::Query => head.query().unwrap_or_default(),
             Self::Protocol => head.version.as_str().as_bytes(),
+            Self::DottedProtocol => match head.version {
+                Version::Http2 => b"HTTP/2.0",
+                Version::Http3 => b"HTTP/3.0",
+                version => version.as_str().as_bytes(),
+            },
             Self::Host => head.authority(),
             Self::User => head.user(),
             Self::Header(name) => head.fields.first(name).unwrap_or_default(),
@@ -313,9 +321,8 @@ impl Format {
         let piece = match (known, name.strip_prefix(HEADER)) {
             (Some((_, Known::Field(field))), _) => Piece::Field(*field),
             // A token (RFC 9110, section 9.1), and a text of ours.
-            (Some((_, Known::Source(source @ (Source::Method | Source::Protocol)))), _) => {
-                Piece::Plain(source.clone())
-            }
+            (Some((_, Known::Source(Source::Protocol))), _) => Piece::Plain(self.protocol()),
+            (Some((_, Known::Source(source @ Source::Method))), _) => Piece::Plain(source.clone()),
             (Some((_, Known::Source(source))), _) => Piece::Source(source.clone()),
             (Some((_, Known::Id)), _) => Piece::Id,
             (Some((_, Known::Route)), _) => Piece::Route,
@@ -339,7 +346,14 @@ impl Format {
         self.push_text(" ");
         self.pieces.push(Piece::Whole(Source::Target));
         self.push_text(" ");
-        self.pieces.push(Piece::Plain(Source::Protocol));
+        self.pieces.push(Piece::Plain(self.protocol()));
+    }
+
+    fn protocol(&self) -> Source {
+        match self.escape {
+            Escape::Text => Source::DottedProtocol,
+            Escape::Json => Source::Protocol,
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use maitred_http::{RequestHead, Status, TlsClient, TlsSession};
+    use maitred_http::{RequestHead, Status, TlsClient, TlsSession, Version};
     use maitred_stats::Times;
 
     use super::*;
@@ -69,9 +69,15 @@ mod tests {
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
         let mut head = RequestHead::default();
         head.fields.push("User-Agent", agent);
-        let outcome = Outcome {
-            head: &head,
-            peer: peer.parse::<std::net::SocketAddr>().unwrap().into(),
+        let outcome =
+            Outcome { peer: peer.parse::<std::net::SocketAddr>().unwrap().into(), ..outcome(&head) };
+        written(lines(format, mask), &outcome)
+    }
+
+    fn outcome(head: &RequestHead) -> Outcome<'_> {
+        Outcome {
+            head,
+            peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
             id: RequestId::Made(1),
             listener: 0,
             pool: Some(0),
@@ -80,8 +86,7 @@ mod tests {
             body_bytes: 6,
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
-        };
-        written(lines(format, mask), &outcome)
+        }
     }
 
     fn lines(format: &str, mask: Option<Mask>) -> Lines {
@@ -108,6 +113,19 @@ mod tests {
         assert_eq!(time(&line("common", None, "[::1]:1", b"x")), " \"GET  HTTP/1.1\" 200 6\n");
         let combined = line("combined", None, "[::1]:1", b"x");
         assert!(combined.ends_with(" 200 6 \"-\" \"x\"\n"), "{combined}");
+    }
+
+    #[test]
+    fn lines_of_text_write_the_version_of_http_2_with_a_dot() {
+        let of = |format: &str| {
+            let head = RequestHead { version: Version::Http2, ..RequestHead::default() };
+            written(lines(format, None), &outcome(&head))
+        };
+        for format in ["common", "combined", "default", "times", "\"$request_method  $server_protocol\""] {
+            let line = of(format);
+            assert!(line.contains("\"GET  HTTP/2.0\""), "{line}");
+        }
+        assert!(of("json").contains("\"protocol\":\"HTTP/2\""));
     }
 
     #[test]

@@ -48,6 +48,7 @@ mod spill;
 mod traced;
 mod worker_listeners;
 
+pub use connection::redirect::https_address;
 pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use listener::BoundListeners;

@@ -31,6 +31,7 @@ enum Way {
 
 /// All other figures are sums.
 const WAYS: &[(&str, Way)] = &[
+    ("maitred_build_info", Way::Largest),
     ("maitred_low_resources", Way::Largest),
     ("maitred_tcp_memory_bytes", Way::Largest),
     ("maitred_pool_idle_while_waiting_longest_microseconds", Way::Largest),

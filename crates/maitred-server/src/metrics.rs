@@ -110,6 +110,7 @@ impl Group {
             metrics.extend(locks.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_lock));
         }
         let mut out = String::new();
+        site::write_build(&self.site.language, format, &mut out);
         exposition::write(&metrics, format, &mut out);
         if self.site.tls.load().is_some() {
             self.site.handshakes.with_metrics(|metrics| exposition::write(metrics, format, &mut out));

@@ -232,6 +232,7 @@ impl Server {
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,
             metrics_handler: settings.metrics_handler,
+            language: settings.language,
             limits: Limits::default(),
             proxies: Proxies::new(settings.forwarding),
             guard,

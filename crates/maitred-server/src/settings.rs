@@ -93,6 +93,8 @@ pub struct Settings {
     pub metrics_path: Option<String>,
     /// Who answers there instead: whoever knows the figures of several processes. It must not block.
     pub metrics_handler: Option<Arc<dyn Handler>>,
+    /// What runs the applications, as the figures name it, such as `Python 3.11.2`; empty for nothing.
+    pub language: String,
     /// What is measured of each request.
     pub insight: Insight,
     /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
@@ -138,6 +140,7 @@ impl Settings {
             health_path: None,
             metrics_path: None,
             metrics_handler: None,
+            language: String::new(),
             insight: Insight::default(),
             figures: None,
             compression: None,

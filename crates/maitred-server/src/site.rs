@@ -46,8 +46,8 @@ pub(crate) use contexts::{Contexts, Share};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use http2::Http2Counters;
 pub use http2::Http2Settings;
-pub use metrics::write_exchanges;
-pub(crate) use metrics::{write_cache, write_process};
+pub use metrics::{page_of_workers, write_exchanges};
+pub(crate) use metrics::{write_build, write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 pub(crate) use websockets::WebSocketCounters;
 pub use websockets::WebSocketSettings;
@@ -63,6 +63,8 @@ pub(crate) struct Site {
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
     pub(crate) metrics_handler: Option<Arc<dyn Handler>>,
+    /// For the figures.
+    pub(crate) language: String,
     pub(crate) limits: Limits,
     /// Which proxies are believed.
     pub(crate) proxies: Proxies,

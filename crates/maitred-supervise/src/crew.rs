@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::backoff::{HEALTHY, Random};
 use crate::exit::Exit;
 use crate::recycle::{Beat, Limits, Reason, Wear};
+use crate::restarts::{Cause, Restarts};
 use crate::slot::{Member, Phase, Slot, WorkerId, WorkerView};
 
 /// What a crew is told.
@@ -88,6 +89,7 @@ pub struct Crew {
     /// Since when no worker serves; none while one does.
     idle_since: Option<Instant>,
     stands_in: bool,
+    restarts: Restarts,
     next: u64,
     random: Random,
     actions: VecDeque<Action>,
@@ -109,6 +111,7 @@ impl Crew {
             announced: false,
             idle_since: Some(now),
             stands_in: false,
+            restarts: Restarts::default(),
             next: 1,
             random: Random::new(settings.seed),
             actions: VecDeque::new(),
@@ -161,6 +164,11 @@ impl Crew {
         self.slots.iter().map(|slot| slot.failures).sum()
     }
 
+    /// How often a worker was started in the place of another one, by reason; of a reason that has not been met 0.
+    pub fn restarts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.restarts.all()
+    }
+
     // ---- What happens ----
 
     /// The worker serves.
@@ -172,6 +180,8 @@ impl Crew {
             && let Some(successor) = slot.successor.take()
             && let Some(old) = slot.current.replace(successor)
         {
+            let cause = slot.cause.take().unwrap_or(Cause::Reload);
+            self.restarts.add(cause);
             self.dismiss(index, old, now);
         }
         let slot = &mut self.slots[index];
@@ -210,6 +220,7 @@ impl Crew {
             current = match slot.successor.take() {
                 Some(successor) => {
                     slot.current = Some(successor);
+                    self.restarts.add(Cause::Exit);
                     self.say(Level::Error, format!("worker {number} {why}; its successor starts already"));
                     return self.look(now);
                 }
@@ -286,6 +297,9 @@ impl Crew {
         self.rolling.clear();
         self.replaces = false;
         for index in 0..self.slots.len() {
+            if self.slots[index].current.is_some() {
+                self.restarts.add(Cause::Reload);
+            }
             self.dismiss_all(index, now);
             self.slots[index].backoff.reset();
         }
@@ -427,12 +441,13 @@ impl Crew {
             return;
         }
         if let Some(index) = self.rolling.pop_front() {
-            self.slots[index].start_at = None;
+            (self.slots[index].start_at, self.slots[index].cause) = (None, Some(Cause::Reload));
             self.start(index, now);
             return;
         }
         let worn = self.slots.iter().position(|slot| slot.worn.is_some() && slot.start_at.is_none());
         if let Some(index) = worn.filter(|index| *index < self.wanted) {
+            self.slots[index].cause = self.slots[index].worn.map(Cause::from);
             self.start(index, now);
         }
     }
@@ -495,6 +510,7 @@ impl Crew {
         if self.settings.development && ended.phase == Phase::Starting {
             return self.say(Level::Error, format!("worker {number} {why}; the next change starts it again"));
         }
+        self.restarts.add(if ended.phase == Phase::Starting { Cause::Start } else { Cause::Exit });
         let random = self.random.next();
         let slot = &mut self.slots[index];
         let wait = slot.backoff.fail(random);

@@ -438,3 +438,35 @@ fn who_is_asked_to_end_while_it_starts_may_end_in_any_way() {
     assert_eq!(played.ended, Some(0));
     assert!(!played.said.iter().any(|line| line.contains("asked to end")), "{:?}", played.said);
 }
+
+#[test]
+fn restarts_are_counted_by_their_reason() {
+    let count = |played: &Played| -> Vec<(&str, u64)> {
+        played.crew.restarts().filter(|(_, count)| *count > 0).collect()
+    };
+    let mut played = served(2);
+    assert_eq!((played.crew.restarts().count(), count(&played)), (7, vec![]), "each reason is there");
+    played.exit(1, Exit::Signal(9));
+    assert_eq!(count(&played), [("exit", 1)]);
+    played.exit(3, Exit::Code(1));
+    assert_eq!(count(&played), [("exit", 1), ("start", 1)]);
+    played.pass(60 * SECOND);
+    let started = played.numbers().into_iter().map(|(id, _)| id).find(|id| *id > 3).expect("tried again");
+    played.ready(started);
+    let mut played = served(2);
+    played.crew.replace_all(played.now);
+    played.act();
+    assert_eq!(count(&played), [], "no successor is ready");
+    played.ready(3);
+    played.ready(4);
+    assert_eq!(count(&played), [("reload", 2)]);
+    let limits = Limits { requests: 5, ..Limits::default() };
+    let mut played = Played::new(Settings { limits, ..settings(1) });
+    played.ready(1);
+    played.crew.handle_beat(WorkerId(1), Beat { requests: 7, ..Beat::default() }, played.now);
+    played.act();
+    played.exit(2, Exit::Code(1));
+    played.pass(60 * SECOND);
+    played.ready(played.processes.keys().map(|id| id.0).max().expect("another try"));
+    assert_eq!(count(&played), [("requests", 1)]);
+}

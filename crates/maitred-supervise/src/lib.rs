@@ -18,6 +18,7 @@ mod backoff;
 mod crew;
 mod exit;
 mod recycle;
+mod restarts;
 mod slot;
 
 pub use crew::{Action, Crew, Level, Settings};

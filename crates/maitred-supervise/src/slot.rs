@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::recycle::{Reason, Wear};
+use crate::restarts::Cause;
 
 /// One process; numbers are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,6 +61,8 @@ pub(crate) struct Slot {
     pub(crate) start_at: Option<Instant>,
     /// Why `current` is to be replaced, until its successor is started.
     pub(crate) worn: Option<Reason>,
+    /// Why `successor` is to take its place, also while one is tried again.
+    pub(crate) cause: Option<Cause>,
     /// Processes that have ended without being asked.
     pub(crate) failures: u64,
 }

@@ -9,6 +9,7 @@
 //!   tickets.rs    by which sessions are resumed
 //! certificate.rs, distinguished_name.rs   what stands in a certificate   pem.rs        files with certificates and keys
 //! development.rs  a certificate for development                         provider.rs  suites and groups
+//! local_client.rs  a client, for questions whether a server is ready
 //! ```
 //! Promises: no socket, no file, no thread, and no panic, whatever a peer sends. The clock is handed in. What rustls does not show stays inside: no type of
 //! it is public here.
@@ -27,6 +28,7 @@ mod distinguished_name;
 mod errors;
 mod handshake;
 mod identity;
+mod local_client;
 mod names;
 mod noted;
 mod ocsp;
@@ -46,6 +48,7 @@ pub use development::{DevelopmentError, Pem};
 pub use errors::{ClientFault, Reason, SessionError};
 pub use handshake::{Handshake, Suite, Version};
 pub use identity::{Identity, IdentityError, IdentityInfo};
+pub use local_client::LocalClient;
 pub use ocsp::{OcspFault, OcspTimes};
 pub use pem::PemFault;
 pub use plain_http::is_plain_http;

@@ -160,7 +160,10 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
         Some(found) => found,
         None => (maitred_control::find(&words[0]).map_err(|refusal| refusal.text().to_owned())?, 1),
     };
-    let mut names = command.arguments.iter().filter(|argument| !argument.option);
+    let names: Vec<_> = command.arguments.iter().filter(|argument| !argument.option).collect();
+    let spare = (names.len() + count).saturating_sub(words.len());
+    let left_out = names.iter().take(spare).take_while(|argument| argument.unless_given.is_some()).count();
+    let mut names = names.into_iter().skip(left_out);
     let mut given = Vec::new();
     for word in words.into_iter().skip(count) {
         let Some(argument) = names.next() else {
@@ -249,6 +252,8 @@ mod tests {
             ("explain", Some("GET"), Some("/a?b=1"))
         );
         assert_eq!(given.all("header").collect::<Vec<_>>(), ["X:1", "Y:2"]);
+        let (_, given) = parse("explain https://shop.example/").expect("right").asked.expect("a command");
+        assert_eq!((given.value("method"), given.value("url")), (None, Some("https://shop.example/")));
         let (command, given) = parse("deliveries end 0.1.2").expect("right").asked.expect("a command");
         assert_eq!((command.name, given.value("id")), ("deliveries end", Some("0.1.2")));
         assert_eq!(parse("deliveries").expect("right").asked.expect("a command").0.name, "deliveries");

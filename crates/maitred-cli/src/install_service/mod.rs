@@ -1,11 +1,18 @@
 //! `maitred install-service`: writes the units of systemd that run an application.
 //!
 //! ```text
-//! mod.rs   the command line, what it means, and the files    unit.rs   the text of the units
+//! mod.rs     the command line, what it means, and the files    unit.rs       the text of the units
+//! checks.rs  what would keep the service from starting         access.rs     whether its user may read something
+//! sqlite.rs  a database where it may not write                 logrotate.rs  for log files that nobody rotates
 //! ```
-//! Promises: what the server would refuse is refused here, before anything is written; a unit that is there stays unless `--force` says otherwise.
+//! Promises: what the server would refuse is refused here, before anything is written, and so is what its user cannot read; a unit that is there stays
+//! unless `--force` says otherwise.
 //! Leaves out: systemd itself; nothing is enabled or started.
 
+mod access;
+mod checks;
+mod logrotate;
+mod sqlite;
 mod unit;
 
 use std::fs;
@@ -19,10 +26,10 @@ use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::origins::{Origins, Source};
 use crate::problem::Problem;
-use crate::sources::{self, Inputs};
+use crate::sources::{self, Inputs, Loaded};
 use crate::tool_line::{Given, Known};
 use crate::value::ControlSocket;
-use crate::{EXIT_SUCCESS, print, say};
+use crate::{EXIT_SUCCESS, EXIT_USAGE, print, say};
 use unit::{Service, is_name, name_for};
 
 const HELP: &str = "\
@@ -39,18 +46,24 @@ Usage: maitred install-service [OPTIONS] -- [APPLICATION] [OPTIONS OF THE SERVER
   --writable FOLDER it may write there, beside /run/NAME, /var/lib/NAME, /var/log/NAME and a /tmp of its own; repeatable
   --jit             code is made while it runs (numba, PyPy, Python's own JIT), which the unit forbids otherwise
   --unit-dir FOLDER where units are written; /etc/systemd/system without it
+  --logrotate FOLDER  write there what logrotate needs for its log files, such as /etc/logrotate.d; without it that is printed
   --force           replace units that are there
-  --print           print the units and write nothing
+  --unchecked       write the units although the service could not start now: what its user cannot read, or an application that
+                    cannot be found, is a warning
+  --print           print the units and write nothing; such problems are warnings
 ";
 
 const KNOWN: Known = Known {
     command: "install-service",
-    values: &["name", "user", "group", "folder", "socket", "writable", "unit-dir"],
-    switches: &["jit", "force", "print"],
+    values: &["name", "user", "group", "folder", "socket", "writable", "unit-dir", "logrotate"],
+    switches: &["jit", "force", "unchecked", "print"],
     takes_rest: true,
 };
 
 const UNITS: &str = "/etc/systemd/system";
+
+/// Where logrotate looks.
+const ROTATION: &str = "/etc/logrotate.d";
 
 /// Ports below it need a capability (ip_unprivileged_port_start of Linux).
 const FIRST_FREE_PORT: u16 = 1024;
@@ -68,25 +81,39 @@ pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u
     if given.wants_help {
         return Ok(print(HELP));
     }
-    let service = service(&given, host)?;
+    let (service, loaded) = service(&given, host)?;
+    let logs = logrotate::files(&loaded.config, &service.folder);
+    let stanza = (!logs.is_empty()).then(|| logrotate::stanza(&service.name, &logs));
+    // Before the current folder becomes that of the service.
+    let folder = absolute(Path::new(given.value("unit-dir").unwrap_or(UNITS)))?;
+    let rotation = given.value("logrotate").map(|folder| absolute(Path::new(folder))).transpose()?;
+    let problems = checks::problems(&service, &loaded, host);
+    if !problems.is_empty() && !given.has("print") && !given.has("unchecked") {
+        problems.iter().for_each(|problem| say(&problem.to_string()));
+        return Ok(EXIT_USAGE);
+    }
+    let warnings = problems.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.chain(checks::linked_homes(&service)).collect();
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    if let Some(hint) = hint(&service) {
+        say(&hint);
+    }
     let mut units = vec![(format!("{}.service", service.name), service.service_unit())];
     units.extend(service.socket_unit().map(|text| (format!("{}.socket", service.name), text)));
     if given.has("print") {
         let texts: Vec<String> =
             units.into_iter().map(|(name, text)| format!("# {UNITS}/{name}\n{text}")).collect();
-        return Ok(print(&texts.join("\n")));
+        let stanza = stanza.map(|text| format!("\n# {ROTATION}/{}\n{text}", service.name));
+        return Ok(print(&(texts.join("\n") + &stanza.unwrap_or_default())));
     }
-    let folder = PathBuf::from(given.value("unit-dir").unwrap_or(UNITS));
-    let units: Vec<(PathBuf, String)> =
+    let mut units: Vec<(PathBuf, String)> =
         units.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
+    let is_written = rotation.is_some();
+    if let (Some(folder), Some(text)) = (rotation, &stanza) {
+        units.push((folder.join(&service.name), text.clone()));
+    }
     if let Some((path, _)) = units.iter().find(|(path, _)| path.exists()).filter(|_| !given.has("force")) {
         return Err(problem(format!("{} is there already", path.display()), "give --force to replace it"));
-    }
-    if let Some(path) = service.closed_path() {
-        say(&format!(
-            "warning: {path} is below {}, where only root may go; install it elsewhere",
-            unit::CLOSED_HOME
-        ));
     }
     for (path, text) in &units {
         write(path, text).map_err(|error| {
@@ -96,11 +123,39 @@ pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u
         say(&format!("wrote {}", path.display()));
     }
     print(&next_steps(&service));
+    match stanza.filter(|_| !is_written) {
+        Some(text) => print(&format!(
+            "\nNobody rotates its log files. For logrotate, in {ROTATION}/{} (--logrotate {ROTATION} writes it), or give the server \
+             --log-rotate daily:\n\n{text}",
+            service.name
+        )),
+        None => EXIT_SUCCESS,
+    };
     Ok(EXIT_SUCCESS)
 }
 
-/// What the arguments mean.
-fn service(given: &Given, host: &dyn Host) -> Result<Service, Problem> {
+/// For a site with a database of SQLite where the service may not write.
+fn hint(service: &Service) -> Option<String> {
+    let found = sqlite::find(&service.folder)?;
+    let own = PathBuf::from(format!("/var/lib/{}", service.name));
+    if service.writable.iter().chain([&own]).any(|folder| found.folder.starts_with(folder)) {
+        return None;
+    }
+    let (place, folder) = (found.place.display(), found.folder.display());
+    let rights = match &service.user {
+        Some(user) => format!("and let its user write there: chown {user} {folder}"),
+        None => format!(
+            "and give it a user with --user, whom the folder belongs to; or keep the database in {}",
+            own.display()
+        ),
+    };
+    Some(format!(
+        "hint: {place}: SQLite writes beside its file, and the service may not write to {folder}; add --writable {folder}, {rights}"
+    ))
+}
+
+/// What the arguments mean, those of the server too.
+fn service(given: &Given, host: &dyn Host) -> Result<(Service, Loaded), Problem> {
     let folder = absolute(Path::new(given.value("folder").unwrap_or(".")))?;
     if !folder.is_dir() {
         return Err(problem(
@@ -127,10 +182,12 @@ fn service(given: &Given, host: &dyn Host) -> Result<Service, Problem> {
     writable.extend(written_to(config, &folder));
     writable.sort();
     writable.dedup();
-    Ok(Service {
+    let command = command(&given.rest, host)?;
+    let service = Service {
         serves: application.map_or_else(|| name.clone(), ToOwned::to_owned),
         name,
-        command: command(&given.rest, host)?,
+        links: links(&command, host),
+        command,
         folder,
         user: given.value("user").map(ToOwned::to_owned),
         group: given.value("group").map(ToOwned::to_owned),
@@ -139,7 +196,15 @@ fn service(given: &Given, host: &dyn Host) -> Result<Service, Problem> {
         has_low_port: config.listen.iter().filter_map(ListenAddress::port).any(|port| port < FIRST_FREE_PORT),
         has_jit: given.has("jit"),
         sets_control: config.control == ControlSocket::Auto,
-    })
+    };
+    Ok((service, loaded))
+}
+
+/// Where the program and what it reads really are.
+fn links(command: &[String], host: &dyn Host) -> Vec<PathBuf> {
+    let program = command.iter().take(2).map(PathBuf::from).filter(|word| word.is_absolute());
+    let folders = host.folders().into_iter().map(|(_, folder)| folder);
+    program.chain(folders).filter_map(|path| fs::canonicalize(path).ok()).collect()
 }
 
 /// What the service would be started with, but for the variables of whoever calls this.

@@ -13,6 +13,8 @@ pub(super) struct Service {
     /// The program with all its arguments.
     pub(super) command: Vec<String>,
     pub(super) folder: PathBuf,
+    /// Where the program and its libraries are, behind all links.
+    pub(super) links: Vec<PathBuf>,
     /// Without one systemd makes a user while the service runs.
     pub(super) user: Option<String>,
     pub(super) group: Option<String>,
@@ -54,10 +56,12 @@ SystemCallErrorNumber=EPERM
 UMask=0027
 ";
 
-const HOMES: [&str; 3] = ["/home", CLOSED_HOME, "/run/user"];
+/// What `ProtectHome=` hides.
+const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
-/// Other users may not even look into it.
-pub(super) const CLOSED_HOME: &str = "/root";
+pub(super) fn is_in_home(path: &Path) -> bool {
+    HOMES.iter().any(|home| path.starts_with(home))
+}
 
 impl Service {
     /// The text of NAME.service.
@@ -114,16 +118,11 @@ impl Service {
 
     /// Whether the program, the folder or something that it writes to is in a home.
     fn uses_home(&self) -> bool {
-        self.paths().any(|path| HOMES.iter().any(|home| path.starts_with(home)))
+        self.written().chain(self.links.iter().map(|path| &**path)).any(is_in_home)
     }
 
-    /// The first path that the service's user cannot reach.
-    pub(super) fn closed_path(&self) -> Option<std::path::Display<'_>> {
-        let is_root = self.user.as_deref() == Some("root");
-        self.paths().find(|path| !is_root && path.starts_with(CLOSED_HOME)).map(Path::display)
-    }
-
-    fn paths(&self) -> impl Iterator<Item = &Path> {
+    /// The paths that stand in the unit.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Path> {
         let program = self.command.iter().map(Path::new).filter(|word| word.is_absolute());
         program.chain([&*self.folder]).chain(self.writable.iter().map(|path| &**path))
     }
@@ -216,6 +215,7 @@ mod tests {
             serves: "shop:app".to_owned(),
             command: ["/opt/shop/bin/maitred", "shop:app"].map(ToOwned::to_owned).into(),
             folder: "/srv/shop".into(),
+            links: Vec::new(),
             user: None,
             group: None,
             writable: Vec::new(),
@@ -266,8 +266,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|own| own == line), "{line} in {text}");
         }
-        let below_root = Service { folder: "/root/shop".into(), ..service() };
-        assert!(below_root.closed_path().is_some() && service().closed_path().is_none());
+        let linked = Service { links: vec!["/root/.local/python/bin/python3".into()], ..service() };
+        assert!(linked.service_unit().contains("\nProtectHome=read-only\n"));
         assert!(!text.contains("PrivateUsers") && !text.contains("MemoryDenyWriteExecute"), "{text}");
     }
 

@@ -45,7 +45,7 @@ use crate::host::Host;
 use crate::lifetime;
 use crate::origins::Origins;
 use crate::problem::Problem;
-use crate::rights::Wanted;
+use crate::rights::{self, Wanted};
 use crate::service::Service;
 use crate::sockets::{Handed, Sockets};
 use crate::sources::{Inputs, Loaded};
@@ -499,16 +499,21 @@ impl Supervisor {
         if self.predecessor.is_none() {
             self.service.write_pid_file(&self.log);
         }
-        if self.config.log_level < LogLevel::Info {
-            return;
+        if self.config.log_level >= LogLevel::Info {
+            self.say_start_up_lines(what.as_deref(), served);
         }
+        if what.is_some() && !self.config.development.on {
+            rights::warn_of_root(&self.config, &self.log);
+        }
+    }
+
+    fn say_start_up_lines(&self, what: Option<&str>, served: &[String]) {
         let workers = match self.config.workers.number() {
             1 => "1 worker".to_owned(),
             several => format!("{several} workers"),
         };
         let addresses = self.listeners.addresses();
-        let lines =
-            lifetime::start_up_lines(&self.config, &self.checked, what.as_deref(), served, &addresses);
+        let lines = lifetime::start_up_lines(&self.config, &self.checked, what, served, &addresses);
         let page = self.traceback_line(&addresses);
         for (position, line) in lines.into_iter().chain(page).chain(self.acts.clone()).enumerate() {
             match position {

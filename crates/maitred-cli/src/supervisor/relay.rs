@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
 use maitred_server::Log;
-use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages};
+use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages, page_of_workers};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
@@ -51,8 +51,12 @@ struct State {
     retired: Retired,
     /// All processes, for people.
     shown: Vec<Value>,
+    /// Those of them that serve.
+    ready: usize,
     wanted: usize,
     failures: u64,
+    /// Workers started in the place of others, by reason.
+    restarts: Vec<(&'static str, u64)>,
 }
 
 /// Begins to answer; the supervisor supervises without it, too.
@@ -138,6 +142,8 @@ impl Workers {
         };
         let shown = crew.workers().map(row).collect();
         (state.shown, state.wanted, state.failures) = (shown, crew.wanted(), crew.failures());
+        state.ready = crew.workers().filter(|view| view.phase == Phase::Serving).count();
+        state.restarts = crew.restarts().collect();
     }
 
     /// A worker asks for figures of all.
@@ -273,6 +279,11 @@ impl Workers {
         let pages =
             names.iter().zip(&still).map(|(worker, at)| WorkerPage { worker, text: &running[*at].1.body });
         let format = question.format();
+        let own = {
+            let State { ready, wanted, restarts, .. } = &*self.state();
+            page_of_workers(*ready, *wanted, restarts, format)
+        };
+        let pages = [WorkerPage { worker: "", text: &own }].into_iter().chain(pages);
         let body = merge_pages(&pages.collect::<Vec<_>>(), &retired.counters, &statistics, format);
         Answered { status: 200, body, media_type: format.media_type().to_owned(), allow: None }
     }

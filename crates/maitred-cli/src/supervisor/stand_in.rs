@@ -51,6 +51,10 @@ impl StandIn {
         settings.bound = Some(bound.map_err(|(_, error)| io::Error::other(error.what().to_owned()))?);
         settings.accept = Accept::Shared(bell.clone());
         settings.spool = config.spool.clone();
+        if config.hosts.is_empty() {
+            // hsts holds here, too. Of several hosts each may have its own, and this server knows none of them.
+            settings.filters = config.host_filters().collect();
+        }
         let server = Server::start(settings).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Self { server })
     }

@@ -12,7 +12,7 @@ use maitred_runtime::{Content, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
-use super::filter::{error_head, put_error};
+use super::filter::{Asking, error_head, put_error};
 use super::request_timeout::Awaited;
 use super::responder::{Encoder, Origin, Responder, ValueSender};
 use super::stream::{Kept, Received, Record, Stream, is_asterisk};
@@ -163,7 +163,14 @@ impl Connection {
             None => (None, length, body),
         };
         let head = own.as_ref().unwrap_or(head);
-        let changed = stream.passed.as_ref().and_then(|it| it.response_head(asked, head));
+        let site = &context.group.site;
+        let asking = || {
+            let secure = self.client_of(&stream).secure;
+            Asking { passed: stream.passed.as_deref(), head: asked, secure }
+        };
+        // Limits on peers refuse before filters are met.
+        let is_changed = stream.passed.is_some() || head.status.code() >= 400 && site.filters.is_on();
+        let changed = is_changed.then(|| asking().changed(site, head)).flatten();
         let head = changed.as_ref().unwrap_or(head);
         if self.protocol.is_framed() {
             let mut values = ValueSender::new(stream.request.head.method == Method::Head);
@@ -285,7 +292,7 @@ impl Connection {
         }
         let flags = stream.run();
         stream.summarise(&request, context.now, target.pool);
-        stream.awaited = Awaited::of(context, &request, stream.times, target.pool);
+        stream.awaited = Awaited::of(context, &request, &stream, target.pool);
         let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
         let interrupts = limited.is_some() && context.group.scheduler.interrupts(target.pool);
         let key = context.key(stream.number);
@@ -370,12 +377,13 @@ impl Connection {
         let text = format!("{} {}: {reason}\n", status.code(), status.reason());
         let page = context.group.site.hosts.of(stream.request.head.host).pages().or_text(status, text);
         let length = page.body.len() as u64;
-        let met = stream.passed.as_deref().map(|passed| (passed, &stream.request.head));
+        let secure = self.client_of(&stream).secure;
+        let asking = Asking { passed: stream.passed.as_deref(), head: &stream.request.head, secure };
         if self.protocol.is_framed() {
-            let heads = error_head(context, met, status, &page);
+            let heads = error_head(context, &asking, status, &page);
             return self.answer_stream(context, stream, heads, Body::One(Content::Shared(page.body)), true);
         }
-        put_error(context, met, status, &page);
+        put_error(context, &asking, status, &page);
         let (mut times, number) = (stream.times, stream.request.number);
         // Refused before its last byte, it took its peer's time until the last one that was read.
         times.complete = times.complete.max(self.received);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use maitred_files::Body;
 use maitred_filters::{Answer, Asker, At, Decision, Passed, decoded_path};
 use maitred_h1::Sender;
-use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
+use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
 use maitred_runtime::Content;
 
 use super::body::Keeping;
@@ -23,6 +23,7 @@ use super::stream::{Received, Stream};
 use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context};
 use crate::pages::ErrorPage;
+use crate::site::Site;
 
 /// What becomes of a request whose head is there.
 pub(super) enum Filtered {
@@ -115,41 +116,46 @@ impl Connection {
     }
 }
 
+/// A request that the engine answers itself, for the fields that filters give the answer.
+pub(super) struct Asking<'a> {
+    /// The filters that it has met; else those count that ask for nothing but host and scheme.
+    pub(super) passed: Option<&'a Passed>,
+    pub(super) head: &'a RequestHead,
+    pub(super) secure: bool,
+}
+
+impl Asking<'_> {
+    /// The head of an answer as filters change it, if they do.
+    pub(super) fn changed(&self, site: &Site, head: &ResponseHead) -> Option<ResponseHead> {
+        match self.passed {
+            Some(passed) => passed.response_head(self.head, head),
+            None => site.filters.change_refused(head, self.head.host, self.secure),
+        }
+    }
+}
+
 /// The head of an answer of the engine's own, where exchanges are interleaved.
 pub(super) fn error_head(
     context: &mut Context<'_>,
-    met: Option<(&Passed, &RequestHead)>,
+    asking: &Asking<'_>,
     status: Status,
     page: &ErrorPage,
 ) -> Heads {
     let date = *context.scratch.date();
-    let filters = &context.group.site.filters;
     let head = page.head(status);
-    let changed = match met {
-        Some((passed, request)) => passed.response_head(request, &head),
-        None => filters.change_refused(&head),
-    };
+    let changed = asking.changed(&context.group.site, &head);
     let mut values = ValueSender::new(false);
     values.only(changed.as_ref().unwrap_or(&head), Some(page.body.len() as u64), &date)
 }
 
-/// Appends an answer of the engine's own that ends the connection, with the fields that filters give it: those that its
-/// request has met, else those without a condition.
-pub(super) fn put_error(
-    context: &mut Context<'_>,
-    met: Option<(&Passed, &RequestHead)>,
-    status: Status,
-    page: &ErrorPage,
-) {
+/// Appends an answer of the engine's own that ends the connection, with the fields that filters give it.
+pub(super) fn put_error(context: &mut Context<'_>, asking: &Asking<'_>, status: Status, page: &ErrorPage) {
     let date = *context.scratch.date();
     let out = &mut context.scratch.out;
-    let filters = &context.group.site.filters;
-    if met.is_some() || filters.is_on() || !page.is_plain() {
+    let site = &context.group.site;
+    if asking.passed.is_some() || site.filters.is_on() || !page.is_plain() {
         let head = page.head(status);
-        let changed = match met {
-            Some((passed, request)) => passed.response_head(request, &head),
-            None => filters.change_refused(&head),
-        };
+        let changed = asking.changed(site, &head);
         let mut sender = Sender::new(Version::Http11, false, false);
         let head = changed.unwrap_or(head);
         if sender.send_head(&head, Some(page.body.len() as u64), &date, out).is_ok() {

@@ -27,7 +27,7 @@ mod linger;
 mod protocol;
 mod proxy_header;
 mod receive;
-mod redirect;
+pub(crate) mod redirect;
 mod request_timeout;
 mod responder;
 mod secured;

@@ -30,8 +30,8 @@ impl Connection {
     }
 }
 
-/// The same with https at `port`.
-fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
+/// Where a request is sent on to, with https at `port`; none if it names no host or path.
+pub fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
     let host = without_port(head.authority());
     if host.is_empty() || head.method == Method::Connect || !head.path().starts_with(b"/") {
         return None;

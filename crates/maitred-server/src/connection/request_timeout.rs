@@ -18,13 +18,14 @@
 use std::time::Duration;
 
 use maitred_files::Body;
+use maitred_filters::Passed;
 use maitred_http::{Method, Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::{Content, Request};
 use maitred_stats::Times;
 
-use super::filter::{error_head, put_error};
+use super::filter::{Asking, error_head, put_error};
 use super::stream::{Kept, Record, Stream};
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 use crate::pages::ErrorPage;
@@ -40,6 +41,9 @@ pub(super) struct Awaited {
     /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
     head: RequestHead,
     number: u64,
+    secure: bool,
+    /// What the filters do to an answer.
+    passed: Option<Box<Passed>>,
 }
 
 impl Awaited {
@@ -47,14 +51,31 @@ impl Awaited {
     pub(super) fn of(
         context: &Context<'_>,
         request: &Request,
-        times: Times,
+        stream: &Stream,
         pool: usize,
     ) -> Option<Box<Self>> {
         let limit = context.group.scheduler.request_limit(pool)?;
         let due = context.now.saturating_add(nanos(limit));
-        let (head, number, peer) = (request.head.clone(), request.number, request.endpoint.peer);
-        Some(Box::new(Self { due, times, peer, limit, pool, head, number }))
+        let (head, number) = (request.head.clone(), request.number);
+        let (peer, secure) = (request.endpoint.peer, request.endpoint.secure);
+        let passed = stream.passed.as_ref().map(|passed| Box::new(passed.for_answer()));
+        Some(Box::new(Self { due, times: stream.times, peer, limit, pool, head, number, secure, passed }))
     }
+}
+
+impl Awaited {
+    fn asking(&self) -> Asking<'_> {
+        Asking { passed: self.passed.as_deref(), head: &self.head, secure: self.secure }
+    }
+}
+
+/// What is answered in the place of the handler.
+const LATE: Status = Status::GATEWAY_TIMEOUT;
+
+fn late_page(context: &Context<'_>, awaited: &Awaited) -> ErrorPage {
+    let seconds = awaited.limit.as_secs_f64();
+    let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
+    context.group.site.hosts.of(awaited.head.host).pages().or_text(LATE, text)
 }
 
 impl Stream {
@@ -142,8 +163,9 @@ impl Connection {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let (page, record) = self.timed_out(context, awaited, stream.flags().begun());
-        let heads = error_head(context, None, record.status, &page);
+        let page = late_page(context, &awaited);
+        let heads = error_head(context, &awaited.asking(), LATE, &page);
+        let record = self.timed_out(context, awaited, &page, stream.flags().begun());
         let body = if record.body_bytes > 0 { Body::One(Content::Shared(page.body)) } else { Body::Empty };
         stream.dead = true;
         stream.answer_in_its_place(heads, body, record);
@@ -153,30 +175,32 @@ impl Connection {
 
     /// Tells the log that a request has had no response in time: what it is answered with, and its record. To HEAD no text
     /// is sent.
-    fn timed_out(&self, context: &Context<'_>, awaited: Awaited, begun: Option<u64>) -> (ErrorPage, Record) {
+    fn timed_out(
+        &self,
+        context: &Context<'_>,
+        awaited: Awaited,
+        page: &ErrorPage,
+        begun: Option<u64>,
+    ) -> Record {
         let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
         let (method, path) = (&head.method, head.path().escape_ascii());
         let log = &context.group.site.log;
         log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
-        let status = Status::GATEWAY_TIMEOUT;
-        let text = format!("{} {}: no response within {seconds} s\n", status.code(), status.reason());
-        let page = context.group.site.hosts.of(head.host).pages().or_text(status, text);
-        let record = Record {
+        Record {
             body_bytes: if head.method == Method::Head { 0 } else { page.body.len() as u64 },
             request: Kept::Head(Box::new(head)),
             number,
             peer,
             listener: self.listener,
             pool: u16::try_from(pool).ok(),
-            status,
+            status: LATE,
             // What no thread has begun has only waited.
             times: Times { begun: begun.unwrap_or(context.now), done: context.now, ..times },
             end: End::Complete,
             refused: false,
             trace: None,
-        };
-        (page, record)
+        }
     }
 
     /// The engine's own answer, the last one of the connection.
@@ -187,8 +211,9 @@ impl Connection {
         begun: Option<u64>,
     ) -> Turn {
         let site = &context.group.site;
-        let (page, record) = self.timed_out(context, awaited, begun);
-        put_error(context, None, record.status, &page);
+        let page = late_page(context, &awaited);
+        put_error(context, &awaited.asking(), LATE, &page);
+        let record = self.timed_out(context, awaited, &page, begun);
         if record.body_bytes == 0 {
             let out = &mut context.scratch.out;
             out.truncate(out.len() - page.body.len());

@@ -153,6 +153,50 @@ pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut Str
     exposition::write(&metrics, format, out);
 }
 
+/// The commit that the program was built from, where whoever built it has said that.
+const COMMIT: Option<&str> = option_env!("MAITRED_COMMIT");
+
+/// What program this is. The value is always 1, so that other figures can be multiplied by it for its labels.
+pub(crate) fn write_build(language: &str, format: Format, out: &mut String) {
+    let mut labels = vec![("version", env!("CARGO_PKG_VERSION"))];
+    labels.extend(COMMIT.map(|commit| ("commit", commit)));
+    labels.extend(language.strip_prefix("Python ").map(|version| ("python", version)));
+    let metric = Metric {
+        name: "maitred_build_info",
+        help: "Version, commit and Python of this server; always 1.",
+        labels: &labels,
+        value: Value::Gauge(1),
+    };
+    exposition::write(&[metric], format, out);
+}
+
+/// The page of a supervisor's own figures: how many workers serve, how many are wanted, and how often one was started in the place of
+/// another, by reason.
+#[must_use]
+pub fn page_of_workers(
+    ready: usize,
+    wanted: usize,
+    restarts: &[(&'static str, u64)],
+    format: Format,
+) -> String {
+    let level =
+        |name, help, value: usize| Metric { name, help, labels: &[], value: Value::gauge(value as u64) };
+    let labels: Vec<_> = restarts.iter().map(|(reason, _)| [("reason", *reason)]).collect();
+    let restarts = restarts.iter().zip(&labels).map(|((_, count), labels)| Metric {
+        name: "maitred_worker_restarts_total",
+        help: "Workers started in the place of others.",
+        labels,
+        value: Value::Counter(*count),
+    });
+    let levels = [
+        level("maitred_workers_ready", "Workers that serve.", ready),
+        level("maitred_workers_wanted", "Workers that should.", wanted),
+    ];
+    let mut out = String::new();
+    exposition::write(&levels.into_iter().chain(restarts).collect::<Vec<_>>(), format, &mut out);
+    out
+}
+
 /// What the process has and takes. Names without `maitred` are those that readers expect of every process.
 pub(crate) fn write_process(process: &process::Figures, format: Format, out: &mut String) {
     let memory = &process.memory;

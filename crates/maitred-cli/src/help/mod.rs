@@ -1,7 +1,9 @@
-//! The help text: what is needed daily, one option or command, or all of it.
+//! The help text: what is needed daily, one option, command or table, or all of it.
 //!
 //! Promises: everything but the choice of what is needed daily comes from the tables of options, of familiar names and of
 //! commands. Leaves out: the reference in Markdown (reference.rs), and the help of commands that have arguments of their own.
+
+mod tables;
 
 use std::fmt::Write;
 
@@ -119,6 +121,10 @@ fn about(name: &str, words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     // With dashes it is no command.
     let word = find(words, name);
     let mut text = option.map(about_option).unwrap_or_default();
+    if let Some(table) = tables::find(name).filter(|_| !name.starts_with('-')) {
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str(&table.text());
+    }
     if let Some(familiar) = familiar {
         text.push_str(&about_familiar(familiar));
     }
@@ -146,11 +152,12 @@ fn unknown(name: &str, words: &[Word]) -> Problem {
     let bare = name.trim_start_matches('-');
     let theirs = familiar::all().flat_map(|familiar| familiar.names).map(|name| name.trim_start_matches('-'));
     let names = options::all().map(|option| option.name).chain(words.iter().map(|word| word.name));
-    let remedy = match nearest(bare, names.chain(theirs)) {
+    let of_tables = tables::TABLES.iter().flat_map(|table| table.names);
+    let remedy = match nearest(bare, names.chain(of_tables).chain(theirs)) {
         Some(meant) => format!("did you mean 'maitred help {meant}'?"),
         None => "'maitred help all' has every option, and 'maitred help' the commands".to_owned(),
     };
-    Problem::new("help", format!("there is no option or command '{name}'"), remedy)
+    Problem::new("help", format!("there is no option, command or table '{name}'"), remedy)
 }
 
 fn about_command(word: &Word, host: &dyn Host) -> Result<u8, Problem> {
@@ -177,7 +184,7 @@ fn about_word(word: Option<&Word>) -> String {
         Run::Options(_) => "It takes no further arguments.",
         Run::InstallService => "'maitred install-service --help' has its options.",
         Run::Tool(_) => {
-            "NAME is an option with or without dashes, one of another server (bind, ssl-keyfile), or a command."
+            "NAME is an option with or without dashes, one of another server (bind, ssl-keyfile), a command, or a table of maitred.toml (filter, host, pool)."
         }
     };
     let arguments = if *arguments == "..." { "[APPLICATION] [OPTIONS]" } else { arguments };
