@@ -77,7 +77,7 @@ function saved(from, item) {
     const isSame = (/** @type {string} */ key) => {
         const [other, text] = key.split("?");
         const found = new URLSearchParams(text);
-        const matters = ["route", "step", "method", "url", "tid"];
+        const matters = ["route", "resolution", "method", "url", "tid"];
         return other === name && matters.every((argument) => found.get(argument) === wanted.get(argument));
     };
     const key = Object.keys(answers).find(isSame);

@@ -14,6 +14,8 @@ import { withGaps } from "./series.js";
  * @property {string} unit
  * @property {Line[]} lines from the bottom to the top where they are stacked
  * @property {(value: unknown) => string} text
+ * @property {(value: unknown) => string} axis the same for the marks of the axis
+ * @property {boolean} [binary] marks at powers of two
  * @property {boolean} [stacked]
  * @property {"always" | "choice"} [log]
  * @property {number} [least] how high the axis is at least
@@ -24,6 +26,9 @@ const HEIGHT = 190;
 
 /** Rows of the table below a chart. */
 const LISTED = 30;
+
+/** Steps of an axis of bytes. */
+const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 /** All charts of a page show the same moment under the cursor. */
 const TOGETHER = "time";
@@ -91,6 +96,7 @@ export class Chart {
         this.raw = this.given.lines.map((line) => line.of(this.columns));
         const isEmpty = !this.raw.some((values) => values.some(isNumber));
         this.empty.hidden = !isEmpty;
+        this.space.classList.toggle("faint", isEmpty);
         if (this.plot) this.plot.setData(this.data(), true);
         else this.build();
         this.showValues();
@@ -167,8 +173,9 @@ export class Chart {
                 {
                     ...axis,
                     space: 32,
+                    ...(given.binary ? { incrs: POWERS } : {}),
                     size: (_, values) => 12 + 7 * Math.max(3, ...(values ?? []).map((text) => String(text ?? "").length)),
-                    values: (_, splits) => splits.map((value) => ((value ?? null) === null ? "" : given.text(value))),
+                    values: (_, splits) => splits.map((value) => ((value ?? null) === null ? "" : given.axis(value))),
                 },
             ],
         };

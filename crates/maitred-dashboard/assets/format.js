@@ -5,6 +5,7 @@
 export const NOTHING = "–";
 
 const three = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3, minimumSignificantDigits: 3 });
+const shortest = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -22,10 +23,30 @@ function digits(value) {
     return Math.abs(value) >= 99.95 ? whole.format(value) : three.format(value);
 }
 
+/** For marks of axes: no digit that is none. @param {number} value */
+function fewDigits(value) {
+    return Math.abs(value) >= 999.5 ? whole.format(value) : shortest.format(value);
+}
+
 /** A number of things. @param {unknown} value */
 export function count(value) {
     if (!isNumber(value)) return NOTHING;
     return Number.isInteger(value) ? whole.format(value) : digits(value);
+}
+
+/** A mark of an axis. @param {unknown} value */
+export function axisCount(value) {
+    return isNumber(value) ? fewDigits(value) : NOTHING;
+}
+
+/** @param {unknown} value in seconds */
+export function axisDuration(value) {
+    return durationIn(value, fewDigits);
+}
+
+/** @param {unknown} value in bytes */
+export function axisBytes(value) {
+    return bytesIn(value, fewDigits);
 }
 
 /** So many each second, without the unit. @param {unknown} value */
@@ -37,13 +58,18 @@ export function rate(value) {
 
 /** A time, with its unit. @param {unknown} value in seconds */
 export function duration(value) {
+    return durationIn(value, digits);
+}
+
+/** @param {unknown} value in seconds @param {(value: number) => string} written */
+function durationIn(value, written) {
     if (!isNumber(value)) return NOTHING;
     const size = Math.abs(value);
     if (size === 0) return "0 s";
-    if (size < 0.9995e-6) return `${digits(value * 1e9)} ns`;
-    if (size < 0.9995e-3) return `${digits(value * 1e6)} µs`;
-    if (size < 0.9995) return `${digits(value * 1e3)} ms`;
-    if (size < 120) return `${digits(value)} s`;
+    if (size < 0.9995e-6) return `${written(value * 1e9)} ns`;
+    if (size < 0.9995e-3) return `${written(value * 1e6)} µs`;
+    if (size < 0.9995) return `${written(value * 1e3)} ms`;
+    if (size < 120) return `${written(value)} s`;
     return longDuration(value);
 }
 
@@ -63,6 +89,11 @@ function longDuration(value) {
 
 /** A size, with its unit. @param {unknown} value in bytes */
 export function bytes(value) {
+    return bytesIn(value, digits);
+}
+
+/** @param {unknown} value in bytes @param {(value: number) => string} written */
+function bytesIn(value, written) {
     if (!isNumber(value)) return NOTHING;
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let size = value;
@@ -71,7 +102,7 @@ export function bytes(value) {
         size /= 1024;
         unit += 1;
     }
-    return `${unit === 0 ? whole.format(size) : digits(size)} ${units[unit]}`;
+    return `${unit === 0 ? whole.format(size) : written(size)} ${units[unit]}`;
 }
 
 /** @param {unknown} value a part of 1 */

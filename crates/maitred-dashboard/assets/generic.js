@@ -55,11 +55,13 @@ export class FoundTable {
     /** @param {string[]} keys @param {Record<string, any>[]} rows */
     begin(keys, rows) {
         this.keys = keys.join();
-        const main = keys.find((key) => key !== "worker") ?? keys[0];
+        const isFull = (/** @type {string} */ key) => key !== "worker" && rows.every((row) => (row[key] ?? null) !== null);
+        const main = keys.find(isFull) ?? keys[0];
         const named = NAMES.filter((name) => keys.includes(name));
         const columns = keys.map((key) => ({
             key,
-            title: plainName(key),
+            title: plainName(key).replace(/^(?!p\d)./, (first) => first.toUpperCase()),
+            wrap: rows.some((row) => String(row[key] ?? "").length > 40),
             main: key === main,
             number: rows.some((row) => typeof row[key] === "number") && key !== main,
             optional: key !== main,

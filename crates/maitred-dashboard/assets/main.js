@@ -50,13 +50,15 @@ const nav = element("nav", { id: "pages", "aria-label": "Pages" }, element("ul",
 const menu = element("button", { class: "menu", "aria-controls": "pages", "aria-expanded": "false", onclick: () => openMenu(nav.dataset.open !== "") }, "Menu");
 const leave = element("button", { onclick: () => void goOut() }, "Sign out");
 leave.hidden = true;
-const save = element("button", { onclick: () => void saveSnapshot(), disabled: !canChange() }, "Save snapshot");
+const save = element("button", { onclick: () => void saveSnapshot(), disabled: !canChange(), "aria-label": "Save snapshot" }, "Save", element("span", { class: "long" }, " snapshot"));
 const frame = element("div", { class: "frame" }, nav, main);
 
 const live = new Live(
     (name, answer) => {
-        gathered.hear(name, answer);
-        if (name === "stats") setText(about, `up ${duration(Math.floor(answer.uptime_seconds))}`);
+        // Those of one route come by the same name.
+        const isWhole = answer.route === undefined;
+        if (isWhole) gathered.hear(name, answer);
+        if (name === "stats" && isWhole) setText(about, `up ${duration(Math.floor(answer.uptime_seconds))}`);
         if (name === "status") setAttribute(state, "data-draining", answer.draining ? "" : null);
         shown.hear?.(name, answer);
     },

@@ -2,7 +2,7 @@
 
 import { bytes, count, duration, localTime, NOTHING, percent, plural } from "./format.js";
 import { confirmed, element, remark, section, setAttribute, setText } from "./dom.js";
-import { ask, canChange, Refused } from "./api.js";
+import { canChange } from "./api.js";
 import { DataTable } from "./table.js";
 import { AnyView, Facts, FoundTable } from "./generic.js";
 import { changeAndTell } from "./page-requests.js";
@@ -23,11 +23,11 @@ export function deliveriesPage(given) {
             { key: "for", title: "For", number: true, value: (row) => row.for_seconds, text: duration },
             { key: "sent", title: "Sent", number: true, value: (row) => row.sent_bytes, text: bytes },
             { key: "remaining", title: "Left", number: true, value: (row) => row.remaining_bytes, text: bytes },
-            { key: "rate", title: "Each second", number: true, value: (row) => row.rate_bytes, text: bytes },
+            { key: "rate", title: "Rate", number: true, value: (row) => row.rate_bytes, text: (value) => `${bytes(value)}/s` },
             { key: "limit", title: "Limit", number: true, optional: true, value: (row) => row.limit_bytes, text: bytes },
             { key: "memory", title: "In memory", number: true, value: (row) => row.memory_bytes, text: bytes },
             { key: "spooled", title: "In a file", number: true, value: (row) => row.spooled_bytes, text: bytes },
-            { key: "thread", title: "Holds thread", optional: true },
+            { key: "thread", title: "Thread", optional: true },
             { key: "label", title: "Label", optional: true },
             { key: "pool", title: "Pool", text: (value) => value ?? NOTHING },
             { key: "worker", title: "Worker", number: true, optional: true },
@@ -72,7 +72,7 @@ export function connectionsPage(given) {
     const tls = new AnyView("TLS", { leaveOut: ["certificates"] });
     const certificates = new FoundTable("Certificates");
     const resumed = element("p", { class: "unit" });
-    const noTls = remark("");
+    const noTls = remark("No listener speaks TLS.");
     const tlsPart = section("TLS", noTls, resumed, certificates.root, tls.root, sessions.root);
     given.root.append(
         section("Connections", totals.root, states.root),
@@ -81,21 +81,18 @@ export function connectionsPage(given) {
         section("HTTP/2", http2.root),
         section("WebSockets", sockets.root),
     );
-    const items = ["stats", "connections", "http2", "websockets"];
+    const items = ["stats", "status", "connections", "http2", "websockets"];
+    const ofTls = [tls.root, certificates.root, sessions.root, resumed];
+    let isTls = false;
+    const seeListeners = (/** @type {Row[]} */ listeners) => {
+        // Without a certificate this is no question.
+        if (!isTls && listeners.some((listener) => listener.tls)) given.follow([...items, "tls"]);
+        isTls = listeners.some((listener) => listener.tls);
+        noTls.hidden = isTls;
+        for (const part of ofTls) part.hidden = !isTls;
+    };
+    seeListeners([]);
     given.follow(items);
-    // Without a certificate this is no question for the feed.
-    ask("tls").then(
-        (answer) => {
-            noTls.hidden = true;
-            showTls(answer);
-            given.follow([...items, "tls"]);
-        },
-        (error) => {
-            if (!(error instanceof Refused)) throw error;
-            setText(noTls, error.message);
-            tls.root.hidden = certificates.root.hidden = sessions.root.hidden = true;
-        },
-    );
     const showTls = (/** @type {any} */ answer) => {
         certificates.update(answer.certificates ?? []);
         tls.update(answer);
@@ -105,6 +102,7 @@ export function connectionsPage(given) {
     };
     return {
         hear(name, answer) {
+            if (name === "status") seeListeners(answer.listeners ?? []);
             if (name === "tls") showTls(answer);
             if (name === "http2") http2.update(answer);
             if (name === "websockets") sockets.update({ open: answer.open, ...answer.counts, ...(answer.websockets.length > 0 ? { websockets: answer.websockets } : {}) });

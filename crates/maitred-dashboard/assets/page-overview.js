@@ -1,10 +1,10 @@
 // The overview: what hurts, in a sentence, in large figures and over time.
 
-import { bytes, count, duration, isNumber, NOTHING, percent, plural, rate } from "./format.js";
+import { axisBytes, axisCount, axisDuration, bytes, count, duration, isNumber, NOTHING, percent, plural, rate } from "./format.js";
 import { element, remark, section, setAttribute, setText } from "./dom.js";
 import { has, snapshot } from "./api.js";
 import { addressOf, note } from "./router.js";
-import { figure, newestMean, Past, perSecond, RANGES, sumPerSecond } from "./series.js";
+import { figure, newestMean, newestPerRequest, Past, perRequest, perSecond, RANGES, sumPerSecond } from "./series.js";
 import { paintShare, SpanBar, spanLegend, SPANS } from "./spans.js";
 import { Chart } from "./chart.js";
 import { DataTable } from "./table.js";
@@ -20,7 +20,8 @@ import { DataTable } from "./table.js";
 /** Of so many seconds the large figures are. */
 const PRESENT = 10;
 
-/** @type {import("./chart.js").ChartGiven[]} */
+/** `kept`: only the server's history has it. */
+/** @type {(import("./chart.js").ChartGiven & { kept?: boolean })[]} */
 const OVERVIEW_CHARTS = [
     {
         key: "requests",
@@ -29,6 +30,7 @@ const OVERVIEW_CHARTS = [
         stacked: true,
         least: 1,
         text: rate,
+        axis: axisCount,
         lines: [
             { name: "2xx", colour: "--class-2xx", of: (columns) => perSecond(columns, "requests_2xx") },
             { name: "3xx", colour: "--class-3xx", of: (columns) => perSecond(columns, "requests_3xx") },
@@ -43,6 +45,7 @@ const OVERVIEW_CHARTS = [
         unit: "percentiles, log axis",
         log: "always",
         text: duration,
+        axis: axisDuration,
         empty: "No data yet: percentiles of each second need the server's history.",
         lines: [
             { name: "p50", help: "half of the requests took at most this", colour: "--p50", of: (columns) => figure(columns, "p50_seconds") },
@@ -52,12 +55,13 @@ const OVERVIEW_CHARTS = [
     },
     {
         key: "spans",
-        title: "Where the time goes",
-        unit: "mean of a request, by span",
+        title: "Time by span",
+        unit: "mean of a request",
         stacked: true,
         log: "choice",
         text: duration,
-        lines: SPANS.map((span) => ({ name: span.title, help: span.help, colour: span.colour, of: (/** @type {Columns} */ columns) => figure(columns, `${span.name}_mean_seconds`) })),
+        axis: axisDuration,
+        lines: SPANS.map((span) => ({ name: span.title, help: span.help, colour: span.colour, of: (/** @type {Columns} */ columns) => perRequest(columns, `${span.name}_seconds`) })),
     },
     {
         key: "queue",
@@ -65,6 +69,7 @@ const OVERVIEW_CHARTS = [
         unit: "requests that wait for a thread",
         least: 5,
         text: count,
+        axis: axisCount,
         lines: [
             { name: "waiting", colour: "--span-queue", of: (columns) => figure(columns, "queue") },
             { name: "most", help: "the largest in each interval", colour: "--muted-line", dash: [4, 3], of: (columns) => figure(columns, "queue_max") },
@@ -76,6 +81,7 @@ const OVERVIEW_CHARTS = [
         unit: "each second",
         least: 1,
         text: rate,
+        axis: axisCount,
         lines: [
             { name: "errors", help: "answers from 500 on", colour: "--class-5xx", of: (columns) => perSecond(columns, "errors") },
             { name: "timeouts", help: "request-timeout", colour: "--class-4xx", of: (columns) => perSecond(columns, "timeouts") },
@@ -89,27 +95,31 @@ const OVERVIEW_CHARTS = [
         unit: "part of the threads",
         least: 1,
         text: percent,
+        axis: percent,
         lines: [
             { name: "busy", colour: "--span-run", of: (columns) => ofThreads(columns, "threads_busy") },
             { name: "for the interpreter", help: "threads that wait for it", colour: "--span-gate", of: (columns) => ofThreads(columns, "threads_gate") },
-            { name: "stuck", help: "in requests that have timed out", colour: "--span-filter", of: (columns) => ofThreads(columns, "threads_stuck") },
+            { name: "stuck", help: "in requests that have timed out", colour: "--stuck", of: (columns) => ofThreads(columns, "threads_stuck") },
         ],
     },
     {
         key: "processor",
+        kept: true,
         title: "Processor",
         unit: "processors in use",
         least: 1,
         text: rate,
-        empty: "No data yet: it needs the server's history.",
-        lines: [{ name: "processors", colour: "--p90", of: (columns) => perSecond(columns, "cpu_seconds") }],
+        axis: axisCount,
+        lines: [{ name: "processors", colour: "--p90", of: (columns) => sumPerSecond(columns, ["cpu_user_seconds", "cpu_system_seconds"]) }],
     },
     {
         key: "memory",
+        kept: true,
         title: "Memory",
         unit: "of all processes",
         text: bytes,
-        empty: "No data yet: it needs the server's history.",
+        axis: axisBytes,
+        binary: true,
         lines: [{ name: "memory", colour: "--span-write", of: (columns) => figure(columns, "memory_bytes") }],
     },
 ];
@@ -161,10 +171,11 @@ export function overviewPage(given) {
         threads: new Tile("Busy threads", "threads", "threads"),
         queue: new Tile("Queue", "queue", "requests"),
     };
-    const charts = OVERVIEW_CHARTS.map((chart) => new Chart(chart));
+    const charts = OVERVIEW_CHARTS.filter((chart) => !chart.kept || has("history")).map((chart) => new Chart(chart));
     const bar = new SpanBar();
     const hot = hotRoutes();
     const time = element("p", { class: "unit" });
+    const longest = longestNow();
     const source = element("p", { class: "source" });
     let range = RANGES.find((one) => one.key === given.parameters.get("range")) ?? RANGES[0];
     let past = new Past(range);
@@ -186,7 +197,7 @@ export function overviewPage(given) {
         element(
             "div",
             { class: "pair" },
-            section("Where the time of a request goes", bar.root, time, spanLegend()),
+            section("Where the time of a request goes", bar.root, time, spanLegend(), element("h3", {}, "Longest in the application now"), longest.root),
             section("Routes that take the most time", hot.note, hot.table.root),
         ),
         element("div", { class: "row spread" }, element("h2", {}, "Over time"), choice),
@@ -194,7 +205,7 @@ export function overviewPage(given) {
         element("div", { class: "charts" }, ...charts.map((chart) => chart.root)),
     );
 
-    const items = () => ["stats", "pools", ...(has("finding") ? ["finding"] : []), ...past.item(), ...(range.step === PRESENT ? [] : present.item())];
+    const items = () => ["stats", "pools", "active", ...(has("finding") ? ["finding"] : []), ...past.item(), ...(range.step === PRESENT ? [] : present.item())];
 
     const choose = (/** @type {import("./series.js").TimeRange} */ one) => {
         range = one;
@@ -237,7 +248,7 @@ export function overviewPage(given) {
             showPercentiles(tiles, present, stats);
         }
         if (pools) showPools(tiles, pools);
-        const spans = SPANS.map((span) => ({ name: span.name, seconds: newestMean(recent, figure(recent, `${span.name}_mean_seconds`), PRESENT) ?? 0 }));
+        const spans = SPANS.map((span) => ({ name: span.name, seconds: newestPerRequest(recent, `${span.name}_seconds`, PRESENT) ?? 0 }));
         const whole = spans.reduce((sum, span) => sum + span.seconds, 0);
         bar.update(spans);
         setText(time, whole > 0 ? `${duration(whole)}, mean of the last ${PRESENT} s` : `No request in the last ${PRESENT} s.`);
@@ -249,6 +260,7 @@ export function overviewPage(given) {
         hear(name, answer) {
             if (name === "stats") stats = answer;
             if (name === "pools") pools = answer;
+            if (name === "active") longest.show(answer.active);
             if (name === "finding") finding.show(answer);
             if (name === "history") {
                 past.add(answer);
@@ -291,30 +303,53 @@ function showPools(tiles, answer) {
     tiles.queue.show(count(queued), `${count(sum("waited"))} have waited`, queued > 0 ? "slow" : "");
 }
 
+/** What fails, or loses something; anything else that stands in the way makes requests slow. */
+const BAD_CAUSES = ["errors", "log", "spool", "memory"];
+
 /** The sentence. */
 class Finding {
     constructor() {
         this.text = element("p", { class: "sentence" }, "The server is asked…");
-        this.more = element("p", { class: "more" });
+        this.next = element("span");
+        this.link = element("a", { href: addressOf("routes") });
+        this.more = element("p", { class: "more" }, this.next, " ", this.link);
         this.more.hidden = true;
         this.root = element("div", { class: "finding", role: "status", "aria-label": "Finding" }, this.text, this.more);
     }
 
     /** @param {any} answer */
     show(answer) {
-        const main = answer.finding ?? answer;
-        const text = typeof main === "string" ? main : (main.sentence ?? main.text ?? main.what ?? NOTHING);
-        const more = typeof main === "string" ? (answer.remedy ?? answer.why) : (main.remedy ?? main.why);
-        setText(this.text, text);
-        setText(this.more, typeof more === "string" ? more : "");
-        this.more.hidden = typeof more !== "string";
-        setAttribute(this.root, "data-weight", String(answer.weight ?? main.weight ?? main.severity ?? "calm"));
+        const weight = answer.cause === "none" ? "calm" : BAD_CAUSES.includes(answer.cause) ? "bad" : "slow";
+        setAttribute(this.root, "data-weight", weight);
+        setText(this.text, answer.sentence ?? NOTHING);
+        setText(this.next, answer.next ?? "");
+        this.more.hidden = !answer.next && !answer.route && !answer.pool;
+        setText(this.link, answer.route ?? (answer.pool ? `pool ${answer.pool}` : ""));
+        setAttribute(this.link, "href", answer.route ? addressOf("routes", { route: answer.route }) : addressOf("threads"));
     }
 
     /** Without a finding only what is certain. @param {any} stats */
     plain(stats) {
         setText(this.text, `Serving for ${duration(Math.floor(stats.uptime_seconds))}.`);
     }
+}
+
+/** Those that run for longest. */
+function longestNow() {
+    const table = new DataTable({
+        label: "Longest in the application now",
+        key: (row) => `${row.worker ?? ""}/${row.id}`,
+        empty: "No request is in the application.",
+        columns: [
+            { key: "path", title: "Request", main: true, fixed: true, value: (row) => `${row.method} ${row.path}` },
+            { key: "for", title: "For", number: true, fixed: true, value: (row) => row.for_seconds, text: duration },
+        ],
+    });
+    return {
+        root: table.root,
+        /** @param {Record<string, any>[]} rows */
+        show: (rows) => table.update([...rows].sort((one, other) => other.for_seconds - one.for_seconds).slice(0, 3)),
+    };
 }
 
 function hotRoutes() {

@@ -1,6 +1,6 @@
 // The processes and their memory, the logs, and the configuration.
 
-import { byName, bytes, count, dateAndTime, duration, localTime } from "./format.js";
+import { byName, bytes, count, dateAndTime, duration, localTime, NOTHING } from "./format.js";
 import { confirmed, element, remark, section, setAttribute, setText } from "./dom.js";
 import { ask, canChange, has, Refused } from "./api.js";
 import { note } from "./router.js";
@@ -181,7 +181,7 @@ export function configurationPage(given) {
         columns: [
             { key: "name", title: "Setting", main: true },
             { key: "value", title: "Value", paint: paintSetting },
-            { key: "configured", title: "Configured", text: (value, row) => (value === row.value ? "the same" : String(value)) },
+            { key: "configured", title: "Configured", help: "where the value is another one", text: (value, row) => (value === row.value ? NOTHING : String(value)) },
             { key: "takes", title: "Takes", fixed: true },
         ],
     });
@@ -264,7 +264,7 @@ async function edit(cell) {
 function explainForm(given) {
     const method = field("explain-method", "Method", given.parameters.get("method") ?? "GET");
     const url = field("explain-url", "Path or URL", given.parameters.get("url") ?? "/");
-    const from = field("explain-from", "Client's address", "", "any");
+    const from = field("explain-from", "Client", "", "address, any");
     const header = field("explain-header", "Field", "", "Name: value");
     const view = new AnyView("Explanation", { leaveOut: ["socket_options"] });
     const answer = element("div", { "aria-live": "polite", hidden: true }, view.root);
@@ -288,7 +288,7 @@ function explainForm(given) {
     const form = element(
         "form",
         { class: "row", onsubmit: submit, "aria-label": "Explain a request" },
-        ...[method, url, from, header].flatMap(({ label, input }) => [label, input]),
+        ...[method, url, from, header].map(({ label, input }) => element("span", { class: "field" }, label, input)),
         element("button", { class: "primary", disabled: !canChange() }, "Explain"),
     );
     return element("div", {}, remark("Where a request would be led, and why. It is not made."), form, wrong, answer);

@@ -14,7 +14,7 @@ import { Facts } from "./generic.js";
 /** Seconds of the time line. */
 const SHOWN_SECONDS = 60;
 
-const STATE_COLOURS = { idle: "--idle", busy: "--span-run", gate: "--span-gate", stuck: "--class-5xx" };
+const STATE_COLOURS = { idle: "--idle", busy: "--span-run", gate: "--span-gate", stuck: "--stuck" };
 const STATE_NAMES = { idle: "idle", busy: "busy", gate: "waits for the interpreter", stuck: "stuck" };
 
 /** @param {Row} thread */
@@ -51,10 +51,9 @@ export function threadsPage(given) {
         columns: [
             { key: "name", title: "Thread", main: true },
             { key: "worker", title: "Worker", number: true, optional: true },
-            { key: "role", title: "Role" },
-            { key: "pool", title: "Pool", text: (value) => value ?? NOTHING },
+            { key: "role", title: "Role", text: (value, row) => (row.pool ? `${value}, ${row.pool}` : value) },
             { key: "state", title: "State", value: (row) => row.rank, paint: paintState },
-            { key: "request", title: "Request", value: (row) => row.path, text: (_, row) => (row.path ? `${row.method ?? ""} ${row.path}`.trim() : NOTHING) },
+            { key: "request", title: "Request", wrap: true, value: (row) => row.path, text: (_, row) => (row.path ? `${row.method ?? ""} ${row.path}`.trim() : NOTHING) },
             { key: "for", title: "For", number: true, value: (row) => row.for_seconds, text: duration },
             { key: "cpu", title: "Processor", number: true, value: (row) => row.user_seconds + row.system_seconds, text: duration, help: "time of the processor, of the thread's life" },
             { key: "tid", title: "Number", number: true, text: (value) => String(value) },
@@ -101,6 +100,7 @@ export function threadsPage(given) {
 
 /** @param {HTMLElement} cell @param {Row} row */
 function paintState(cell, row) {
+    cell.classList.toggle("nothing", !isOfApplication(row));
     if (!isOfApplication(row)) return setText(cell, NOTHING);
     if (!cell.firstElementChild) cell.replaceChildren(element("span", { class: "state" }));
     const mark = /** @type {Element} */ (cell.firstElementChild);

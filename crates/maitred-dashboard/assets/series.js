@@ -18,6 +18,15 @@ export const RANGES = [
     { key: "30d", title: "30 days", seconds: 2592000, step: 600 },
 ];
 
+/** What is asked of the server's history: times are sums of the interval, so that means are right over several of them. */
+const FIGURES = [
+    "requests", "requests_0xx", "requests_1xx", "requests_2xx", "requests_3xx", "requests_4xx", "requests_5xx",
+    "errors", "timeouts", "cut", "refused", "covered_seconds", "cpu_user_seconds", "cpu_system_seconds",
+    "p50_seconds", "p90_seconds", "p99_seconds", "max_seconds",
+    "accept_seconds", "queue_seconds", "gate_seconds", "filter_seconds", "run_seconds", "write_seconds", "threads_gate",
+    "queue", "queue_max", "threads_idle", "threads_busy", "threads_stuck", "memory_bytes", "connections_open",
+];
+
 /** Rows that this page keeps of what it sees. */
 const KEPT = 3600;
 
@@ -82,14 +91,19 @@ export class Past {
 
     /** What is followed. */
     item() {
-        return this.isKept ? [`history?seconds=${this.range.step * 4}&step=${this.range.step}`] : [];
+        return this.isKept ? [this.question(this.range.step * 4)] : [];
+    }
+
+    /** @param {number} seconds */
+    question(seconds) {
+        return `history?last=${seconds}s&resolution=${this.range.step}s&figure=${FIGURES.join()}`;
     }
 
     /** All of the range. */
     async load() {
         if (!this.isKept) return;
         try {
-            this.add(await ask(`history?seconds=${this.range.seconds}&step=${this.range.step}`));
+            this.add(await ask(this.question(this.range.seconds)));
         } catch (error) {
             if (!(error instanceof Refused)) throw error;
             // A snapshot has other ranges, or the server's answer is another one: then this page's own figures are shown.
@@ -99,13 +113,12 @@ export class Past {
 
     /** @param {any} answer */
     add(answer) {
-        if (answer.step_seconds !== this.range.step || !Array.isArray(answer.times)) return;
+        const { step } = this.range;
+        if (answer.resolution_seconds !== step || !answer.figures) return;
         this.isOn = answer.on !== false;
-        /** @type {Record<string, Values>} */
-        const values = {};
-        answer.columns.forEach((/** @type {string} */ name, /** @type {number} */ at) => (values[name] = answer.values[at]));
-        if (this.columns.times.length === 0) this.columns = { step: this.range.step, times: [...answer.times], values };
-        else addRows(this.columns, answer.times, values);
+        const times = Array.from({ length: answer.intervals ?? 0 }, (_, at) => answer.start + at * step);
+        if (this.columns.times.length === 0) this.columns = { step, times, values: answer.figures };
+        else addRows(this.columns, times, answer.figures);
         const newest = this.columns.times.at(-1) ?? 0;
         dropRows(this.columns, newest - this.range.seconds);
     }
@@ -186,10 +199,7 @@ function risen(before, now) {
     }
     for (const one of now.spans ?? []) {
         const earlier = (before.spans ?? []).find((/** @type {any} */ other) => other.span === one.span) ?? { count: 0, mean_seconds: 0 };
-        const number = one.count - earlier.count;
-        const time = one.count * one.mean_seconds - earlier.count * earlier.mean_seconds;
-        const name = one.span === "total" ? "mean_seconds" : `${one.span}_mean_seconds`;
-        row[name] = number > 0 ? Math.max(0, time / number) : null;
+        row[`${one.span}_seconds`] = Math.max(0, one.count * one.mean_seconds - earlier.count * earlier.mean_seconds);
     }
     return row;
 }
@@ -215,6 +225,23 @@ export function sumPerSecond(columns, names) {
 /** The values of a figure; empty where it is not known. @param {Columns} columns @param {string} name @returns {Values} */
 export function figure(columns, name) {
     return columns.values[name] ?? columns.times.map(() => null);
+}
+
+/** Of each request. @param {Columns} columns @param {string} name of a sum @returns {Values} */
+export function perRequest(columns, name) {
+    const sums = figure(columns, name);
+    return figure(columns, "requests").map((requests, at) => {
+        const sum = sums[at];
+        return isNumber(sum) && isNumber(requests) && requests > 0 ? sum / requests : null;
+    });
+}
+
+/** The same over the newest seconds. @param {Columns} columns @param {string} name @param {number} seconds */
+export function newestPerRequest(columns, name, seconds) {
+    const from = (columns.times.at(-1) ?? 0) - seconds;
+    const sum = (/** @type {Values} */ values) => values.reduce((/** @type {number} */ all, value, at) => (columns.times[at] > from ? all + (value ?? 0) : all), 0);
+    const requests = sum(figure(columns, "requests"));
+    return requests > 0 ? sum(figure(columns, name)) / requests : null;
 }
 
 /** The mean of the newest values that lie within so many seconds. @param {Columns} columns @param {Values} values @param {number} seconds */

@@ -14,6 +14,7 @@ import { arrange, element, freshId, setAttribute, setText } from "./dom.js";
  * @property {(cell: HTMLElement, row: Row) => void} [paint] where it is more than text
  * @property {boolean} [number] aligned to the right, and sorted with the largest first
  * @property {boolean} [main] names the row
+ * @property {boolean} [wrap] may take several lines
  * @property {boolean} [fixed] not sorted by
  * @property {boolean} [optional] left out where no row has it
  */
@@ -104,6 +105,8 @@ export class DataTable {
     /** @param {Column[]} columns */
     begin(columns) {
         this.columns = columns;
+        // A few columns have room everywhere.
+        this.root.classList.toggle("wide", columns.length > 4);
         this.lines = new Map();
         this.body.replaceChildren();
         this.head.replaceChildren(
@@ -113,6 +116,7 @@ export class DataTable {
                 return element("th", attributes, element("button", { class: "plain", onclick: () => this.sortBy(column.key) }, column.title));
             }),
         );
+        this.picker.classList.toggle("none", columns.every((column) => column.fixed));
         this.choice.replaceChildren(
             ...columns.filter((column) => !column.fixed).map((column) => element("option", { value: column.key }, column.title)),
         );
@@ -139,7 +143,7 @@ export class DataTable {
 
     line() {
         const cells = this.columns.map((column) => {
-            const attributes = { class: column.number ? "number" : column.main ? "main" : null, "data-title": column.title };
+            const attributes = { class: column.number ? "number" : column.main ? "main" : column.wrap ? "wrap" : null, "data-title": column.title };
             return column.main ? element("th", { ...attributes, scope: "row", role: "rowheader" }) : element("td", { ...attributes, role: "cell" });
         });
         return element("tr", { role: "row" }, ...cells);
@@ -151,7 +155,9 @@ export class DataTable {
             const cell = /** @type {HTMLElement} */ (line.children[at]);
             if (column.paint) return column.paint(cell, row);
             const value = valueOf(column, row);
-            setText(cell, column.text ? column.text(value, row) : (value ?? null) === null ? NOTHING : String(value));
+            const text = column.text ? column.text(value, row) : (value ?? null) === null ? NOTHING : String(value);
+            setText(cell, text);
+            cell.classList.toggle("nothing", text === NOTHING);
         });
     }
 }
