@@ -26,6 +26,8 @@ from conftest import HERE, MAITRED, PATIENCE, Server, environment_for
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from test_browser import CHROMIUM_FLAGS
 
+expect.set_options(timeout=PATIENCE * 1000)
+
 ROOT = HERE.parents[1]
 AXE = ROOT / ".build/tools/dashboard/node_modules/axe-core/axe.min.js"
 TOKEN = "0123456789abcdef"
@@ -64,7 +66,7 @@ async def app(scope, receive, send):
 """
 
 #: A path that is markup, as no browser would send it, and a part of it that pages show.
-MARKUP = "/waits/<img%20src=x%20onerror=document.title='hurt'>"
+MARKUP = "/waits/<img%20src=x%20onerror=document.title=1>"
 
 PAGES = ["overview", "routes", "threads", "requests", "deliveries", "connections", "locks", "caches", "memory", "logs", "configuration"]
 SIZES = {"wide": (1280, 800), "narrow": (390, 844), "phone": (360, 740)}
@@ -127,7 +129,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    site = Site(tmp_path_factory.mktemp("site"), "--admin", "127.0.0.1:0", "--dispatch-trace", "--max-threads", "6")
+    site = Site(tmp_path_factory.mktemp("site"), "--admin", "127.0.0.1:0", "--max-threads", "6")
     try:
         site.load(6)
         yield site
@@ -152,7 +154,7 @@ class View:
 
     def __init__(self, context: BrowserContext, admin: str) -> None:
         self.page = context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(PATIENCE * 1000)
         self.admin = admin
         self.complaints: list[str] = []
         self.page.on("console", lambda line: self.complaints.append(line.text) if line.type in ("error", "warning") else None)
@@ -264,7 +266,7 @@ def test_markup_is_text_and_stacks_are_shown(site: Site, chromium: Browser) -> N
         page = own.open("requests")
         own.is_live()
         site.begin(MARKUP)
-        expect(page.get_by_role("rowheader", name=f"GET {MARKUP}")).to_be_visible()
+        expect(page.locator("th", has_text=f"GET {MARKUP}")).to_be_visible()
         own.open("threads")
         row = page.get_by_role("row").filter(has_text=MARKUP)
         expect(row.locator(".state")).to_have_text("busy")
@@ -285,14 +287,17 @@ def test_markup_is_text_and_stacks_are_shown(site: Site, chromium: Browser) -> N
 def test_what_is_changed_from_the_page(site: Site, chromium: Browser) -> None:
     with view(chromium, site.admin) as own, contextlib.closing(site.server.connect()) as client:
         page = own.open("requests")
-        page.get_by_role("button", name="Turn the dispatch trace off").click()
-        page.get_by_role("dialog").get_by_role("button", name="Turn off").click()
-        expect(page.get_by_role("button", name="Turn the dispatch trace on")).to_be_visible()
+        page.get_by_role("button", name="Turn the dispatch trace on").click()
+        page.get_by_role("dialog").get_by_role("button", name="Turn on").click()
+        expect(page.get_by_role("button", name="Turn the dispatch trace off")).to_be_visible()
+        assert site.server.fetch("/slow").status == 200
+        site.sent["/slow"] += 1
+        expect(page.get_by_role("row").filter(has_text="GET /slow").locator(".spans")).to_be_visible()
         own.open("configuration?filter=client-rate")
         page.get_by_role("button", name="Change client-rate").click()
         page.get_by_label("New value").fill("many")
         page.keyboard.press("Enter")
-        expect(page.locator(".told.bad")).to_contain_text("client-rate")
+        expect(page.locator("#told .bad")).to_contain_text("client-rate")
         page.get_by_role("button", name="Change client-rate").click()
         page.get_by_label("New value").fill("900000")
         page.keyboard.press("Enter")
@@ -381,8 +386,18 @@ FURTHER: dict[str, Any] = {
             "queue": [0, None, 3], "threads_busy": [2, None, 4], "threads_idle": [2, None, 0], "memory_bytes": [1 << 24, None, 1 << 25],
         },
     },
-    "configuration": {"values": [{"name": "max-threads", "value": "6", "from": "command line"}], "never_read": ["colour"]},
-    "memory": {"processes": [{"pid": 7, "resident_bytes": 1 << 24}], "growth_bytes": 0},
+    "configuration": {"configuration": [{"name": "max-threads", "value": "6", "from": "command line"}, {"name": "queue", "value": None, "from": "default"}]},
+    "memory": {"limit_bytes": 1 << 30, "processes": [{"process": "server", "pid": 7, "resident_bytes": 1 << 24}]},
+    "logs?last=200": {
+        "access_log_goes_to": "access.log",
+        "access_log": [{"line": "127.0.0.1 GET /<img src=x onerror=document.title=1> 200"}],
+        "error_log": [{"time": "2023-11-14T22:13:20.5Z", "level": "error", "line": "2023-11-14T22:13:20.5Z error 5a-01 <img src=x onerror=document.title=1>"}],
+    },
+    "recent": {
+        "slow": [{"ended": "2023-11-14T22:13:20.5Z", "status": 200, "method": "GET", "target": "/<b>", "total_seconds": 3.0, "queue_seconds": 1.0,
+                  "run_seconds": 2.0, "route": "GET /*", "id": "5a-01"}],
+        "failed": [],
+    },
 }
 
 
@@ -418,5 +433,15 @@ def test_a_snapshot_shows_the_same_and_asks_nobody(site: Site, chromium: Browser
         assert page.get_by_role("button", name="Stacks of all").is_disabled()
         own.open("configuration")
         expect(page.get_by_role("row").filter(has_text="command line")).to_be_visible()
-        assert page.locator("main i:text('slow')").count() == 0
+        own.open("memory")
+        expect(page.get_by_role("row").filter(has_text="16.0 MiB")).to_be_visible()
+        own.open("requests")
+        spans = page.get_by_role("row").filter(has_text="GET /<b>").locator(".spans")
+        expect(spans).to_have_attribute("aria-label", "queue 1.00 s (33 %), run 2.00 s (67 %)")
+        page.get_by_role("link", name="5a-01").click()
+        expect(page.locator(".log li")).to_have_count(2)
+        expect(page.locator(".log li[data-level=error]")).to_contain_text("5a-01 <img src=x onerror=document.title=1>")
+        page.get_by_label("Request id or text").fill("GET /<img")
+        expect(page.locator(".log li")).to_have_count(1)
+        assert page.locator("main img").count() == 0 and page.title() == "Logs · maitred"
         assert asked == [] and own.complaints == []

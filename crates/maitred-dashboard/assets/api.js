@@ -67,22 +67,22 @@ export async function ask(item) {
     return received(await sent(`../${item.replace(" ", "/")}`));
 }
 
-/** What a saved page has to this question: the same one, or else the same query with other arguments where only its range differs. */
-/** @param {Snapshot} from @param {string} item */
+/** What a saved page has to this question. @param {Snapshot} from @param {string} item */
 function saved(from, item) {
-    const { answers } = from;
-    if (item in answers) return answers[item];
     const [name, query] = item.split("?");
     const wanted = new URLSearchParams(query);
-    const isSame = (/** @type {string} */ key) => {
+    // How much of a list was asked for makes no difference, and what it is about does.
+    const matters = ["route", "method", "url", "tid", "request"];
+    const found = Object.entries(from.answers).find(([key, answer]) => {
         const [other, text] = key.split("?");
-        const found = new URLSearchParams(text);
-        const matters = ["route", "resolution", "method", "url", "tid"];
-        return other === name && matters.every((argument) => found.get(argument) === wanted.get(argument));
-    };
-    const key = Object.keys(answers).find(isSame);
-    if (key === undefined) throw new Refused(404, `the snapshot has no answer to ${item}`);
-    return answers[key];
+        const given = new URLSearchParams(text);
+        const resolution = wanted.get("resolution");
+        const isOfRange = resolution === null || resolution === `${answer?.resolution_seconds}s`;
+        return other === name && isOfRange && matters.every((argument) => given.get(argument) === wanted.get(argument));
+    });
+    if (!found) throw new Refused(404, "The snapshot has no answer to this.");
+    if (found[1]?.error) throw new Refused(409, found[1].error);
+    return found[1];
 }
 
 /**

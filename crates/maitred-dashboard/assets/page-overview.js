@@ -222,7 +222,7 @@ export function overviewPage(given) {
         given.follow(items());
         setText(
             source,
-            loading.isKept ? (loading.isOn ? "" : "Statistics are off: nothing is added.") : "This server has no history: the charts show what this page has seen since it was opened.",
+            sourceOf(loading),
         );
         paint(true);
     };
@@ -272,6 +272,12 @@ export function overviewPage(given) {
         repaint: () => charts.forEach((chart) => chart.repaint()),
         end: () => charts.forEach((chart) => chart.end()),
     };
+}
+
+/** Where the figures of the charts come from, if that is to be said. @param {Past} past */
+function sourceOf(past) {
+    if (past.isKept) return past.isOn ? "" : "Statistics are off: nothing is added.";
+    return snapshot ? "The snapshot has no figures of this range." : "This server has no history: the charts show what this page has seen since it was opened.";
 }
 
 /** @param {Record<"p50" | "p90" | "p99", Tile>} tiles @param {Past} present @param {any} stats */

@@ -2,11 +2,10 @@
 
 import { duration, isNumber, localTime, NOTHING, plural } from "./format.js";
 import { confirmed, element, remark, section, setText, tell } from "./dom.js";
-import { canChange, change, has, linesOf, Refused } from "./api.js";
-import { addressOf } from "./router.js";
+import { canChange, change, linesOf, Refused } from "./api.js";
 import { paintSpans, spanLegend, spanTimes } from "./spans.js";
 import { DataTable } from "./table.js";
-import { slowestOf } from "./page-routes.js";
+import { paintRequestId, recentRequests } from "./page-routes.js";
 
 /** @typedef {import("./page-overview.js").PageGiven} PageGiven */
 /** @typedef {import("./page-overview.js").PageShown} PageShown */
@@ -34,17 +33,17 @@ function openRequests(label, empty, isRunning) {
 export function requestsPage(given) {
     const running = openRequests("Requests in the application", "No request is in the application.", true);
     const waiting = openRequests("Requests that wait for a thread", "No request waits for a thread.", false);
-    const slowest = slowestOf();
+    const recent = recentRequests();
     const number = element("p", { class: "unit" });
     const trace = new Trace();
     given.root.append(
         spanLegend(),
         section("In the application", number, running.root),
         section("In the queue", waiting.root),
-        section("Slowest of late", slowest.root),
+        section("Slowest of late", recent.root),
         section("How the last ones got their threads", trace.root),
     );
-    given.follow(["stats", "all", "traces", ...(has("recent") ? ["recent"] : [])]);
+    given.follow(["stats", "all", "traces", ...recent.item]);
     return {
         hear(name, answer) {
             if (name === "all") {
@@ -55,7 +54,7 @@ export function requestsPage(given) {
                 waiting.update(answer.queued.map(withLongest));
                 setText(number, `${plural(answer.total, "request")} in the application or in the queue`);
             }
-            if (name === "recent") slowest.show(answer);
+            if (name === "recent") recent.show(answer);
             if (name === "traces") trace.show(answer);
         },
     };
@@ -106,13 +105,6 @@ class Trace {
         if (!(await confirmed(`Turn the dispatch trace ${to}?`, `Turn ${to}`, "It costs a little for each request, and lasts until it is changed again or the configuration is read again."))) return;
         await changeAndTell("set", { name: "dispatch-trace", value: this.isOn ? "false" : "true" });
     }
-}
-
-/** An id that leads to its lines in the logs. @param {HTMLElement} cell @param {Row} row */
-function paintRequestId(cell, row) {
-    const id = String(row.id ?? "");
-    if (cell.textContent === id) return;
-    cell.replaceChildren(has("logs") ? element("a", { href: addressOf("logs", { request: id }) }, id) : id);
 }
 
 /** Changes something and says what has become of it. @param {string} name @param {Record<string, string | number | undefined>} given */

@@ -1,12 +1,12 @@
 // The routes: which of them take the time, and one of them in detail.
 
-import { byName, bytes, count, duration, isNumber, percent } from "./format.js";
+import { bytes, count, duration, isNumber, localTime, NOTHING, percent } from "./format.js";
 import { element, remark, section, setText } from "./dom.js";
 import { ask, has, Refused } from "./api.js";
 import { addressOf, note } from "./router.js";
 import { paintShare, paintSpans, SpanBar, spanLegend, SPANS, spanTimes } from "./spans.js";
 import { DataTable } from "./table.js";
-import { FoundTable } from "./generic.js";
+import { Facts, FoundTable } from "./generic.js";
 import { paintRoute } from "./page-overview.js";
 
 /** @typedef {import("./page-overview.js").PageGiven} PageGiven */
@@ -103,21 +103,24 @@ function oneRoute(given, route) {
     const databases = new FoundTable("Databases of this route", "No statements have been counted for this route.");
     const database = section("Database", databases.root);
     database.hidden = true;
-    const slowest = slowestOf(route);
+    const recent = recentRequests(route);
+    const classes = new Facts();
     const distribution = section("Distribution", histogram.root);
     given.root.append(
         element("p", {}, element("a", { href: addressOf("routes") }, "All routes")),
         element("h2", { class: "path" }, route),
         figures,
+        classes.root,
         section("Spans", bar.root, spanLegend(), spans.root),
         distribution,
-        section("Slowest examples", slowest.root),
+        section("Slowest of late", recent.root),
         database,
         section("What the application says", said.root),
     );
     const item = `stats?route=${encodeURIComponent(route)}`;
     const show = (/** @type {any} */ answer) => {
         setText(figures, `${count(answer.requests)} requests since the start of the server, ${bytes(answer.body_bytes)} of bodies`);
+        classes.update((answer.classes ?? []).map((/** @type {Row} */ row) => [row.name, count(row.requests)]));
         const list = /** @type {Row[]} */ (answer.spans ?? []);
         bar.update(spanTimes({ spans: list }));
         spans.update(list.map((row) => ({ ...row, help: SPANS.find((span) => span.name === row.span)?.help ?? "the sum" })));
@@ -127,7 +130,7 @@ function oneRoute(given, route) {
         databases.update(answer.databases ?? []);
     };
     // The feed has one event for both kinds of `stats`: this one has a route.
-    given.follow([item, ...(has("recent") ? ["recent"] : [])]);
+    given.follow([item, ...recent.item]);
     ask(item).then(show, (error) => {
         if (!(error instanceof Refused)) throw error;
         setText(figures, error.message);
@@ -135,44 +138,58 @@ function oneRoute(given, route) {
     return {
         hear(name, answer) {
             if (name === "stats" && answer.route === route) show(answer);
-            if (name === "recent") slowest.show(answer);
+            if (name === "recent") recent.show(answer);
         },
     };
 }
 
-/** The slowest recent requests, or those of one route. @param {string} [route] */
-export function slowestOf(route) {
-    if (!has("recent")) return { root: remark("This server has no query 'recent': it does not keep its slowest requests."), show: () => {} };
-    const table = new DataTable({
-        label: "The slowest recent requests",
-        key: (row) => `${row.worker ?? ""}${row.id}`,
-        order: { key: "total", down: true },
-        empty: "None of the recent requests is kept.",
-        columns: [
-            { key: "path", title: "Request", main: true, value: (row) => `${row.method} ${row.path}` },
-            { key: "worker", title: "Worker", optional: true, number: true },
-            { key: "status", title: "Status", number: true, optional: true, text: (value) => String(value) },
-            { key: "total", title: "Total", number: true, value: totalOf, text: duration },
-            { key: "spans", title: "Spans", fixed: true, paint: (cell, row) => paintSpans(cell, spanTimes(row), row.longest) },
-            { key: "at", title: "At", optional: true, value: (row) => row.at ?? row.since ?? row.noted ?? row.start, text: (value) => byName("", value) },
-            { key: "id", title: "Id", optional: true, text: (value) => byName("", value) },
-        ],
-    });
+/** The slowest recent requests and the last that failed, of all routes or of one. @param {string} [route] */
+export function recentRequests(route) {
+    if (!has("recent")) return { root: remark("This server has no query 'recent': it keeps no requests that have ended."), item: [], show: () => {} };
+    const slow = recentTable("The slowest requests of the last two minutes", "No request has ended in the last two minutes.", "total");
+    const failed = recentTable("The last requests that failed", "None has failed.", "ended");
     return {
-        root: table.root,
+        root: element("div", { class: "part" }, slow.root, element("h3", {}, "The last that failed"), failed.root),
+        item: [route === undefined ? "recent" : `recent?route=${encodeURIComponent(route)}`],
         /** @param {any} answer */
         show(answer) {
-            const rows = /** @type {Row[]} */ (answer.recent ?? answer.requests ?? answer.slowest ?? []);
-            const own = rows.filter((row) => route === undefined || row.route === route);
-            const longest = Math.max(0, ...own.map((row) => totalOf(row) ?? 0));
-            table.update(own.map((row) => ({ ...row, longest })));
+            const [own, bad] = [answer.slow ?? [], answer.failed ?? []].map((rows) => rows.filter((/** @type {Row} */ row) => route === undefined || row.route === route));
+            const longest = Math.max(0, ...own.map((/** @type {Row} */ row) => row.total_seconds));
+            slow.update(own.map((/** @type {Row} */ row) => ({ ...row, longest })));
+            failed.update(bad.map((/** @type {Row} */ row) => ({ ...row, longest: Math.max(longest, row.total_seconds) })));
         },
     };
 }
 
-/** @param {Row} row @returns {number | null} */
-function totalOf(row) {
-    return row.total_seconds ?? row.spans?.total ?? row.spans?.total_seconds ?? null;
+/** @param {string} label @param {string} empty @param {string} by */
+function recentTable(label, empty, by) {
+    return new DataTable({
+        label,
+        empty,
+        key: (row) => `${row.worker ?? ""}/${row.id}/${row.ended}`,
+        order: { key: by, down: true },
+        tall: true,
+        columns: [
+            { key: "target", title: "Request", main: true, value: (row) => `${row.method} ${row.target}` },
+            { key: "status", title: "Status", number: true, text: (value) => String(value ?? NOTHING) },
+            { key: "total", title: "Total", number: true, value: (row) => row.total_seconds, text: duration },
+            { key: "spans", title: "Spans", fixed: true, paint: (cell, row) => paintSpans(cell, spanTimes(row), row.longest) },
+            { key: "ended", title: "Ended", text: localTime },
+            { key: "end", title: "End", optional: true },
+            { key: "worker", title: "Worker", number: true, optional: true },
+            { key: "pool", title: "Pool", text: (value) => value ?? NOTHING },
+            { key: "thread", title: "Thread", optional: true },
+            { key: "peer", title: "Peer", optional: true },
+            { key: "id", title: "Id", optional: true, paint: paintRequestId },
+        ],
+    });
+}
+
+/** An id that leads to its lines in the logs. @param {HTMLElement} cell @param {Row} row */
+export function paintRequestId(cell, row) {
+    const id = String(row.id ?? "");
+    if (cell.textContent === id) return;
+    cell.replaceChildren(has("logs") && id ? element("a", { href: addressOf("logs", { request: id }) }, id) : id);
 }
 
 /** How many requests took how long: bars of buckets. */
@@ -185,20 +202,33 @@ class Histogram {
 
     /** @param {any} answer */
     update(answer) {
-        const found = answer.histogram ?? answer.buckets;
-        const buckets = /** @type {any[]} */ (Array.isArray(found) ? found : (found?.buckets ?? []));
+        const found = /** @type {[number | null, number][]} */ (answer.buckets ?? []);
+        // From the first bucket that has any to the last, and no more lines than can be read.
+        const [first, last] = [found.findIndex(([, number]) => number > 0), found.findLastIndex(([, number]) => number > 0)];
+        const buckets = joined(first < 0 ? [] : found.slice(first, last + 1));
         this.none.hidden = buckets.length > 0;
         this.bars.hidden = buckets.length === 0;
-        const counts = buckets.map((bucket) => bucket.count ?? bucket.requests ?? 0);
+        const counts = buckets.map(([, number]) => number);
         const most = Math.max(1, ...counts);
         while (this.bars.children.length > buckets.length) this.bars.lastElementChild?.remove();
-        buckets.forEach((bucket, at) => {
+        buckets.forEach(([edge], at) => {
             const line = this.bars.children[at] ?? this.bars.appendChild(element("li", {}, element("span"), element("i"), element("b")));
             const [until, bar, number] = /** @type {HTMLElement[]} */ ([...line.children]);
-            const edge = bucket.to_seconds ?? bucket.le_seconds ?? bucket.until_seconds ?? bucket.seconds;
-            setText(until, edge === null || edge === undefined ? "more" : `to ${duration(edge)}`);
+            setText(until, edge === null ? "more" : `to ${duration(edge)}`);
             bar.style.setProperty("--part", `${(100 * counts[at]) / most}%`);
             setText(number, count(counts[at]));
         });
     }
+}
+
+/** Lines of a histogram. */
+const MOST_BUCKETS = 32;
+
+/** Neighbours together until they are few. @param {[number | null, number][]} buckets @returns {[number | null, number][]} */
+function joined(buckets) {
+    let shown = buckets;
+    while (shown.length > MOST_BUCKETS) {
+        shown = shown.flatMap(([edge, number], at) => (at % 2 ? [/** @type {[number | null, number]} */ ([edge, number + shown[at - 1][1]])] : at === shown.length - 1 ? [/** @type {[number | null, number]} */ ([edge, number])] : []));
+    }
+    return shown;
 }

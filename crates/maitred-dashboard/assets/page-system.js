@@ -103,14 +103,25 @@ export function logsPage(given) {
         least,
         element("label", { for: "log-tail", class: "check" }, isFollowed, " follow the end"),
     );
+    const which = element("select", { id: "log-which", onchange: () => show() }, element("option", { value: "" }, "both"), element("option", { value: "error" }, "error"), element("option", { value: "access" }, "access"));
+    tools.prepend(element("label", { for: "log-which" }, "Log"), which);
+    const goes = element("p", { class: "unit" });
+    // Lines of one request are looked for by the server, in more than is shown here.
+    const isId = (/** @type {string} */ text) => canChange() && /^[0-9a-f]+-[0-9a-f-]+$/i.test(text);
+    const items = () => {
+        const id = request.input.value.trim();
+        const query = isId(id) ? `&request=${encodeURIComponent(id)}` : "";
+        return ["stats", "status", ...(has("logs") ? [`logs?last=200${query}`] : [])];
+    };
     request.input.addEventListener("input", () => {
         note({ request: request.input.value });
+        given.follow(items());
         show();
     });
     const missing = lack("logs", "read its lines where they are written, on standard error or in the files of error-log and access-log.");
     given.root.append(
         section("Error log", element("div", { class: "row" }, element("label", { for: "log-level" }, "Level"), level, set, present), dropped),
-        section("Lines", missing ?? element("div", {}, tools, box, nothing)),
+        section("Lines", missing ?? element("div", {}, tools, goes, box, nothing)),
     );
     /** @type {Row[]} */
     let lines = [];
@@ -120,7 +131,7 @@ export function logsPage(given) {
     const show = () => {
         const wanted = request.input.value.trim();
         const at = least.value === "" ? LEVELS.length : LEVELS.indexOf(least.value);
-        const fits = (/** @type {Row} */ line) => (!wanted || line.all.includes(wanted)) && (!line.level || LEVELS.indexOf(line.level) <= at);
+        const fits = (/** @type {Row} */ line) => (!wanted || isId(wanted) || line.text.includes(wanted)) && (!which.value || which.value === line.log) && (!line.level || LEVELS.indexOf(line.level) <= at);
         const shown = lines.filter(fits).slice(-MOST_LINES);
         nothing.hidden = shown.length > 0;
         box.hidden = shown.length === 0;
@@ -128,13 +139,13 @@ export function logsPage(given) {
         shown.forEach((line, place) => {
             const item = list.children[place] ?? list.appendChild(element("li", {}, element("time"), element("b"), element("span")));
             setText(item.children[0], line.time);
-            setText(item.children[1], line.level || line.log || "");
+            setText(item.children[1], line.level || line.log);
             setText(item.children[2], line.text);
             setAttribute(item, "data-level", line.level || null);
         });
         if (isFollowed.checked) box.scrollTop = box.scrollHeight;
     };
-    given.follow(["stats", "status", ...(has("logs") ? ["logs"] : [])]);
+    given.follow(items());
     return {
         hear(name, answer) {
             if (name === "stats") {
@@ -147,24 +158,23 @@ export function logsPage(given) {
             }
             if (name === "logs") {
                 lines = linesOfLogs(answer);
+                setText(goes, `The access log goes to ${answer.access_log_goes_to ?? NOTHING}${answer.access_log_trouble ? `: ${answer.access_log_trouble}` : ""}`);
                 show();
             }
         },
     };
 }
 
-/** Lines of both logs in one order. @param {any} answer @returns {Row[]} */
+/** Lines of both logs, those of the error log in their order and those of the access log behind. @param {any} answer @returns {Row[]} */
 function linesOfLogs(answer) {
-    const found = /** @type {any[]} */ (Array.isArray(answer.lines) ? answer.lines : [...(answer.error ?? []), ...(answer.access ?? [])]);
-    return found.map((line) => {
-        if (typeof line === "string") {
-            const [, time, level, text] = /^(\d{4}-\S+Z)\s+(error|warn|info|debug)?\s*(.*)$/s.exec(line) ?? ["", "", "", line];
-            return { time: time ? localTime(time) : "", level: level ?? "", text, log: "", all: line };
-        }
-        const text = String(line.text ?? line.line ?? line.message ?? "");
-        const id = String(line.request ?? line.request_id ?? line.id ?? "");
-        return { time: localTime(line.time ?? line.at), level: line.level ?? "", log: line.log ?? "", text, all: `${text} ${id}` };
+    const errors = /** @type {Row[]} */ (answer.error_log ?? []).map((row) => {
+        const from = row.worker === undefined ? "" : `worker ${row.worker}: `;
+        // The line has its time and its level itself.
+        const text = String(row.line).replace(/^\d{4}-\S+Z\s+/, "").replace(new RegExp(`^${row.level ?? "-"}\\s+`), "");
+        return { time: localTime(row.time), level: row.level ?? "", text: from + text, log: "error" };
     });
+    const access = /** @type {Row[]} */ (answer.access_log ?? []).map((row) => ({ time: "", level: "", text: String(row.line), log: "access" }));
+    return [...errors, ...access];
 }
 
 /** @param {string} id @param {string} title @param {string} [value] @param {string} [placeholder] */
@@ -185,7 +195,20 @@ export function configurationPage(given) {
             { key: "takes", title: "Takes", fixed: true },
         ],
     });
-    const effective = new AnyView("Configuration", { empty: "Nothing is configured." });
+    const inForce = new DataTable({
+        label: "Options in force",
+        key: (row) => row.name,
+        columns: [
+            { key: "name", title: "Option", main: true },
+            { key: "value", title: "Value", wrap: true, text: (value) => value ?? NOTHING },
+            { key: "from", title: "From", wrap: true },
+        ],
+    });
+    const isAll = element("input", { type: "checkbox", id: "all-options", onchange: () => showInForce() });
+    const effective = element("div", {}, element("p", {}, element("label", { for: "all-options", class: "check" }, isAll, " those with their default, too")), inForce.root);
+    /** @type {Row[]} */
+    let options = [];
+    const showInForce = () => inForce.update(options.filter((option) => isAll.checked || option.from !== "default"));
     const filter = field("setting-filter", "Filter", given.parameters.get("filter") ?? "", "pool.");
     /** @type {Row[]} */
     let rows = [];
@@ -202,7 +225,7 @@ export function configurationPage(given) {
     given.root.append(
         section("Where a request goes", explainForm(given)),
         section("Set at run time", element("div", { class: "row" }, filter.label, filter.input), settings.root),
-        section("In force", lack("configuration", "what is in force, and where it came from, is not told.") ?? effective.root),
+        section("In force", lack("configuration", "what is in force, and where it came from, is not told.") ?? effective),
         ...views.map(({ title, view }) => section(title, view.root)),
     );
     given.follow(["stats", "settings", "handlers", "map", "filters", ...(has("configuration") ? ["configuration"] : [])]);
@@ -212,7 +235,10 @@ export function configurationPage(given) {
                 rows = answer.settings;
                 show();
             }
-            if (name === "configuration") effective.update(answer);
+            if (name === "configuration") {
+                options = answer.configuration ?? [];
+                showInForce();
+            }
             for (const { name: own, list, view } of views) if (own === name) view.update(answer[list ?? own] ?? []);
         },
     };
