@@ -220,10 +220,8 @@ export function overviewPage(given) {
         await Promise.all([loading.load(), present.load()]);
         if (loading !== past) return;
         given.follow(items());
-        setText(
-            source,
-            sourceOf(loading),
-        );
+        setText(source, sourceOf(loading));
+        source.hidden = source.textContent === "";
         paint(true);
     };
 
@@ -239,7 +237,8 @@ export function overviewPage(given) {
     };
 
     const showTiles = () => {
-        const recent = given.gathered.columns.times.length > 1 ? given.gathered.columns : present.columns;
+        const own = given.gathered.columns;
+        const recent = own.times.length > 1 ? own : present.columns.times.length > 0 ? present.columns : past.columns;
         const mean = (/** @type {string} */ name) => newestMean(recent, perSecond(recent, name), PRESENT);
         if (stats) {
             const [requests, errors] = [mean("requests"), mean("errors")];
@@ -267,7 +266,8 @@ export function overviewPage(given) {
                 present.add(answer);
             }
             if (!has("finding") && stats) finding.plain(stats);
-            if (name === "stats") paint(false);
+            // A snapshot has each answer once.
+            if (name === "stats" || snapshot) paint(false);
         },
         repaint: () => charts.forEach((chart) => chart.repaint()),
         end: () => charts.forEach((chart) => chart.end()),
