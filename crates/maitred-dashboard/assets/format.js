@@ -73,6 +73,11 @@ function durationIn(value, written) {
     return longDuration(value);
 }
 
+/** How long something is there, in whole seconds. @param {unknown} value in seconds */
+export function age(value) {
+    return isNumber(value) ? longDuration(Math.max(0, Math.floor(value))) : NOTHING;
+}
+
 /** A time of minutes or more: two units. @param {number} value in seconds */
 function longDuration(value) {
     const seconds = Math.round(value);
@@ -83,6 +88,7 @@ function longDuration(value) {
         [seconds % 60, "s"],
     ]);
     const first = parts.findIndex(([number]) => number > 0);
+    if (first < 0) return "0 s";
     const shown = parts.slice(first, first + 2).filter(([number]) => number > 0);
     return shown.map(([number, unit]) => `${whole.format(number)} ${unit}`).join(" ");
 }

@@ -1,6 +1,6 @@
 // The frame of all pages: where one is, whether answers come, who is signed in, and how it looks.
 
-import { clock, dateAndTime, duration, isNumber } from "./format.js";
+import { age, clock, dateAndTime, isNumber } from "./format.js";
 import { download, element, forgetColours, setAttribute, setText, tell } from "./dom.js";
 import { begin, canChange, Refused, savedPage, signIn, signOut, snapshot } from "./api.js";
 import { addressOf, place } from "./router.js";
@@ -42,6 +42,7 @@ let shownAddress = "";
 
 const state = element("span", { class: "connection" }, "connecting");
 const about = element("span", { class: "about" });
+const warned = element("b", { class: "warned" });
 const banner = element("p", { class: "banner", role: "status" });
 banner.hidden = true;
 const main = element("main", { id: "main", tabindex: -1 });
@@ -58,8 +59,10 @@ const live = new Live(
         // Those of one route come by the same name.
         const isWhole = answer.route === undefined;
         if (isWhole) gathered.hear(name, answer);
-        if (name === "stats" && isWhole) setText(about, `up ${duration(Math.floor(answer.uptime_seconds))}`);
-        if (name === "status") setAttribute(state, "data-draining", answer.draining ? "" : null);
+        if (name === "status") {
+            setText(about, `up ${age(answer.uptime_seconds)}`);
+            setText(warned, answer.draining ? "drains" : answer.low_on ? `little left: ${answer.low_on}` : "");
+        }
         shown.hear?.(name, answer);
     },
     (condition) => showCondition(condition),
@@ -110,7 +113,7 @@ function go() {
     const root = element("div", { class: `page page-${page.key}` });
     main.replaceChildren(element("h1", {}, page.title), root);
     // What is heard before the page is there belongs to the page before it.
-    shown = page.show({ root, parameters, gathered, follow: (items) => live.follow([...new Set(["stats", "pools", ...items])]) });
+    shown = page.show({ root, parameters, gathered, follow: (items) => live.follow([...new Set(["stats", "pools", "status", ...items])]) });
     if (shownAddress !== "" && shownAddress !== page.key) main.focus();
     shownAddress = page.key;
     if (shownAddress) window.scrollTo(0, 0);
@@ -239,6 +242,7 @@ document.body.prepend(
         element("a", { class: "brand", href: addressOf("overview") }, "maitred"),
         state,
         about,
+        warned,
         element("span", { class: "space" }),
         themeChoice(),
         save,

@@ -1,6 +1,6 @@
 // The overview: what hurts, in a sentence, in large figures and over time.
 
-import { axisBytes, axisCount, axisDuration, bytes, count, duration, isNumber, NOTHING, percent, plural, rate } from "./format.js";
+import { age, axisBytes, axisCount, axisDuration, bytes, count, duration, isNumber, NOTHING, percent, plural, rate } from "./format.js";
 import { element, remark, section, setAttribute, setText } from "./dom.js";
 import { has, snapshot } from "./api.js";
 import { addressOf, note } from "./router.js";
@@ -320,7 +320,7 @@ class Finding {
         this.link = element("a", { href: addressOf("routes") });
         this.more = element("p", { class: "more" }, this.next, " ", this.link);
         this.more.hidden = true;
-        this.root = element("div", { class: "finding", role: "status", "aria-label": "Finding" }, this.text, this.more);
+        this.root = element("section", { class: "finding", "aria-label": "Finding" }, this.text, this.more);
     }
 
     /** @param {any} answer */
@@ -336,7 +336,7 @@ class Finding {
 
     /** Without a finding only what is certain. @param {any} stats */
     plain(stats) {
-        setText(this.text, `Serving for ${duration(Math.floor(stats.uptime_seconds))}.`);
+        setText(this.text, `Serving for ${age(stats.uptime_seconds)}.`);
     }
 }
 

@@ -1,6 +1,6 @@
 // The processes and their memory, the logs, and the configuration.
 
-import { byName, bytes, count, dateAndTime, duration, localTime, NOTHING } from "./format.js";
+import { age, byName, bytes, count, dateAndTime, localTime, NOTHING } from "./format.js";
 import { confirmed, element, remark, section, setAttribute, setText } from "./dom.js";
 import { ask, canChange, has, Refused } from "./api.js";
 import { note } from "./router.js";
@@ -46,7 +46,7 @@ export function memoryPage(given) {
                 ["application", byName("", answer.application)],
                 ["process", String(answer.pid)],
                 ["since", dateAndTime(Date.now() / 1000 - answer.uptime_seconds)],
-                ["up for", duration(Math.floor(answer.uptime_seconds))],
+                ["up for", age(answer.uptime_seconds)],
                 ["state", answer.draining ? "drains" : answer.ready ? "ready" : "not ready"],
                 ["little left of", byName("", answer.low_on)],
                 ["runs as", `${answer.user}, ${answer.group}`],
