@@ -71,8 +71,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-dispatch",
             "maitred-runtime",
             "maitred-server",
+            "maitred-dashboard",
         ],
     ),
+    ("maitred-dashboard", &["maitred-compress", "maitred-http"]),
     (
         "maitred-cli",
         &[

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
-use maitred_http::RequestHead;
+use maitred_http::{Method, RequestHead};
 use maitred_io::local::Peer;
+
+use super::dashboard::{CSRF, Sessions};
 
 /// Who has asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,29 +43,64 @@ pub(super) fn admit_local(peer: Peer) -> Result<(), Denied> {
     Err((403, "this server belongs to another user"))
 }
 
-/// A page in somebody's browser must not get in, whatever name its host has (DNS rebinding), and neither who does not
-/// know the token.
-pub(super) fn admit_remote(head: &RequestHead, token: Option<&str>) -> Result<(), Denied> {
+/// Fields that proxies add: who asks is not on this machine then.
+const OF_PROXIES: [&str; 6] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
+
+/// Whether a request may come from where it comes from, token or not: a page in somebody's browser must not get in, whatever name its host
+/// has (DNS rebinding), and without a token nobody who is on another machine.
+pub(super) fn admit_place(head: &RequestHead, has_token: bool) -> Result<(), Denied> {
     let host = head.authority();
-    match token {
-        None if !is_loopback(host) => {
-            return Err((
-                403,
-                "the Host is no name of this machine itself; write 127.0.0.1, [::1] or localhost",
-            ));
-        }
-        None => {}
-        Some(token) => {
-            let shown = head.fields.first("authorization").and_then(bearer).unwrap_or_default();
-            if !is_same(shown, token.as_bytes()) {
-                return Err((401, "show the token: Authorization: Bearer TOKEN"));
-            }
-        }
+    if !has_token && !is_loopback(host) {
+        return Err((403, "the Host is no name of this machine itself; write 127.0.0.1, [::1] or localhost"));
     }
-    match head.fields.first("origin") {
-        Some(origin) if strip_scheme(origin) != Some(host) => Err((403, "a page of another origin asks")),
-        _ => Ok(()),
+    if !has_token && OF_PROXIES.iter().any(|name| head.fields.contains(name)) {
+        return Err((403, "this came through a proxy, for which a token is needed: admin-token-file"));
     }
+    if head.fields.first("origin").is_some_and(|origin| strip_scheme(origin) != Some(host)) {
+        return Err((403, "a page of another origin asks"));
+    }
+    // Fetch Metadata (W3C): a link from elsewhere may lead here, and nothing else may come from there.
+    let fetched = |name: &str, value: &[u8]| head.fields.first(name).is_some_and(|found| found == value);
+    let is_foreign = fetched("sec-fetch-site", b"cross-site") || fetched("sec-fetch-site", b"same-site");
+    let is_link = head.method == Method::Get && fetched("sec-fetch-mode", b"navigate");
+    if is_foreign && !is_link { Err((403, "a page of another site asks")) } else { Ok(()) }
+}
+
+/// Whether a request that may come shows who it is from; what changes of its session have to show.
+pub(super) fn admit_who(
+    head: &RequestHead,
+    token: Option<&str>,
+    sessions: &Sessions,
+) -> Result<String, Denied> {
+    let Some(token) = token else { return Ok(sessions.open_csrf().to_owned()) };
+    if let Some(shown) = head.fields.first("authorization").and_then(bearer) {
+        // A browser does not add this field by itself, so that no other page can have it sent.
+        return if is_same(shown, token.as_bytes()) { Ok(String::new()) } else { Err(NO_TOKEN) };
+    }
+    sessions.csrf(head.fields.all("cookie"), Instant::now()).ok_or(NO_TOKEN)
+}
+
+const NO_TOKEN: Denied = (401, "show the token: Authorization: Bearer TOKEN, or sign in at /dashboard/");
+
+/// Whether a change is meant by who sends it: one from a browser shows what only our own page knows.
+pub(super) fn admit_change(head: &RequestHead, csrf: &str) -> Result<(), Denied> {
+    let has = |name: &str| head.fields.contains(name);
+    let is_browser = has("origin") || has("sec-fetch-site") || has("cookie");
+    if csrf.is_empty() || !is_browser {
+        return Ok(());
+    }
+    let shown = head.fields.first(CSRF).unwrap_or_default();
+    if is_same(shown, csrf.as_bytes()) {
+        Ok(())
+    } else {
+        Err((403, "a change from a browser shows X-CSRF-Token, as /dashboard/session has it"))
+    }
+}
+
+/// Whether this is the token.
+pub(super) fn is_token(shown: &str, token: &str) -> bool {
+    is_same(shown.as_bytes(), token.as_bytes())
 }
 
 /// Whether `host`, with or without a port, means this machine itself.
@@ -87,7 +125,7 @@ fn strip_scheme(origin: &[u8]) -> Option<&[u8]> {
 }
 
 /// Compares without stopping at the first difference: how long it takes says nothing of the token but its length.
-fn is_same(shown: &[u8], token: &[u8]) -> bool {
+pub(super) fn is_same(shown: &[u8], token: &[u8]) -> bool {
     let differences = shown.iter().zip(token).fold(0, |all, (one, other)| all | black_box(one ^ other));
     shown.len() == token.len() && differences == 0
 }
@@ -102,7 +140,41 @@ mod tests {
         let text = format!("POST /set HTTP/1.1\r\n{fields}\r\n");
         let mut head = RequestHead::default();
         Receiver::new().poll_event(text.as_bytes(), &mut head, &Limits::default()).expect("a head");
-        admit_remote(&head, token).map_err(|(status, _)| status)
+        let sessions = Sessions::new(1).expect("random numbers");
+        let admitted = admit_place(&head, token.is_some())
+            .and_then(|()| admit_who(&head, token, &sessions))
+            .and_then(|csrf| admit_change(&head, &csrf));
+        admitted.map_err(|(status, _)| status)
+    }
+
+    #[test]
+    fn without_a_token_nobody_comes_through_a_proxy() {
+        let host = "Host: localhost\r\n";
+        for field in
+            ["X-Forwarded-For: 10.0.0.1", "Forwarded: for=_x", "Via: 1.1 vegur", "X-Real-IP: 10.0.0.1"]
+        {
+            assert_eq!(admits(&format!("{host}{field}\r\n"), None), Err(403), "{field}");
+            let shown = format!("{host}{field}\r\nAuthorization: Bearer 0123456789abcdef\r\n");
+            assert_eq!(admits(&shown, Some("0123456789abcdef")), Ok(()), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_change_from_a_browser_is_from_our_own_page() {
+        let host = "Host: localhost:9\r\n";
+        let own = [
+            "Origin: http://localhost:9",
+            "Sec-Fetch-Site: same-origin",
+            "Cookie: a=1",
+            "Origin: http://localhost:9\r\nX-CSRF-Token: 00",
+        ];
+        for fields in own {
+            assert_eq!(admits(&format!("{host}{fields}\r\n"), None), Err(403), "{fields}");
+        }
+        for site in ["cross-site", "same-site"] {
+            assert_eq!(admits(&format!("{host}Sec-Fetch-Site: {site}\r\n"), None), Err(403), "{site}");
+        }
+        assert_eq!(admits(host, None), Ok(()), "curl");
     }
 
     #[test]
@@ -122,7 +194,6 @@ mod tests {
     #[test]
     fn a_page_of_another_origin_gets_nothing() {
         let host = "Host: localhost:9\r\n";
-        assert_eq!(admits(&format!("{host}Origin: http://localhost:9\r\n"), None), Ok(()));
         for origin in ["http://localhost:3000", "https://evil.example", "null"] {
             assert_eq!(admits(&format!("{host}Origin: {origin}\r\n"), None), Err(403), "{origin}");
         }

@@ -4,7 +4,7 @@
 //! slow keeps nobody else waiting, and who knocks when all are taken waits in the kernel's queue.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use maitred_io::clock;
 use maitred_io::local::wait_readable;
 
 use super::Inner;
-use super::access::{Caller, admit_local, admit_remote};
-use super::question::{Answered, Question};
+use super::access::{self, Caller, Denied, admit_local};
+use super::dashboard::{self, Feed, Item, Wanted};
+use super::question::{Answered, Question, in_query};
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
 
 /// Connections at a time, of each door.
-const MAX_GUESTS: usize = 8;
+const MAX_GUESTS: usize = 32;
 
 /// For one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -112,12 +113,71 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Session) -> io::Resu
         // Whoever goes away before the answer does not want it.
         let _ = match guest {
             Session::Local(mut stream) => answer_local(&inner, &mut stream),
-            Session::Admin(mut stream) => answer_admin(&inner, &mut stream),
+            Session::Admin(stream) => answer_admin(&inner, stream),
         };
         count(&own, local, -1);
         inner.bell.ring();
     });
     spawned.map(drop).inspect_err(|_| count(guests, local, -1))
+}
+
+/// What is done with a request that came by the listener for HTTP.
+enum Reply {
+    Answer(Answer),
+    /// Answers as they change, while the session lasts.
+    Feed(Vec<Item>, String),
+}
+
+fn admin_reply(inner: &Inner, asked: RequestSummary, peer: SocketAddr) -> Reply {
+    let (head, body) = match asked {
+        Ok(asked) => asked,
+        Err(answer) => return Reply::Answer(answer),
+    };
+    let to_head = head.method == Method::Head;
+    match try_reply(inner, head, body, peer) {
+        Ok(Reply::Answer(answer)) => Reply::Answer(Answer { to_head, ..answer }),
+        Ok(feed) => feed,
+        Err((status, text)) => Reply::Answer(Answer { to_head, ..Answer::error(status, text) }),
+    }
+}
+
+fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) -> Result<Reply, Denied> {
+    let Some(sessions) = &inner.sessions else { return Err((404, "no browsers are served here")) };
+    let token = inner.doors.token.as_deref();
+    access::admit_place(&head, token.is_some())?;
+    let wanted = Wanted::of(&head);
+    match &wanted {
+        Some(Wanted::Redirect) => return Ok(Reply::Answer(dashboard::redirect())),
+        Some(Wanted::File(path)) => return Ok(Reply::Answer(dashboard::file(path, &head))),
+        Some(Wanted::Login) => {
+            let shown = dashboard::shown_token(&body).unwrap_or_default();
+            if !token.is_some_and(|token| access::is_token(&shown, token)) {
+                return Err((401, "that is not the token"));
+            }
+            let cookie = sessions.begin(Instant::now()).map_err(|_| (503, "no random numbers"))?;
+            return Ok(Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &cookie)));
+        }
+        _ => {}
+    }
+    let csrf = access::admit_who(&head, token, sessions)?;
+    if !matches!(head.method, Method::Get | Method::Head) {
+        access::admit_change(&head, &csrf)?;
+    }
+    Ok(match wanted {
+        Some(Wanted::Session) => Reply::Answer(dashboard::session(&csrf, token.is_some())),
+        Some(Wanted::Leave) => {
+            Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &sessions.end(&csrf)))
+        }
+        Some(Wanted::Feed) if inner.feed.is_full() => return Err((503, "too many pages follow already")),
+        Some(Wanted::Feed) => {
+            let given = in_query(head.query().unwrap_or_default());
+            match Item::all(given.all("of")) {
+                Ok(items) => Reply::Feed(items, csrf),
+                Err(refusal) => Reply::Answer(Answered::from(refusal).into()),
+            }
+        }
+        _ => Reply::Answer(answer(inner, Ok((head, body)), Caller::Remote(peer))),
+    })
 }
 
 fn answer_local(inner: &Inner, stream: &mut UnixStream) -> io::Result<()> {
@@ -134,22 +194,18 @@ fn answer_local(inner: &Inner, stream: &mut UnixStream) -> io::Result<()> {
     read_rest(stream)
 }
 
-fn answer_admin(inner: &Inner, stream: &mut TcpStream) -> io::Result<()> {
+fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream) -> io::Result<()> {
     let peer = stream.peer_addr()?;
-    let asked = ask(stream, |stream, left| stream.set_read_timeout(Some(left)))?;
-    let admitted = match &asked {
-        Ok((head, _)) => admit_remote(head, inner.doors.token.as_deref()),
-        Err(_) => Ok(()),
-    };
-    let answer = match admitted {
-        Ok(()) => answer(inner, asked, Caller::Remote(peer)),
-        Err((status, text)) => Answer::error(status, text),
+    let asked = ask(&mut stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+    let answer = match admin_reply(inner, asked, peer) {
+        Reply::Answer(answer) => answer,
+        Reply::Feed(items, csrf) => return Feed::join(inner, stream, items, csrf, Caller::Remote(peer)),
     };
     stream.set_write_timeout(Some(LIMIT))?;
     stream.write_all(&answer.into_bytes())?;
     stream.shutdown(std::net::Shutdown::Write)?;
     stream.set_read_timeout(Some(LINGER))?;
-    read_rest(stream)
+    read_rest(&mut stream)
 }
 
 /// Takes what is still on its way until the peer has closed: unread, it would cut the answer.
@@ -215,37 +271,62 @@ fn ask<S: Read>(
 }
 
 /// What is sent back.
-struct Answer {
-    answered: Answered,
+pub(super) struct Answer {
+    status: u16,
+    media_type: String,
+    pub(super) body: Vec<u8>,
+    /// Further fields.
+    fields: Vec<(&'static str, String)>,
     to_head: bool,
 }
 
+impl From<Answered> for Answer {
+    fn from(answered: Answered) -> Self {
+        let Answered { status, body, media_type, allow } = answered;
+        let fields = allow.into_iter().map(|allow| ("Allow", allow)).collect();
+        Self { status, media_type, body: body.into_bytes(), fields, to_head: false }
+    }
+}
+
 impl Answer {
-    fn error(status: u16, text: &str) -> Self {
-        Self { answered: Answered::error(status, text), to_head: false }
+    pub(super) fn error(status: u16, text: &str) -> Self {
+        Answered::error(status, text).into()
+    }
+
+    pub(super) fn bytes(status: u16, media_type: &str, body: Vec<u8>) -> Self {
+        Self { status, media_type: media_type.to_owned(), body, fields: Vec::new(), to_head: false }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.fields.push((name, value.to_owned()));
+        self
     }
 
     fn into_bytes(self) -> Vec<u8> {
-        let Answered { status, body, media_type, allow } = self.answered;
+        let Self { status, media_type, body, fields, to_head } = self;
         let code = status;
         let status = Status::from_code(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
-        let mut head = ResponseHead::new(status)
-            .with("Content-Type", &*media_type)
-            .with("Cache-Control", "no-store")
-            .with("X-Content-Type-Options", "nosniff");
-        if let Some(allow) = allow {
-            head = head.with("Allow", &*allow);
+        let mut head = ResponseHead::new(status).with("X-Content-Type-Options", "nosniff");
+        if !media_type.is_empty() {
+            head = head.with("Content-Type", &*media_type);
+        }
+        if !fields.iter().any(|(name, _)| *name == "Cache-Control") {
+            head = head.with("Cache-Control", "no-store");
+        }
+        for (name, value) in &fields {
+            head = head.with(name, value);
         }
         if code == 401 {
             head = head.with("WWW-Authenticate", "Bearer");
         }
-        let mut sender = Sender::new(Version::Http11, self.to_head, false);
+        let length = (!matches!(code, 204 | 304)).then_some(body.len() as u64);
+        let mut sender = Sender::new(Version::Http11, to_head, false);
         let mut out = Vec::with_capacity(body.len() + 256);
         // A head of our own can be sent.
         let date = date::format(clock::unix_seconds());
-        let _ = sender.send_head(&head, Some(body.len() as u64), &date, &mut out);
+        let _ = sender.send_head(&head, length, &date, &mut out);
         if sender.send_data(body.len() as u64, &mut out).allowed > 0 {
-            out.extend_from_slice(body.as_bytes());
+            out.extend_from_slice(&body);
         }
         sender.finish(None, &mut out);
         out
@@ -269,5 +350,5 @@ fn answer(inner: &Inner, asked: RequestSummary, caller: Caller) -> Answer {
             .collect::<Vec<_>>()
             .join(", "),
     };
-    Answer { answered: inner.answer(&question, caller), to_head: head.method == Method::Head }
+    Answer { to_head: head.method == Method::Head, ..inner.answer(&question, caller).into() }
 }

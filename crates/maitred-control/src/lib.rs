@@ -7,6 +7,7 @@
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
+//! dashboard/   what browsers get: the page, sessions, answers as they change
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -19,6 +20,7 @@
 mod access;
 mod change;
 mod counted;
+mod dashboard;
 mod deliveries;
 mod doors;
 mod explain;
@@ -44,6 +46,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use dashboard::{Feed, Sessions};
 use doors::Bell;
 use maitred_server::Server;
 use watch::SpinWatch;
@@ -69,6 +72,9 @@ pub(crate) struct Inner {
     answers: Answers,
     doors: Doors,
     bell: Bell,
+    /// Of browsers; none where no listener is for them.
+    sessions: Option<Sessions>,
+    feed: Feed,
 }
 
 /// Who knows the answers.
@@ -120,7 +126,9 @@ impl Control {
     }
 
     fn start_with(answers: Answers, doors: Doors) -> io::Result<Self> {
-        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()? });
+        let sessions = doors.admin().map(|address| Sessions::new(address.port())).transpose()?;
+        let feed = Feed::default();
+        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed });
         let own = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
@@ -161,6 +169,7 @@ impl Control {
                 .info(format_args!("the file {path} stays ({error}); the next server there replaces it"));
         }
         drop(server);
+        self.inner.feed.end();
         self.inner.bell.ring();
         if let Some(thread) = self.thread.take() {
             // A panic has been reported by the panic hook.
@@ -191,6 +200,14 @@ impl Inner {
             Answers::Relay { relay } => {
                 relay.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|_| RELAY_LOOKS)
             }
+        }
+    }
+
+    /// Whether nobody answers any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        match &self.answers {
+            Answers::Server { server, .. } => server.read().unwrap_or_else(PoisonError::into_inner).is_none(),
+            Answers::Relay { relay } => relay.read().unwrap_or_else(PoisonError::into_inner).is_none(),
         }
     }
 

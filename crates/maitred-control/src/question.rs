@@ -141,7 +141,7 @@ pub fn help() -> Value {
 }
 
 /// `name=value&name=value`, as a form sends it.
-fn in_query(query: &[u8]) -> Given {
+pub(super) fn in_query(query: &[u8]) -> Given {
     let decode = |part: &[u8]| {
         let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         let mut decoded = Vec::new();

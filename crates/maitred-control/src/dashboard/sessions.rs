@@ -1,0 +1,144 @@
+//! Who has shown the token in a browser: a cookie, and for changes something that a page of another site cannot show.
+//!
+//! A browser sends a cookie with every request, also with those that another page makes. So a change has to show [`CSRF`], whose value only a
+//! page of the same origin can read.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::access::is_same;
+
+/// The field that a change from a browser has to show.
+pub(in super::super) const CSRF: &str = "x-csrf-token";
+
+/// How long a session lasts that nobody ends.
+const LASTS: Duration = Duration::from_secs(12 * 3600);
+
+/// Sessions at a time: for a further one the oldest ends.
+const MOST: usize = 64;
+
+struct Session {
+    id: String,
+    csrf: String,
+    ends: Instant,
+}
+
+/// See the module text.
+pub(in super::super) struct Sessions {
+    /// What changes from a browser show where no token is needed.
+    open: String,
+    /// Cookies do not tell ports apart.
+    cookie: String,
+    sessions: Mutex<Vec<Session>>,
+}
+
+impl Sessions {
+    /// `port` is that of the listener.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub(in super::super) fn new(port: u16) -> std::io::Result<Self> {
+        Ok(Self { open: random()?, cookie: format!("maitred-{port}"), sessions: Mutex::default() })
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What changes from a browser show where no token is needed.
+    pub(in super::super) fn open_csrf(&self) -> &str {
+        &self.open
+    }
+
+    /// Begins one; the value of `Set-Cookie`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(in super::super) fn begin(&self, now: Instant) -> std::io::Result<String> {
+        let (id, csrf) = (random()?, random()?);
+        let cookie =
+            format!("{}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", self.cookie, LASTS.as_secs());
+        let mut sessions = self.sessions();
+        sessions.retain(|session| session.ends > now);
+        if sessions.len() >= MOST {
+            sessions.remove(0);
+        }
+        sessions.push(Session { id, csrf, ends: now + LASTS });
+        Ok(cookie)
+    }
+
+    /// What changes of the session have to show that these cookies name; none if it is none of ours.
+    pub(in super::super) fn csrf<'a>(
+        &self,
+        cookies: impl Iterator<Item = &'a [u8]>,
+        now: Instant,
+    ) -> Option<String> {
+        let id = self.id(cookies)?;
+        let sessions = self.sessions();
+        let found = sessions.iter().find(|session| is_same(id, session.id.as_bytes()));
+        found.filter(|session| session.ends > now).map(|session| session.csrf.clone())
+    }
+
+    /// Ends the session that has this; the value of `Set-Cookie`.
+    pub(in super::super) fn end(&self, csrf: &str) -> String {
+        self.sessions().retain(|session| session.csrf != csrf);
+        format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
+    }
+
+    /// Whether the session that has this, or where no token is needed everybody, is still let in.
+    pub(in super::super) fn lasts(&self, csrf: &str, now: Instant) -> bool {
+        csrf == self.open || self.sessions().iter().any(|session| session.csrf == csrf && session.ends > now)
+    }
+
+    fn id<'a>(&self, cookies: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
+        let mut pairs = cookies.flat_map(|value| value.split(|byte| *byte == b';'));
+        pairs.find_map(|pair| pair.trim_ascii().strip_prefix(self.cookie.as_bytes())?.strip_prefix(b"="))
+    }
+}
+
+/// 32 random bytes in hexadecimal.
+fn random() -> std::io::Result<String> {
+    let mut bytes = [0; 32];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if filled < bytes.len() {
+        return Err(std::io::Error::other("the system gives no random numbers"));
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_by_its_cookie_and_ends() {
+        let sessions = Sessions::new(9000).expect("random numbers");
+        let now = Instant::now();
+        let set = sessions.begin(now).expect("random numbers");
+        let pair = set.split(';').next().expect("a pair");
+        assert!(pair.starts_with("maitred-9000=") && set.contains("HttpOnly; SameSite=Strict"));
+        let csrf = |cookies: &str, at| sessions.csrf([cookies.as_bytes()].into_iter(), at);
+        let shown = csrf(&format!("other=1; {pair}"), now).expect("a session");
+        assert!(sessions.lasts(&shown, now) && shown != sessions.open_csrf());
+        assert_eq!(csrf(&pair.replace("9000", "9001"), now), None, "of another server");
+        assert_eq!(csrf(&format!("{pair}0"), now), None);
+        assert_eq!(csrf("maitred-9000=", now), None);
+        assert_eq!(csrf(pair, now + LASTS), None, "too old");
+        assert!(!sessions.lasts(&shown, now + LASTS));
+        sessions.end(&shown);
+        assert_eq!(csrf(pair, now), None);
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let sessions = Sessions::new(1).expect("random numbers");
+        let now = Instant::now();
+        let all: Vec<String> = (0..=MOST).map(|_| sessions.begin(now).expect("random numbers")).collect();
+        let is_in = |set: &String| {
+            let pair = set.split(';').next().unwrap_or_default();
+            sessions.csrf([pair.as_bytes()].into_iter(), now).is_some()
+        };
+        assert_eq!(all.iter().filter(|set| is_in(set)).count(), MOST);
+        assert!(!is_in(&all[0]));
+    }
+}
