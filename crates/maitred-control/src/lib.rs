@@ -7,6 +7,7 @@
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
+//! history.rs   the figures over time: who looks each second, and the answer
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -22,6 +23,7 @@ mod counted;
 mod deliveries;
 mod doors;
 mod explain;
+mod history;
 mod http;
 mod http2;
 mod nearest;
@@ -51,6 +53,7 @@ use watch::SpinWatch;
 pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use history::{Keeper, Looked, counts_of};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
@@ -79,6 +82,8 @@ enum Answers {
         server: RwLock<Option<Arc<Server>>>,
         owner: Arc<dyn Owner>,
         began: Instant,
+        /// None where nobody can knock: then somebody else keeps it.
+        history: Option<Box<Keeper>>,
     },
     /// Somebody who asks the servers of other processes.
     Relay {
@@ -99,6 +104,7 @@ pub(crate) struct QueryContext<'a> {
     pub(crate) owner: &'a dyn Owner,
     pub(crate) doors: &'a Doors,
     pub(crate) up: Duration,
+    pub(crate) history: Option<&'a Keeper>,
 }
 
 impl Control {
@@ -108,7 +114,8 @@ impl Control {
     /// The process has no thread or descriptor left.
     pub fn start(server: &Arc<Server>, doors: Doors, owner: Arc<dyn Owner>) -> io::Result<Self> {
         let server = RwLock::new(Some(Arc::clone(server)));
-        Self::start_with(Answers::Server { server, owner, began: Instant::now() }, doors)
+        let history = (doors.local.is_some() || doors.admin.is_some()).then(Box::<Keeper>::default);
+        Self::start_with(Answers::Server { server, owner, began: Instant::now(), history }, doors)
     }
 
     /// Begins to answer with what `relay` says.
@@ -178,16 +185,21 @@ impl Drop for Control {
 impl Inner {
     /// Calls `ask` while the server stays; none after the end, and where there is none.
     fn with_server<T>(&self, ask: impl FnOnce(&QueryContext<'_>) -> T) -> Option<T> {
-        let Answers::Server { server, owner, began } = &self.answers else { return None };
+        let Answers::Server { server, owner, began, history } = &self.answers else { return None };
         let server = server.read().unwrap_or_else(PoisonError::into_inner);
         let up = began.elapsed();
-        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors: &self.doors, up }))
+        let (doors, history) = (&self.doors, history.as_deref());
+        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors, up, history }))
     }
 
-    /// Looks at the threads of the server; when to look again, none after the end.
+    /// Looks at the threads and the figures of the server; when to look again, none after the end.
     pub(crate) fn look(&self, watch: &mut SpinWatch) -> Option<Duration> {
         match &self.answers {
-            Answers::Server { .. } => self.with_server(|asking| watch.look(asking.server, Instant::now())),
+            Answers::Server { .. } => self.with_server(|asking| {
+                let next = watch.look(asking.server, Instant::now());
+                // Both at the same time: the thread wakes once a second.
+                asking.history.map_or(next, |history| history.look(asking.server))
+            }),
             Answers::Relay { relay } => {
                 relay.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|_| RELAY_LOOKS)
             }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
-    websockets,
+    QueryContext, change, deliveries, explain, history, http2, nearest, requests, stats, status, threads,
+    tls, websockets,
 };
 
 /// A query or a change.
@@ -92,6 +92,20 @@ const COMMANDS: &[Command] = &[
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
+    query(
+        history::NAME,
+        &[
+            option("seconds", "how many of the last seconds; 300 without it"),
+            option("from", "the first second, counted since 1970"),
+            option("to", "the last one"),
+            option("step", "seconds of an interval: 1, 10 or 600"),
+            option("series", "names of series, any number of times"),
+            option("format", "json or csv"),
+            POOL,
+        ],
+        "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days.",
+        history::history,
+    ),
     query("connections", &[POOL], "Connections by what they are doing.", requests::connections),
     query("threads", &[POOL], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
     query("pools", &[POOL], "Pools with their limits and counts.", status::pools),

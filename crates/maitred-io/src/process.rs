@@ -95,6 +95,12 @@ fn anonymous(status: &str) -> Option<u64> {
     Some(kib("RssAnon:")?.saturating_add(kib("VmSwap:").unwrap_or(0)).saturating_mul(1024))
 }
 
+/// Processor time of all threads so far, in the program and in the kernel, in nanoseconds. Costs a system call.
+pub fn processor_ns() -> u64 {
+    let (user, system) = crate::usage::of_process();
+    user.saturating_add(system)
+}
+
 /// What follows `name` in the line that begins with it.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))

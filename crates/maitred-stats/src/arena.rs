@@ -62,6 +62,12 @@ impl Arena {
         Self { memory, used: Mutex::new(ALIGN) }
     }
 
+    /// The words, as another process has them.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory::clone(&self.memory)
+    }
+
     /// Texts that others find by this name.
     pub fn texts(&self, name: &str, texts: &[String]) {
         let words = 1 + texts.iter().map(|text| text_words(text.len())).sum::<usize>();

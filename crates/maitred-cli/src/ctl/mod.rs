@@ -8,6 +8,7 @@
 pub(crate) mod choose;
 pub(crate) mod client;
 pub(crate) mod find;
+mod history;
 mod show;
 
 use std::path::PathBuf;
@@ -32,8 +33,11 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
         }
     };
     let Some((command, given)) = &line.asked else { return print(&help()) };
+    let is_history = command.name == history::NAME && !line.json;
+    let given = if is_history { &history::for_people(given) } else { given };
     let answer = line.place().and_then(|place| client::ask(&place, command, given));
     match answer {
+        Ok(value) if is_history => print(&show::show(&history::rows(value))),
         Ok(value) if line.json => print(&format!("{value:#}\n")),
         Ok(value) => print(&show::show(&value)),
         Err(Failed::Refused(text)) => {

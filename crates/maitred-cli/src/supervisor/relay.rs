@@ -5,17 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
+use maitred_control::{
+    Answered, Caller, Control, Counted, Doors, Keeper, Looked, Question, WORKER, counts_of, find, help,
+    stats_of,
+};
 use maitred_server::Log;
-use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages};
+use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
 use super::Happening;
-use super::message::{COUNTED, OWN_PAGE, ToWorker};
+use super::message::{COUNTED, LOOKED, OWN_PAGE, ToWorker};
 use super::process::{Pending, Process};
 
 /// Changes of settings, which workers that are started later get as well.
@@ -32,6 +35,7 @@ pub(super) struct Workers {
     began: Instant,
     sender: Sender<Happening>,
     state: Mutex<State>,
+    history: Keeper,
 }
 
 #[derive(Default)]
@@ -57,6 +61,11 @@ struct State {
 
 /// Begins to answer; the supervisor supervises without it, too.
 pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<Control> {
+    let watched = Arc::downgrade(workers);
+    let watches = std::thread::Builder::new().name("maitred-history".to_owned());
+    if let Err(error) = watches.spawn(move || watch(&watched)) {
+        log.error(format_args!("there will be no history: {error}"));
+    }
     let own = Arc::clone(workers);
     let places = doors.places();
     let relay = Arc::new(move |question: &Question, caller: &Caller| own.answer(question, caller, &places));
@@ -65,9 +74,85 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
         .ok()
 }
 
+/// Looks at the workers once a second, for their history, until nobody has them any more. A thread of its own: it waits for their
+/// answers.
+fn watch(workers: &Weak<Workers>) {
+    let mut seen = Seen::default();
+    while let Some(own) = workers.upgrade() {
+        let ahead = own.history.ahead();
+        if ahead.is_zero() {
+            own.look(&mut seen);
+        }
+        drop(own);
+        std::thread::sleep(ahead);
+    }
+}
+
+/// What is counted outside of the memory of the workers: of each what it has said last, and the sum of all ever.
+#[derive(Default)]
+struct Seen {
+    last: BTreeMap<WorkerId, Looked>,
+    sum: Looked,
+}
+
+impl Seen {
+    /// What there is now, with the counts of all workers ever.
+    fn add(&mut self, answers: Vec<(WorkerId, Looked)>) -> Looked {
+        let mut now = Looked::default();
+        for (id, looked) in &answers {
+            let last = self.last.remove(id).unwrap_or_default();
+            self.sum.cpu_ns += looked.cpu_ns.saturating_sub(last.cpu_ns);
+            self.sum.log_dropped += looked.log_dropped.saturating_sub(last.log_dropped);
+            now.merge(looked);
+        }
+        // One that has not answered this time is known the next time.
+        self.last.extend(answers);
+        Looked { gauges: now.gauges, ..self.sum.clone() }
+    }
+}
+
 impl Workers {
+    /// Looks at all workers, for the history. What a worker that has ended, or does not answer, has counted is in its memory.
+    fn look(&self, seen: &mut Seen) {
+        let began = Instant::now();
+        let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
+        let answers = self.ask_each(&asked, None, "the supervisor").into_iter();
+        let answers = answers.filter(|(_, answer)| answer.status == 200);
+        let looked: Vec<_> = answers
+            .filter_map(|(process, answer)| Some((process.id, Looked::from_json(&answer.value()?))))
+            .collect();
+        let (totals, counters) = self.totals();
+        let looked = seen.add(looked);
+        let counts = counts_of(&totals, &counters, &looked);
+        self.history.note(&counts, &looked.gauges, totals.on, began);
+    }
+
+    /// What all workers ever have counted in their memory.
+    fn totals(&self) -> (Totals, BTreeMap<String, u64>) {
+        // Under the lock, so that each process is in it once.
+        let state = self.state();
+        let mut totals = Totals::from(&state.retired.statistics);
+        let mut counters = state.retired.counters.clone();
+        totals.on = state.serving.is_empty();
+        for process in state.serving.values() {
+            totals.merge(&process.totals());
+            for (name, count) in process.counters() {
+                let sum = counters.entry(name).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        (totals, counters)
+    }
+
     pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
-        Self { languages, accept, began: Instant::now(), sender, state: Mutex::default() }
+        Self {
+            languages,
+            accept,
+            began: Instant::now(),
+            sender,
+            state: Mutex::default(),
+            history: Keeper::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -171,6 +256,15 @@ impl Workers {
         }
         if one.is_none() && name == "stats" {
             return self.stats(&question).unwrap_or_else(|refused| refused);
+        }
+        if one.is_none() && name == "history" && question.is_query() {
+            let given = question.given().and_then(|given| {
+                find(&name).and_then(|command| command.check(&given)).map_err(Answered::from)?;
+                Ok(given)
+            });
+            return given
+                .and_then(|given| self.history.answer(&question, &given).map_err(Answered::from))
+                .unwrap_or_else(|refused| refused);
         }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
