@@ -7,7 +7,7 @@
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
-//! history.rs   the figures over time: who looks each second, and the answer
+//! history/     the figures over time: who looks each second, the answer, the file
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -82,7 +82,7 @@ enum Answers {
         server: RwLock<Option<Arc<Server>>>,
         owner: Arc<dyn Owner>,
         began: Instant,
-        /// None where nobody can knock: then somebody else keeps it.
+        /// None where somebody else keeps it, and where nobody asks for it.
         history: Option<Box<Keeper>>,
     },
     /// Somebody who asks the servers of other processes.
@@ -108,13 +108,18 @@ pub(crate) struct QueryContext<'a> {
 }
 
 impl Control {
-    /// Begins to answer. `owner` knows what the server does not.
+    /// Begins to answer. `owner` knows what the server does not; `history` is none where somebody else keeps it, and where nobody asks for it.
     ///
     /// # Errors
     /// The process has no thread or descriptor left.
-    pub fn start(server: &Arc<Server>, doors: Doors, owner: Arc<dyn Owner>) -> io::Result<Self> {
+    pub fn start(
+        server: &Arc<Server>,
+        doors: Doors,
+        owner: Arc<dyn Owner>,
+        history: Option<Keeper>,
+    ) -> io::Result<Self> {
         let server = RwLock::new(Some(Arc::clone(server)));
-        let history = (doors.local.is_some() || doors.admin.is_some()).then(Box::<Keeper>::default);
+        let history = history.map(Box::new);
         Self::start_with(Answers::Server { server, owner, began: Instant::now(), history }, doors)
     }
 
@@ -150,6 +155,13 @@ impl Control {
     }
 
     fn finish(&mut self) {
+        // What was counted since the last look is in the file, too. Once: the second time there is no server.
+        self.inner.with_server(|asking| {
+            if let Some(history) = asking.history {
+                history.look_now(asking.server);
+                history.write();
+            }
+        });
         let server = match &self.inner.answers {
             Answers::Server { server, .. } => server.write().unwrap_or_else(PoisonError::into_inner).take(),
             Answers::Relay { relay } => {

@@ -4,10 +4,10 @@ use maitred_http::target;
 use maitred_stats::exposition::Format;
 use serde_json::{Value, json};
 
+use super::QueryContext;
 use super::access::Caller;
 use super::owner::Refusal;
 use super::table::{Given, commands, find};
-use super::{QueryContext, history};
 
 /// The figures for Prometheus and its kin, which are no JSON.
 pub(super) const METRICS: &str = "metrics";
@@ -120,16 +120,11 @@ fn try_answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -
         let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
         return Err(Answered { allow: Some(allow.to_owned()), ..Answered::error(405, &text) });
     }
-    let given = question.given()?;
-    let (value, lines) = command.run(asking, &given)?;
+    let (value, lines) = command.run(asking, &question.given()?)?;
     for line in lines {
         asking.server.log().notice(format_args!("control: {line} ({caller})"));
     }
-    Ok(if name == history::NAME {
-        history::shown(&value, question, &given)
-    } else {
-        Answered::json(200, &value)
-    })
+    Ok(Answered::json(200, &value))
 }
 
 /// The commands, for whoever asks for nothing.

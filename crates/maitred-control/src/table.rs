@@ -48,7 +48,7 @@ const fn optional(name: &'static str, takes: &'static str) -> Argument {
     Argument { name, takes, required: false, option: false }
 }
 
-const fn option(name: &'static str, takes: &'static str) -> Argument {
+pub(super) const fn option(name: &'static str, takes: &'static str) -> Argument {
     Argument { name, takes, required: false, option: true }
 }
 
@@ -76,6 +76,11 @@ pub const WORKER: &str = "worker";
 /// What every question takes: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
+const HISTORY: [Argument; 6] = {
+    let [last, since, until, resolution, figure] = history::ARGUMENTS;
+    [last, since, until, resolution, figure, POOL]
+};
+
 const COMMANDS: &[Command] = &[
     query(
         "status",
@@ -94,15 +99,7 @@ const COMMANDS: &[Command] = &[
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
     query(
         history::NAME,
-        &[
-            option("seconds", "how many of the last seconds; 300 without it"),
-            option("from", "the first second, counted since 1970"),
-            option("to", "the last one"),
-            option("step", "seconds of an interval: 1, 10 or 600"),
-            option("series", "names of series, any number of times"),
-            option("format", "json or csv"),
-            POOL,
-        ],
+        &HISTORY,
         "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days.",
         history::history,
     ),

@@ -1,26 +1,33 @@
 //! The figures of a server over time: the last hour by seconds, the last day by 10 seconds, the last 30 days by 10 minutes.
 //!
 //! ```text
-//! series.rs    what is kept, by name        interval.rs   one interval, put together of samples
-//! ring.rs      the newest rows of one step  lib.rs        samples in, tables out
+//! figure.rs    what is kept, by name        interval.rs   one interval, put together of samples
+//! ring.rs      the newest rows of one step  latency.rs    buckets of times, which can be added
+//! saved.rs     as bytes, for a file         lib.rs        samples in, tables out
 //! ```
 //! Promises: what was counted is in one row of each step, once; percentiles are those of all requests of the interval, not of
-//! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory grows to [`MAX_BYTES`] and no
-//! further. No clock: what time it is comes with each sample.
+//! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory is asked for with the first sample, and never
+//! more than [`MAX_BYTES`]; rows that nothing was written to take none. No clock: what time it is comes with each sample.
 //!
-//! Leaves out: where figures come from, when they are looked at, and a file: a restart begins anew.
+//! Leaves out: where figures come from, when they are looked at, and the file.
 
+mod figure;
 mod interval;
+pub mod latency;
 mod ring;
-mod series;
+mod saved;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use maitred_stats::{Distribution, Span};
 
+use figure::OF_LATENCY;
+pub use figure::{CLASSES, COUNTERS, Figure, GAUGES};
 use interval::Interval;
+use latency::BUCKETS;
 use ring::{ROW_BYTES, Ring};
-pub use series::{CLASSES, COUNTERS, GAUGES, Series};
+pub use saved::Damage;
 
 /// Seconds of an interval, and how many intervals are kept: an hour, a day, 30 days.
 pub const STEPS: [(u64, usize); 3] = [(1, 3600), (10, 8640), (600, 4320)];
@@ -33,7 +40,7 @@ pub const MAX_BYTES: usize =
 /// Bytes of a distribution for each power of two.
 const DISTRIBUTION_ROW: usize = 264;
 
-const _: () = assert!(MAX_BYTES < 4 * 1024 * 1024);
+const _: () = assert!(MAX_BYTES < 7_000_000);
 
 /// A clock that goes back by less counts on in the newest interval.
 const SMALL_STEP: u64 = 60;
@@ -47,8 +54,8 @@ pub struct Counts {
     pub counters: [u64; COUNTERS.len()],
     /// Body bytes of responses.
     pub bytes_out: u64,
-    /// Processor time, in nanoseconds.
-    pub cpu_ns: u64,
+    /// Processor time in the program and in the kernel, in nanoseconds.
+    pub cpu_ns: [u64; 2],
     /// The spans of requests, in nanoseconds, in the order of [`Span::ALL`].
     pub spans: [Distribution; Span::ALL.len()],
     /// Their whole times.
@@ -65,7 +72,7 @@ impl Counts {
         add(&mut self.requests, &other.requests);
         add(&mut self.counters, &other.counters);
         self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
-        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        add(&mut self.cpu_ns, &other.cpu_ns);
         for (mine, theirs) in self.spans.iter_mut().zip(&other.spans) {
             mine.merge(theirs);
         }
@@ -83,7 +90,7 @@ impl Counts {
             *count = risen(self.counters[at], &mut highest.counters[at]);
         }
         rise.bytes_out = risen(self.bytes_out, &mut highest.bytes_out);
-        rise.cpu_ns = risen(self.cpu_ns, &mut highest.cpu_ns);
+        rise.cpu_ns = std::array::from_fn(|at| risen(self.cpu_ns[at], &mut highest.cpu_ns[at]));
         let spans = rise.spans.iter_mut().zip(self.spans.iter().zip(&mut highest.spans));
         let total = (&mut rise.total, (&self.total, &mut highest.total));
         for (rise, (now, highest)) in spans.chain([total]) {
@@ -121,16 +128,19 @@ pub struct Sample<'a> {
     pub gauges: &'a Gauges,
 }
 
-/// A part of the history, by series.
+/// A part of the history, by figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Seconds of an interval.
     pub step: u64,
     /// When each interval begins, in seconds since 1970.
     pub times: Vec<u64>,
-    /// The values of each series that was asked for; none where nobody looked, or nothing is known.
+    /// The values of each figure that was asked for; none where nobody looked, or nothing is known.
     pub values: Vec<Vec<Option<f64>>>,
 }
+
+/// How many requests took how long, in one interval: as many as there are [buckets](latency).
+pub type Latency = [u32; BUCKETS];
 
 /// See the module text.
 pub struct History {
@@ -200,18 +210,30 @@ impl History {
         self.levels[0].ring.newest()
     }
 
-    /// The intervals of this step that begin from `from` to `to`, in seconds since 1970, as far as they are kept. None for a step that is none of
+    /// The intervals of this step that have a part from `from` to `to`, in seconds since 1970, as far as they are kept. None for a step that is none of
     /// [`STEPS`].
     #[must_use]
-    pub fn table(&self, from: u64, to: u64, step: u64, series: &[Series]) -> Option<Table> {
-        let level = self.levels.iter().find(|level| level.step == step)?;
-        let intervals = level.ring.within(from.div_ceil(step)..to / step + 1);
+    pub fn table(&self, from: u64, to: u64, step: u64, figures: &[Figure]) -> Option<Table> {
+        let (level, intervals) = self.within(from, to, step)?;
         let times = intervals.clone().map(|interval| interval * step).collect();
-        let of = |series: &Series| {
-            let value = |interval| level.ring.row(interval).and_then(|cells| series.value(cells));
+        let of = |figure: &Figure| {
+            let value = |interval| level.ring.row(interval).and_then(|cells| figure.value(cells));
             intervals.clone().map(value).collect()
         };
-        Some(Table { step, times, values: series.iter().map(of).collect() })
+        Some(Table { step, times, values: figures.iter().map(of).collect() })
+    }
+
+    /// How many requests took how long in each of the same intervals; none where nobody looked.
+    #[must_use]
+    pub fn latency(&self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
+        let (level, intervals) = self.within(from, to, step)?;
+        let of = |interval| level.ring.row(interval)?[OF_LATENCY].try_into().ok();
+        Some(intervals.map(of).collect())
+    }
+
+    fn within(&self, from: u64, to: u64, step: u64) -> Option<(&Level, Range<u64>)> {
+        let level = self.levels.iter().find(|level| level.step == step)?;
+        Some((level, level.ring.within(from / step..to / step + 1)))
     }
 }
 
@@ -219,7 +241,7 @@ impl Level {
     fn add(&mut self, interval: u64, counts: &Counts, covered: f64, gauges: &Gauges) {
         let (_, open) = match self.open.take() {
             Some(open) if open.0 == interval => self.open.insert(open),
-            _ => self.open.insert((interval, Interval::default())),
+            _ => self.open.insert((interval, Interval::after(self.ring.row(interval)))),
         };
         open.add(counts, covered, gauges);
         self.ring.write(interval, &open.cells());

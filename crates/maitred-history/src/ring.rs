@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::series::CELLS;
+use crate::figure::CELLS;
 
 /// A row, and the interval it is of.
 #[derive(Clone, Copy)]
@@ -52,6 +52,12 @@ impl Ring {
     pub(crate) fn row(&self, interval: u64) -> Option<&[u32; CELLS]> {
         let slot = self.slots.get(self.place(interval))?;
         (slot.interval == number(interval)).then_some(&slot.cells)
+    }
+
+    /// The rows with their intervals, the oldest first.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, &[u32; CELLS])> {
+        let kept = self.within(0..u64::MAX);
+        kept.filter_map(|interval| Some((interval, self.row(interval)?)))
     }
 
     /// Removes what is behind this interval.

@@ -31,14 +31,14 @@ impl Watched {
 
     fn sample(&mut self, seconds: u64) {
         let mut gauges = Gauges::default();
-        gauges.0[2] = Some(self.counts.requests[2] % 7);
+        gauges.0[3] = Some(self.counts.requests[2] % 7);
         let (at, covered) = (Duration::from_secs(self.at), Duration::from_secs(seconds));
         self.history.add(&Sample { at, covered, counts: &self.counts, gauges: &gauges });
     }
 
     fn values(&self, step: u64, name: &str) -> Vec<Option<f64>> {
-        let series = Series::find(name).expect("a series");
-        self.history.table(0, u64::MAX - 1, step, &[series]).expect("a step").values.swap_remove(0)
+        let figure = Figure::find(name).expect("a figure");
+        self.history.table(0, u64::MAX - 1, step, &[figure]).expect("a step").values.swap_remove(0)
     }
 
     fn sum(&self, step: u64, name: &str) -> f64 {
@@ -103,7 +103,7 @@ fn what_goes_back_counts_on_when_it_is_there_again() {
     watched.counts = before;
     watched.look(1, &[1; 2]);
     assert_eq!(watched.values(1, "requests"), [Some(10.0), Some(0.0), Some(2.0)]);
-    assert_eq!(watched.values(1, "mean_seconds"), [Some(0.001), None, Some(0.001)]);
+    assert_eq!(watched.values(1, "total_seconds"), [Some(0.01), Some(0.0), Some(0.002)]);
 }
 
 #[test]
@@ -131,23 +131,98 @@ fn a_clock_that_is_set_back_leaves_no_rows_of_the_future() {
 #[test]
 fn a_month_stays_in_the_memory_that_is_stated() {
     let mut watched = Watched::new();
-    // As often as rows of ten minutes are made, and a day by seconds would take long: an hour of it.
+    // Times from microseconds to minutes, so that each distribution is as long as it gets.
+    let all: Vec<u64> = (0..17).map(|power| 1 << power).collect();
+    // By seconds 30 days would take long: by ten minutes, then a day by ten seconds and an hour by one.
     for _ in 0..4400 {
         watched.look(600, &[5]);
     }
+    for _ in 0..8700 {
+        watched.look(10, &[5]);
+    }
     for _ in 0..4000 {
-        watched.look(1, &[5]);
+        watched.look(1, &all);
     }
     let lengths = STEPS.map(|(step, _)| watched.values(step, "requests").len());
     assert_eq!(lengths, [3600, 8640, 4320]);
     let rows: usize = watched.history.levels.iter().map(|level| level.ring.bytes()).sum();
     assert!(rows <= MAX_BYTES, "{rows} of {MAX_BYTES}");
     assert_eq!(rows, STEPS.iter().map(|(_, room)| room * ROW_BYTES).sum::<usize>());
+    let saved = watched.history.to_bytes();
+    assert!(saved.len() <= rows + 64, "{}", saved.len());
     let newest = watched.history.newest().expect("rows");
     assert_eq!(watched.history.step_from(newest - 3600), 1);
     assert_eq!(watched.history.step_from(newest - 3601), 10);
     assert_eq!(watched.history.step_from(newest - 86_401), 600);
     assert_eq!(watched.history.step_from(0), 600);
+}
+
+/// Hand-made: seconds of a month are many.
+fn counted_alone(requests: &[u64]) -> Distribution {
+    let mut all = Distribution::new();
+    requests.iter().for_each(|millis| all.record(millis * 1_000_000));
+    all
+}
+
+#[test]
+fn buckets_of_fine_steps_add_up_to_those_of_coarse_ones() {
+    let mut watched = Watched::new();
+    let requests = |second: u64| [1 + second % 50, 2 + second % 999];
+    (0..3000).for_each(|second| watched.look(1, &requests(second)));
+    let add = |step: u64| {
+        let rows = watched.history.latency(0, u64::MAX - 1, step).expect("a step");
+        let mut sum = [0_u32; BUCKETS];
+        rows.iter().flatten().for_each(|row| sum.iter_mut().zip(row).for_each(|(sum, count)| *sum += count));
+        sum
+    };
+    let all = counted_alone(&(0..3000).flat_map(requests).collect::<Vec<_>>());
+    for (step, _) in STEPS {
+        assert_eq!(add(step), latency::counted(&all), "{step}");
+    }
+}
+
+#[test]
+fn a_history_goes_on_where_a_file_has_left_it() {
+    let mut watched = Watched::new();
+    // A part of an interval of ten minutes.
+    watched.at -= watched.at % 600;
+    (0..700).for_each(|second| watched.look(1, &[1 + second % 9, 40]));
+    let bytes = watched.history.to_bytes();
+    let before = ["requests", "queue", "p99_seconds"].map(|name| watched.values(1, name));
+    watched.history = History::from_bytes(&bytes).expect("a history");
+    watched.counts = Counts::default();
+    assert_eq!(["requests", "queue", "p99_seconds"].map(|name| watched.values(1, name)), before);
+    (0..50).for_each(|_| watched.look(1, &[300]));
+    for (step, _) in STEPS {
+        assert_eq!(watched.sum(step, "requests"), 1450.0, "{step}");
+        assert_eq!(watched.sum(step, "covered_seconds"), 750.0, "{step}");
+    }
+    // The rows that both have written to.
+    let last = |name: &str| watched.values(600, name).pop().flatten().expect("a value");
+    assert_eq!((last("requests"), last("max_seconds")), (250.0, 0.3));
+    let (p50, p99) = (last("p50_seconds"), last("p99_seconds"));
+    assert!((0.0253..=0.0504).contains(&p50) && (0.2684..=0.3).contains(&p99), "{p50} {p99}");
+}
+
+#[test]
+fn a_damaged_file_is_no_history() {
+    let mut watched = Watched::new();
+    (0..20).for_each(|_| watched.look(1, &[1]));
+    let bytes = watched.history.to_bytes();
+    let read = |bytes: &[u8]| History::from_bytes(bytes).err();
+    assert_eq!(read(&bytes), None);
+    assert_eq!((read(b""), read(b"something else")), (Some(Damage::NotOne), Some(Damage::NotOne)));
+    for cut in [17, 24, 40, bytes.len() / 2, bytes.len() - 1] {
+        assert_eq!(read(&bytes[..cut]), Some(Damage::Changed), "{cut}");
+    }
+    for at in [24, 40, bytes.len() / 2, bytes.len() - 1] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 4;
+        assert_eq!(read(&changed), Some(Damage::Changed), "{at}");
+    }
+    let mut other = bytes.clone();
+    other[16] ^= 1;
+    assert_eq!(read(&other), Some(Damage::OtherVersion));
 }
 
 #[test]

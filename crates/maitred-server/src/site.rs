@@ -46,8 +46,8 @@ use crate::traced::Traced;
 
 pub(crate) use contexts::{Contexts, Share};
 pub(crate) use handshakes::Handshakes;
-pub(crate) use http2::Http2Counters;
 pub use http2::Http2Settings;
+pub(crate) use http2::{Http2Counters, Open};
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};

@@ -203,6 +203,17 @@ impl Distribution {
         below.fold(self.zeros, |sum, (.., count)| sum.saturating_add(count))
     }
 
+    /// Calls `visit` with the smallest value of each step, ascending, and how many values are in it. Buckets whose bounds are
+    /// powers of two from 2,048 on, or halves between them, take whole steps.
+    pub fn each(&self, mut visit: impl FnMut(u64, u64)) {
+        if self.zeros > 0 {
+            visit(0, self.zeros);
+        }
+        for (slot, step, count) in self.steps().filter(|(.., count)| *count > 0) {
+            visit(scale::bounds(slot, step).0, count);
+        }
+    }
+
     /// Slot, step and count, ascending.
     fn steps(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         self.chunks.iter().flat_map(|(slot, steps)| {

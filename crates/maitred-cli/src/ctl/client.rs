@@ -134,9 +134,6 @@ fn parse(answer: &[u8]) -> Option<(u16, Value)> {
     let text = std::str::from_utf8(answer).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.1 ")?.split(' ').next()?.parse().ok()?;
-    if head.to_ascii_lowercase().contains("\r\ncontent-type: text/csv") {
-        return Some((status, body.trim_end().into()));
-    }
     Some((status, serde_json::from_str(body).ok()?))
 }
 
@@ -160,8 +157,6 @@ mod tests {
     fn an_answer_that_is_none_is_not_taken_for_one() {
         assert!(parse(b"HTTP/1.1 200 OK\r\n\r\n{\"a\":1}\n").is_some_and(|(status, _)| status == 200));
         assert!(parse(b"HTTP/1.1 200 OK\r\n\r\n<html>").is_none());
-        let csv = parse(b"HTTP/1.1 200 OK\r\nContent-Type: text/csv\r\n\r\na,b\n1,\n").expect("text");
-        assert_eq!(csv, (200, "a,b\n1,".into()));
         assert!(parse(b"SSH-2.0").is_none());
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Workers {
     began: Instant,
     sender: Sender<Happening>,
     state: Mutex<State>,
+    seen: Mutex<Seen>,
     history: Keeper,
 }
 
@@ -61,11 +62,6 @@ struct State {
 
 /// Begins to answer; the supervisor supervises without it, too.
 pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<Control> {
-    let watched = Arc::downgrade(workers);
-    let watches = std::thread::Builder::new().name("maitred-history".to_owned());
-    if let Err(error) = watches.spawn(move || watch(&watched)) {
-        log.error(format_args!("there will be no history: {error}"));
-    }
     let own = Arc::clone(workers);
     let places = doors.places();
     let relay = Arc::new(move |question: &Question, caller: &Caller| own.answer(question, caller, &places));
@@ -74,14 +70,21 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
         .ok()
 }
 
-/// Looks at the workers once a second, for their history, until nobody has them any more. A thread of its own: it waits for their
-/// answers.
+/// Begins to look at the workers for their history.
+pub(super) fn keep_history(workers: &Arc<Workers>, log: &Log) {
+    let watched = Arc::downgrade(workers);
+    let watches = std::thread::Builder::new().name("maitred-history".to_owned());
+    if let Err(error) = watches.spawn(move || watch(&watched)) {
+        log.error(format_args!("there will be no history: {error}"));
+    }
+}
+
+/// Looks at the workers once a second, until nobody has them any more. A thread of its own: it waits for their answers.
 fn watch(workers: &Weak<Workers>) {
-    let mut seen = Seen::default();
     while let Some(own) = workers.upgrade() {
         let ahead = own.history.ahead();
         if ahead.is_zero() {
-            own.look(&mut seen);
+            own.look();
         }
         drop(own);
         std::thread::sleep(ahead);
@@ -101,8 +104,7 @@ impl Seen {
         let mut now = Looked::default();
         for (id, looked) in &answers {
             let last = self.last.remove(id).unwrap_or_default();
-            self.sum.cpu_ns += looked.cpu_ns.saturating_sub(last.cpu_ns);
-            self.sum.log_dropped += looked.log_dropped.saturating_sub(last.log_dropped);
+            self.sum.add_counts(looked, &last);
             now.merge(looked);
         }
         // One that has not answered this time is known the next time.
@@ -113,7 +115,9 @@ impl Seen {
 
 impl Workers {
     /// Looks at all workers, for the history. What a worker that has ended, or does not answer, has counted is in its memory.
-    fn look(&self, seen: &mut Seen) {
+    fn look(&self) {
+        // Looks come one after the other, also the last one, which is another thread's.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
         let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
         let answers = self.ask_each(&asked, None, "the supervisor").into_iter();
@@ -125,6 +129,22 @@ impl Workers {
         let looked = seen.add(looked);
         let counts = counts_of(&totals, &counters, &looked);
         self.history.note(&counts, &looked.gauges, totals.on, began);
+    }
+
+    /// The last look: the workers have ended.
+    pub(super) fn end_history(&self) {
+        self.look();
+        self.history.write();
+    }
+
+    /// A new program has read the file by now, or will: it writes it from now on.
+    pub(super) fn leave_history(&self) {
+        self.history.leave_file();
+    }
+
+    /// Has what was seen so far in the file, for a new program.
+    pub(super) fn write_history(&self) {
+        self.history.write();
     }
 
     /// What all workers ever have counted in their memory.
@@ -144,14 +164,20 @@ impl Workers {
         (totals, counters)
     }
 
-    pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
+    pub(super) fn new(
+        languages: &'static str,
+        accept: &'static str,
+        sender: Sender<Happening>,
+        history: Keeper,
+    ) -> Self {
         Self {
             languages,
             accept,
             began: Instant::now(),
             sender,
             state: Mutex::default(),
-            history: Keeper::default(),
+            seen: Mutex::default(),
+            history,
         }
     }
 
@@ -258,13 +284,7 @@ impl Workers {
             return self.stats(&question).unwrap_or_else(|refused| refused);
         }
         if one.is_none() && name == "history" && question.is_query() {
-            let given = question.given().and_then(|given| {
-                find(&name).and_then(|command| command.check(&given)).map_err(Answered::from)?;
-                Ok(given)
-            });
-            return given
-                .and_then(|given| self.history.answer(&question, &given).map_err(Answered::from))
-                .unwrap_or_else(|refused| refused);
+            return self.history(&question).unwrap_or_else(|refused| refused);
         }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
@@ -294,6 +314,12 @@ impl Workers {
         let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
         let merged = merge(values.collect());
         Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+    }
+
+    fn history(&self, question: &Question) -> Result<Answered, Answered> {
+        let given = question.given()?;
+        find(&question.name())?.check(&given)?;
+        Ok(Answered::json(200, &self.history.answer(&given)?))
     }
 
     /// Before anybody is asked: who becomes ready meanwhile is told.

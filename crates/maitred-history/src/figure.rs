@@ -1,13 +1,15 @@
-//! What is kept of each interval: the series with their names, and how a row of them is stored.
+//! What is kept of each interval: the figures with their names, and how a row of them is stored.
 
 use std::ops::Range;
 
 use maitred_stats::Span;
 
+use crate::latency::BUCKETS;
+
 /// Classes of status, by the first digit; 0 without a response.
 pub const CLASSES: usize = 6;
 
-/// What is counted, beside requests by class and bytes. The order is that of [`Counts`].
+/// What is counted, beside requests by class and bytes. The order is that of [`Counts`](crate::Counts).
 pub const COUNTERS: [&str; 11] = [
     "errors",
     "timeouts",
@@ -23,18 +25,20 @@ pub const COUNTERS: [&str; 11] = [
 ];
 
 /// What is looked at and not counted. The order is that of [`Gauges`](crate::Gauges).
-pub const GAUGES: [&str; 7] = [
+pub const GAUGES: [&str; 9] = [
     "connections_open",
+    "http2_open",
     "websockets_open",
     "queue",
     "threads_idle",
     "threads_busy",
     "threads_stuck",
     "memory_bytes",
+    "resident_bytes",
 ];
 
 /// The place of the queue among them, whose largest value is kept, too.
-pub(crate) const QUEUE: usize = 2;
+pub(crate) const QUEUE: usize = 3;
 
 const REQUESTS: [&str; CLASSES + 1] = [
     "requests",
@@ -46,15 +50,18 @@ const REQUESTS: [&str; CLASSES + 1] = [
     "requests_5xx",
 ];
 
-const TOTALS: [&str; 4] = ["mean_seconds", "p50_seconds", "p90_seconds", "p99_seconds"];
+const CPU: [&str; 2] = ["cpu_user_seconds", "cpu_system_seconds"];
 
+const TOTALS: [&str; 5] = ["total_seconds", "p50_seconds", "p90_seconds", "p99_seconds", "max_seconds"];
+
+/// The sum of each span, and what 99 of 100 requests do not exceed.
 const SPANS: [[&str; 2]; Span::ALL.len()] = [
-    ["accept_mean_seconds", "accept_p99_seconds"],
-    ["queue_mean_seconds", "queue_p99_seconds"],
-    ["gate_mean_seconds", "gate_p99_seconds"],
-    ["filter_mean_seconds", "filter_p99_seconds"],
-    ["run_mean_seconds", "run_p99_seconds"],
-    ["write_mean_seconds", "write_p99_seconds"],
+    ["accept_seconds", "accept_p99_seconds"],
+    ["queue_seconds", "queue_p99_seconds"],
+    ["gate_seconds", "gate_p99_seconds"],
+    ["filter_seconds", "filter_p99_seconds"],
+    ["run_seconds", "run_p99_seconds"],
+    ["write_seconds", "write_p99_seconds"],
 ];
 
 /// Where each kind is in a row.
@@ -63,30 +70,32 @@ pub(crate) const OF_COUNTERS: Range<usize> = OF_REQUESTS.end..OF_REQUESTS.end + 
 /// One number in two cells.
 pub(crate) const BYTES_OUT: usize = OF_COUNTERS.end;
 pub(crate) const COVERED: usize = BYTES_OUT + 2;
-pub(crate) const CPU: usize = COVERED + 1;
-pub(crate) const OF_TOTALS: Range<usize> = CPU + 1..CPU + 1 + TOTALS.len();
+pub(crate) const OF_CPU: Range<usize> = COVERED + 1..COVERED + 1 + CPU.len();
+pub(crate) const OF_TOTALS: Range<usize> = OF_CPU.end..OF_CPU.end + TOTALS.len();
 pub(crate) const OF_SPANS: Range<usize> = OF_TOTALS.end..OF_TOTALS.end + 2 * SPANS.len();
 pub(crate) const THREADS_GATE: usize = OF_SPANS.end;
 pub(crate) const OF_GAUGES: Range<usize> = THREADS_GATE + 1..THREADS_GATE + 1 + GAUGES.len();
 pub(crate) const QUEUE_MAX: usize = OF_GAUGES.end;
+/// How many requests are in each [bucket](crate::latency).
+pub(crate) const OF_LATENCY: Range<usize> = QUEUE_MAX + 1..QUEUE_MAX + 1 + BUCKETS;
 
 /// Cells of a row.
-pub(crate) const CELLS: usize = QUEUE_MAX + 1;
+pub(crate) const CELLS: usize = OF_LATENCY.end;
 
-/// A series by its place in a row.
+/// A figure by its place in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series(usize);
+pub struct Figure(usize);
 
-impl Series {
+impl Figure {
     /// All of them, in the order in which they are shown.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..CELLS).filter(|at| *at != BYTES_OUT + 1).map(Self)
+        (0..OF_LATENCY.start).filter(|at| *at != BYTES_OUT + 1).map(Self)
     }
 
     /// The one of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        Self::all().find(|series| series.name() == name)
+        Self::all().find(|figure| figure.name() == name)
     }
 
     /// What it is called. What ends in `_seconds` or `_bytes` has that unit.
@@ -96,11 +105,11 @@ impl Series {
         match at {
             BYTES_OUT => "out_bytes",
             COVERED => "covered_seconds",
-            CPU => "cpu_seconds",
             THREADS_GATE => "threads_gate",
             QUEUE_MAX => "queue_max",
             _ if OF_REQUESTS.contains(&at) => REQUESTS[at],
             _ if OF_COUNTERS.contains(&at) => COUNTERS[at - OF_COUNTERS.start],
+            _ if OF_CPU.contains(&at) => CPU[at - OF_CPU.start],
             _ if OF_TOTALS.contains(&at) => TOTALS[at - OF_TOTALS.start],
             _ if OF_SPANS.contains(&at) => SPANS[(at - OF_SPANS.start) / 2][(at - OF_SPANS.start) % 2],
             _ => GAUGES[at - OF_GAUGES.start],
@@ -111,15 +120,33 @@ impl Series {
     pub(crate) fn value(self, cells: &[u32; CELLS]) -> Option<f64> {
         let at = self.0;
         if at == BYTES_OUT {
-            return Some((u64::from(cells[at]) | u64::from(cells[at + 1]) << 32) as f64);
+            return Some(bytes_out(cells) as f64);
         }
         if at < BYTES_OUT {
             return Some(f64::from(cells[at]));
         }
         // Without the digits that a value of 32 bits does not have.
-        let value = f32::from_bits(cells[at]);
-        (!value.is_nan()).then(|| value.to_string().parse().unwrap_or_else(|_| f64::from(value)))
+        let value = known(cells, at)?;
+        Some(value.to_string().parse().unwrap_or_else(|_| f64::from(value)))
     }
+}
+
+/// A cell that is no count.
+pub(crate) fn known(cells: &[u32; CELLS], at: usize) -> Option<f32> {
+    let value = f32::from_bits(cells[at]);
+    (!value.is_nan()).then_some(value)
+}
+
+pub(crate) fn put(cells: &mut [u32; CELLS], at: usize, value: Option<f64>) {
+    cells[at] = value.map_or(f32::NAN, |value| value as f32).to_bits();
+}
+
+pub(crate) fn bytes_out(cells: &[u32; CELLS]) -> u64 {
+    u64::from(cells[BYTES_OUT]) | u64::from(cells[BYTES_OUT + 1]) << 32
+}
+
+pub(crate) fn put_bytes_out(cells: &mut [u32; CELLS], bytes: u64) {
+    (cells[BYTES_OUT], cells[BYTES_OUT + 1]) = (bytes as u32, (bytes >> 32) as u32);
 }
 
 #[cfg(test)]
@@ -127,17 +154,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_series_is_found_by_its_name() {
-        let names: Vec<&str> = Series::all().map(Series::name).collect();
+    fn each_figure_is_found_by_its_name() {
+        let names: Vec<&str> = Figure::all().map(Figure::name).collect();
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name}");
-            assert_eq!(Series::find(name).map(Series::name), Some(*name));
+            assert_eq!(Figure::find(name).map(Figure::name), Some(*name));
         }
-        for (span, [mean, p99]) in Span::ALL.iter().zip(SPANS) {
-            assert!(mean.starts_with(span.name()) && p99.starts_with(span.name()));
+        for (span, [sum, p99]) in Span::ALL.iter().zip(SPANS) {
+            assert!(sum.starts_with(span.name()) && p99.starts_with(span.name()));
         }
-        assert_eq!(names.len(), CELLS - 1);
-        assert_eq!(Series::find("request"), None);
+        assert_eq!(names.len(), CELLS - BUCKETS - 1);
+        assert_eq!(Figure::find("request"), None);
         assert_eq!(GAUGES[QUEUE], "queue");
     }
 }
