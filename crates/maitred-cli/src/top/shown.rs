@@ -24,10 +24,17 @@ pub(super) fn count(number: f64) -> String {
     }
 }
 
-/// `80 MiB`.
+/// `700 B`, `80 KiB`, `2.0 MiB`.
 pub(super) fn size(bytes: f64) -> String {
-    const MIB: f64 = 1024.0 * 1024.0;
-    if bytes < 1024.0 * MIB { format!("{:.0} MiB", bytes / MIB) } else { format!("{:.1} GiB", bytes / MIB / 1024.0) }
+    let mut left = bytes;
+    for unit in ["B", "KiB", "MiB"] {
+        if left < 1000.0 {
+            let digits = usize::from(left < 9.95 && unit != "B");
+            return format!("{left:.digits$} {unit}");
+        }
+        left /= 1024.0;
+    }
+    format!("{left:.1} GiB")
 }
 
 /// `83 %`.
@@ -56,9 +63,16 @@ mod tests {
     fn numbers_have_few_digits() {
         let times = [0.0, 0.000_012, 0.0123, 0.25, 1.0, 61.0, 600.0, 7200.0, 864_000.0];
         let shown = times.map(time);
-        assert_eq!(shown, ["0 µs", "12 µs", "12.3 ms", "250 ms", "1.0 s", "61.0 s", "10 min", "2.0 h", "10 d"]);
-        assert_eq!([0.0, 0.44, 12.3, 9999.0, 34_512.0, 2e6].map(count), ["0", "0.4", "12", "9999", "34.5k", "2.0M"]);
-        assert_eq!(size(80.0 * 1024.0 * 1024.0), "80 MiB");
+        assert_eq!(
+            shown,
+            ["0 µs", "12 µs", "12.3 ms", "250 ms", "1.0 s", "61.0 s", "10 min", "2.0 h", "10 d"]
+        );
+        assert_eq!(
+            [0.0, 0.44, 12.3, 9999.0, 34_512.0, 2e6].map(count),
+            ["0", "0.4", "12", "9999", "34.5k", "2.0M"]
+        );
+        let sizes = [0.0, 700.0, 1024.0, 83_886_080.0, 2e10].map(size);
+        assert_eq!(sizes, ["0 B", "700 B", "1.0 KiB", "80 MiB", "18.6 GiB"]);
     }
 
     #[test]
