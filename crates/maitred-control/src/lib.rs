@@ -53,7 +53,7 @@ use watch::SpinWatch;
 pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
-pub use history::{Keeper, Looked, counts_of};
+pub use history::{CounterSums, Keeper, Looked, counts_of};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};

@@ -153,11 +153,13 @@ struct Level {
     ring: Ring,
     /// The interval of the last sample.
     open: Option<(u64, Interval)>,
+    /// Whether its row is that of all samples.
+    is_written: bool,
 }
 
 impl Default for History {
     fn default() -> Self {
-        let level = |(step, room)| Level { step, ring: Ring::new(room), open: None };
+        let level = |(step, room)| Level { step, ring: Ring::new(room), open: None, is_written: true };
         Self { highest: Counts::default(), levels: STEPS.map(level) }
     }
 }
@@ -170,6 +172,8 @@ impl History {
         for level in &mut self.levels {
             level.add(middle / level.step, &rise, sample.covered.as_secs_f64(), sample.gauges);
         }
+        // What is newest is told by its rows.
+        self.levels[0].write();
     }
 
     /// Notes what has been counted, so that it is in no interval: nobody looked meanwhile.
@@ -213,7 +217,7 @@ impl History {
     /// The intervals of this step that have a part from `from` to `to`, in seconds since 1970, as far as they are kept. None for a step that is none of
     /// [`STEPS`].
     #[must_use]
-    pub fn table(&self, from: u64, to: u64, step: u64, figures: &[Figure]) -> Option<Table> {
+    pub fn table(&mut self, from: u64, to: u64, step: u64, figures: &[Figure]) -> Option<Table> {
         let (level, intervals) = self.within(from, to, step)?;
         let times = intervals.clone().map(|interval| interval * step).collect();
         let of = |figure: &Figure| {
@@ -225,26 +229,37 @@ impl History {
 
     /// How many requests took how long in each of the same intervals; none where nobody looked.
     #[must_use]
-    pub fn latency(&self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
+    pub fn latency(&mut self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
         let (level, intervals) = self.within(from, to, step)?;
         let of = |interval| level.ring.row(interval)?[OF_LATENCY].try_into().ok();
         Some(intervals.map(of).collect())
     }
 
-    fn within(&self, from: u64, to: u64, step: u64) -> Option<(&Level, Range<u64>)> {
-        let level = self.levels.iter().find(|level| level.step == step)?;
+    fn within(&mut self, from: u64, to: u64, step: u64) -> Option<(&Level, Range<u64>)> {
+        let level = self.levels.iter_mut().find(|level| level.step == step)?;
+        level.write();
         Some((level, level.ring.within(from / step..to / step + 1)))
     }
 }
 
 impl Level {
     fn add(&mut self, interval: u64, counts: &Counts, covered: f64, gauges: &Gauges) {
-        let (_, open) = match self.open.take() {
-            Some(open) if open.0 == interval => self.open.insert(open),
-            _ => self.open.insert((interval, Interval::after(self.ring.row(interval)))),
-        };
-        open.add(counts, covered, gauges);
-        self.ring.write(interval, &open.cells());
+        if self.open.as_ref().is_none_or(|(open, _)| *open != interval) {
+            self.write();
+            self.open = Some((interval, Interval::after(self.ring.row(interval))));
+        }
+        if let Some((_, open)) = &mut self.open {
+            open.add(counts, covered, gauges);
+            self.is_written = false;
+        }
+    }
+
+    /// Has everything in the rows. A row costs some microseconds, so it is made when the interval is over, or when somebody asks.
+    fn write(&mut self) {
+        if let Some((interval, open)) = self.open.as_ref().filter(|_| !self.is_written) {
+            self.ring.write(*interval, &open.cells());
+            self.is_written = true;
+        }
     }
 }
 

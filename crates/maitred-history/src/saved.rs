@@ -10,7 +10,7 @@
 
 use crate::figure::{CELLS, Figure};
 use crate::latency::{self, BUCKETS};
-use crate::{History, STEPS};
+use crate::{History, Level, STEPS};
 
 const TITLE: &[u8; 16] = b"maitred history\n";
 
@@ -38,7 +38,8 @@ impl std::fmt::Display for Damage {
 impl History {
     /// All rows. The interval that is not over is among them.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&mut self) -> Vec<u8> {
+        self.levels.iter_mut().for_each(Level::write);
         let rows: usize = self.levels.iter().map(|level| level.ring.rows().count()).sum();
         let mut bytes = Vec::with_capacity(64 + rows * 4 * (CELLS + 1));
         bytes.extend(TITLE);

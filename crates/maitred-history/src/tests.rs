@@ -36,12 +36,12 @@ impl Watched {
         self.history.add(&Sample { at, covered, counts: &self.counts, gauges: &gauges });
     }
 
-    fn values(&self, step: u64, name: &str) -> Vec<Option<f64>> {
+    fn values(&mut self, step: u64, name: &str) -> Vec<Option<f64>> {
         let figure = Figure::find(name).expect("a figure");
         self.history.table(0, u64::MAX - 1, step, &[figure]).expect("a step").values.swap_remove(0)
     }
 
-    fn sum(&self, step: u64, name: &str) -> f64 {
+    fn sum(&mut self, step: u64, name: &str) -> f64 {
         self.values(step, name).into_iter().flatten().sum()
     }
 }
@@ -169,7 +169,7 @@ fn buckets_of_fine_steps_add_up_to_those_of_coarse_ones() {
     let mut watched = Watched::new();
     let requests = |second: u64| [1 + second % 50, 2 + second % 999];
     (0..3000).for_each(|second| watched.look(1, &requests(second)));
-    let add = |step: u64| {
+    let mut add = |step: u64| {
         let rows = watched.history.latency(0, u64::MAX - 1, step).expect("a step");
         let mut sum = [0_u32; BUCKETS];
         rows.iter().flatten().for_each(|row| sum.iter_mut().zip(row).for_each(|(sum, count)| *sum += count));
@@ -198,7 +198,7 @@ fn a_history_goes_on_where_a_file_has_left_it() {
         assert_eq!(watched.sum(step, "covered_seconds"), 750.0, "{step}");
     }
     // The rows that both have written to.
-    let last = |name: &str| watched.values(600, name).pop().flatten().expect("a value");
+    let mut last = |name: &str| watched.values(600, name).pop().flatten().expect("a value");
     assert_eq!((last("requests"), last("max_seconds")), (250.0, 0.3));
     let (p50, p99) = (last("p50_seconds"), last("p99_seconds"));
     assert!((0.0253..=0.0504).contains(&p50) && (0.2684..=0.3).contains(&p99), "{p50} {p99}");

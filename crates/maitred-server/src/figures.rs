@@ -37,7 +37,7 @@ pub use crate::metrics::LOG_DROPPED_TOTAL;
 pub use crate::site::{SPOOLED_TOTAL, Statistics, Totals, write_exchanges};
 pub use maitred_io::shared_memory::SharedMemory;
 pub use maitred_stats::exposition::{Format, series};
-pub use maitred_stats::{Owner, read_counters};
+pub use maitred_stats::{Owner, each_counter, read_counters};
 
 /// Bytes for counters beside those of exchanges: of a server 20 KiB, 18 KiB with compression, and 3 KiB for each pool. Pools beyond that,
 /// about 70, are counted, but not read by others.

@@ -18,8 +18,8 @@ use maitred_log::Log;
 use maitred_runtime::ThreadHost;
 use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
+use maitred_stats::each_counter;
 use maitred_stats::exposition::Format;
-use maitred_stats::read_counters;
 use maitred_tls::Terms;
 
 use crate::connection::{Connection, Group};
@@ -369,10 +369,10 @@ impl Server {
         self.first().site.figures.totals()
     }
 
-    /// The counters, by series as a page has them, but for those that are not in the [memory of the figures](Settings::figures): of locks,
-    /// caches, processor time and lines of a log.
-    pub fn counters(&self) -> BTreeMap<String, u64> {
-        read_counters((*self.first().site.counted).as_ref())
+    /// Calls `visit` with each counter, by series as a page has them, but for those that are not in the [memory of the figures](Settings::figures):
+    /// of locks, caches, processor time and lines of a log. A series may come several times.
+    pub fn each_counter(&self, visit: impl FnMut(&str, u64)) {
+        each_counter((*self.first().site.counted).as_ref(), visit);
     }
 
     /// Has everything counted where a process sees it that reads the [memory of the figures](Settings::figures).

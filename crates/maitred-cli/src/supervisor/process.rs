@@ -117,9 +117,9 @@ impl Process {
         Totals::read(self.figures.words(), Owner::Runs).unwrap_or_default()
     }
 
-    /// Its counters, by series.
-    pub(crate) fn counters(&self) -> BTreeMap<String, u64> {
-        figures::read_counters(self.figures.words())
+    /// Calls `visit` with its counters, by series.
+    pub(crate) fn each_counter(&self, visit: impl FnMut(&str, u64)) {
+        figures::each_counter(self.figures.words(), visit);
     }
 
     /// Keeps its page.

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use maitred_control::{
-    Answered, Caller, Control, Counted, Doors, Keeper, Looked, Question, WORKER, counts_of, find, help,
-    stats_of,
+    Answered, Caller, Control, Counted, CounterSums, Doors, Keeper, Looked, Question, WORKER, counts_of,
+    find, help, stats_of,
 };
 use maitred_server::Log;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages};
@@ -127,8 +127,9 @@ impl Workers {
             .collect();
         let (totals, counters) = self.totals();
         let looked = seen.add(looked);
-        let counts = counts_of(&totals, &counters, &looked);
-        self.history.note(&counts, &looked.gauges, totals.on, began);
+        let is_on = totals.on;
+        let counts = counts_of(totals, &counters, &looked);
+        self.history.note(&counts, &looked.gauges, is_on, began);
     }
 
     /// The last look: the workers have ended.
@@ -148,18 +149,16 @@ impl Workers {
     }
 
     /// What all workers ever have counted in their memory.
-    fn totals(&self) -> (Totals, BTreeMap<String, u64>) {
+    fn totals(&self) -> (Totals, CounterSums) {
         // Under the lock, so that each process is in it once.
         let state = self.state();
         let mut totals = Totals::from(&state.retired.statistics);
-        let mut counters = state.retired.counters.clone();
+        let mut counters = CounterSums::default();
+        state.retired.counters.iter().for_each(|(series, count)| counters.add(series, *count));
         totals.on = state.serving.is_empty();
         for process in state.serving.values() {
             totals.merge(&process.totals());
-            for (name, count) in process.counters() {
-                let sum = counters.entry(name).or_default();
-                *sum = sum.saturating_add(count);
-            }
+            process.each_counter(|series, count| counters.add(series, count));
         }
         (totals, counters)
     }

@@ -58,7 +58,7 @@ impl Keeper {
         let resolution = duration(given, "resolution")?;
         let (last, since, until) =
             (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
-        let state = self.state();
+        let mut state = self.state();
         let to = until.unwrap_or_else(|| state.history.newest().unwrap_or_default());
         let from = match (since, last) {
             (Some(_), Some(_)) => {

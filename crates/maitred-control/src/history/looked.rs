@@ -1,7 +1,5 @@
 //! What is looked at for the history: of a server of this process, or what a worker says of its own.
 
-use std::collections::BTreeMap;
-
 use maitred_dispatch::PoolFigures;
 use maitred_history::{COUNTERS, Counts, Gauges};
 use maitred_io::process;
@@ -42,17 +40,13 @@ impl Looked {
         let inside = server.members().iter().filter(|member| member.inside().is_some()).count() as u64;
         let stuck = sum(|pool| pool.lost);
         let busy = inside.saturating_sub(stuck);
-        let ended = |name: &str| name.starts_with("maitred_websockets_ended_total");
-        let sockets = server.websockets();
-        let accepted = sockets.iter().find(|(name, _)| name == "maitred_websockets_accepted_total");
-        let ended: u64 = sockets.iter().filter(|(name, _)| ended(name)).map(|(_, count)| count).sum();
         let (errors, access) = server.log().dropped();
         let (memory, resident) = process::memory_bytes();
         Self {
             gauges: Gauges([
                 Some(server.snapshot().open),
                 Some(server.http2_open()),
-                Some(accepted.map_or(0, |(_, count)| *count).saturating_sub(ended)),
+                Some(server.websockets_open()),
                 Some(sum(|pool| pool.queued)),
                 Some(sum(|pool| pool.threads).saturating_sub(busy + stuck)),
                 Some(busy),
@@ -98,23 +92,31 @@ impl Looked {
     }
 }
 
+/// What is counted in memory that others read, beside exchanges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CounterSums([u64; OF_COUNTERS.len()]);
+
+impl CounterSums {
+    /// Adds a counter, by its series as a page has it. Labels do not matter.
+    pub fn add(&mut self, series: &str, count: u64) {
+        let name = series.split('{').next().unwrap_or_default();
+        if let Some(at) = OF_COUNTERS.iter().position(|own| *own == name) {
+            self.0[at] = self.0[at].saturating_add(count);
+        }
+    }
+}
+
 /// Everything that is counted, for a sample.
-pub fn counts_of(totals: &Totals, counters: &BTreeMap<String, u64>, looked: &Looked) -> Counts {
+pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &Looked) -> Counts {
     let mut counts = Counts {
         requests: totals.classes,
         bytes_out: totals.all.bytes,
         cpu_ns: looked.cpu_ns,
-        spans: totals.all.spans.clone(),
-        total: totals.all.total.clone(),
+        spans: totals.all.spans,
+        total: totals.all.total,
         ..Counts::default()
     };
-    for (count, name) in counts.counters.iter_mut().zip(OF_COUNTERS) {
-        let labelled = |series: &str| {
-            series.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('{'))
-        };
-        let of_name = counters.range(name.to_owned()..).take_while(|(series, _)| series.starts_with(name));
-        *count = of_name.filter(|(series, _)| labelled(series)).map(|(_, count)| count).sum();
-    }
+    counts.counters[..OF_COUNTERS.len()].copy_from_slice(&counters.0);
     counts.counters[OF_COUNTERS.len()] = looked.log_dropped;
     counts
 }
@@ -142,15 +144,16 @@ mod tests {
 
     #[test]
     fn series_with_labels_are_added() {
-        let counters = [
+        let mut counters = CounterSums::default();
+        for (series, count) in [
             ("maitred_errors_total", 2),
             ("maitred_pool_refused_total{pool=\"a\"}", 3),
             ("maitred_pool_refused_total{pool=\"b\"}", 4),
             ("maitred_refused_total_other", 100),
-        ];
-        let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
-        let counts =
-            counts_of(&Totals::default(), &counters, &Looked { log_dropped: 1, ..Looked::default() });
+        ] {
+            counters.add(series, count);
+        }
+        let counts = counts_of(Totals::default(), &counters, &Looked { log_dropped: 1, ..Looked::default() });
         assert_eq!(counts.counters, [2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1]);
     }
 }

@@ -19,7 +19,7 @@ use maitred_server::{Log, Server};
 
 pub(super) use answer::{ARGUMENTS, NAME, history};
 use file::Place;
-pub use looked::{Looked, counts_of};
+pub use looked::{CounterSums, Looked, counts_of};
 
 /// The part of a processor that looks may take.
 const SHARE: u32 = 100;
@@ -120,13 +120,15 @@ impl Keeper {
 
     pub(super) fn look_now(&self, server: &Server) {
         let (began, totals, looked) = (Instant::now(), server.totals(), Looked::at(server));
-        let counts = counts_of(&totals, &server.counters(), &looked);
-        self.note(&counts, &looked.gauges, totals.on, began);
+        let mut counters = CounterSums::default();
+        server.each_counter(|series, count| counters.add(series, count));
+        let is_on = totals.on;
+        self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, began);
     }
 
     /// Writes the file, if there is one.
     pub fn write(&self) {
-        let state = self.state();
+        let mut state = self.state();
         if let Some(file) = self.file.as_ref().filter(|_| state.written.is_some()) {
             let bytes = state.history.to_bytes();
             drop(state);
