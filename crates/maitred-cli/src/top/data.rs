@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Seconds that routes are compared over.
 pub(super) const WINDOW: f64 = 60.0;
 
+/// Seconds that the lines of the last minutes are of.
+pub(super) const SECONDS: usize = 300;
+
 /// Seconds that are the present: rates and spans are those of them together.
 const PRESENT: usize = 5;
 
@@ -108,7 +111,8 @@ pub(super) struct View {
     /// The longest first.
     pub(super) running: Vec<Running>,
     pub(super) running_total: u64,
-    /// The last minutes by seconds, the newest last; none where nobody looked.
+    /// The last minutes by seconds, the newest last; none where nobody looked. They begin at `lines_start`, in seconds since 1970.
+    pub(super) lines_start: u64,
     pub(super) requests_line: Vec<Option<f64>>,
     pub(super) p99_line: Vec<Option<f64>>,
     pub(super) queue_line: Vec<Option<f64>>,
@@ -260,6 +264,7 @@ fn of_history(view: &mut View, history: &Value, recent: &Value) {
     let of_recent = |name: &str| column(recent, name).into_iter().rev().flatten().next();
     (view.p50, view.p90, view.p99) =
         (of_recent("p50_seconds"), of_recent("p90_seconds"), of_recent("p99_seconds"));
+    view.lines_start = history["start"].as_u64().unwrap_or_default();
     view.requests_line = column(history, "requests");
     view.p99_line = column(history, "p99_seconds");
     view.queue_line = column(history, "queue_max");

@@ -1,7 +1,7 @@
 //! The parts of the view as lines of text, for the screen and for plain output.
 
-use super::data::{CLASSES, Route, SPANS, View};
-use super::shown::{count, percent, size, sparkline, time};
+use super::data::{CLASSES, Route, SECONDS, SPANS, View};
+use super::shown::{count, grouped, percent, size, sparkline, time};
 
 /// By what routes are in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) fn threads(view: &View) -> String {
         [threads.busy, threads.idle, threads.stuck, threads.waiting].map(|value| or_none(value, count));
     let queued: u64 = view.pools.iter().map(|pool| pool.queued).sum();
     format!(
-        "threads: {busy} busy, {idle} idle, {stuck} stuck, {waiting} wait for the interpreter; {queued} requests queued"
+        "threads: {busy} busy, {idle} idle, {stuck} stuck, {waiting} wait for the interpreter; queue {queued}"
     )
 }
 
@@ -119,13 +119,18 @@ pub(super) fn legend(spans: &[f64; SPANS.len()]) -> String {
     parts.join("  ")
 }
 
-/// A line of the last minutes with its largest value.
-pub(super) fn line(name: &str, values: &[Option<f64>], shown: fn(f64) -> String, width: usize) -> String {
-    let newest = &values[values.len().saturating_sub(width)..];
-    let most = newest.iter().flatten().copied().fold(0.0, f64::max);
-    let most = format!("max {}", shown(most));
+/// A line of the last minutes with its largest value. A column is the largest value of its seconds.
+pub(super) fn line(
+    name: &str,
+    (values, start): (&[Option<f64>], u64),
+    shown: fn(f64) -> String,
+    width: usize,
+) -> String {
+    let most = values.iter().flatten().copied().max_by(f64::total_cmp);
+    let most = format!("max {}", or_none(most, shown));
     let room = width.saturating_sub(11 + most.chars().count() + 1);
-    let drawn = sparkline(values, room);
+    let columns = grouped(values, start, SECONDS.div_ceil(room.max(1)).max(1));
+    let drawn = sparkline(&columns, room);
     let blank = room.saturating_sub(drawn.chars().count());
     format!("{name:<11}{:blank$}{drawn} {most}", "")
 }
@@ -180,12 +185,11 @@ mod tests {
     fn each_line_says_what_it_is_of() {
         let view = Memory::default().view(&answers());
         assert_eq!(title(&view), "maitred 0.1.0  WSGI shop:app  pid 4711  2 workers  up 2.0 h");
-        assert_eq!(requests(&view), "requests/s 40   1xx 0  2xx 38  3xx 0  4xx 0  5xx 2.0");
+        assert_eq!(requests(&view), "requests/s 40   1xx 0  2xx 38  3xx 0  4xx 0  5xx 2");
         assert_eq!(times(&view), "p50 100 ms  p90 200 ms  p99 900 ms   out 2.0 MiB/s");
         let expected = "cpu 60 % (kernel 10 %)  memory 80 MiB  connections 12 (HTTP/2 3, WebSocket 1)";
         assert_eq!(machine(&view), expected);
-        let expected =
-            "threads: 2.0 busy, 4.0 idle, 1.0 stuck, 0.5 wait for the interpreter; 3 requests queued";
+        let expected = "threads: 2 busy, 4 idle, 1 stuck, 0.5 wait for the interpreter; queue 3";
         assert_eq!(threads(&view), expected);
         assert_eq!(legend(&view.spans.expect("spans")), "queue 20 % 10.0 ms  run 80 % 40.0 ms");
         assert_eq!(
@@ -197,7 +201,7 @@ mod tests {
         assert_eq!(title, "2 requests run; the longest:");
         assert_eq!(requests[0], "    3.5 s 127.0.0.1:6  default  GET /search");
         assert_eq!(pools(&view), None);
-        assert!(line("requests/s", &view.requests_line, count, 80).ends_with("█ max 40"));
+        assert!(line("requests/s", (&view.requests_line, 0), count, 80).ends_with(" ██████████ max 40"));
         assert!(
             ordered(&view, Order::Requests)[0].name == "/"
                 && ordered(&view, Order::Time)[0].name == "/search"

@@ -3,12 +3,9 @@
 use maitred_control::{Given, find};
 use serde_json::Value;
 
-use super::data::{Answers, CLASSES, SPANS};
+use super::data::{Answers, CLASSES, SECONDS, SPANS};
 use crate::ctl::client::{self, Failed, Place};
 use crate::ctl::named::Named;
-
-/// How far back the lines go.
-const LINES: &str = "5m";
 
 /// Figures beside those of the classes and of the spans.
 const FIGURES: &str = "requests,covered_seconds,p99_seconds,queue_max,cpu_user_seconds,cpu_system_seconds,out_bytes,threads_busy,\
@@ -43,7 +40,10 @@ impl Looker {
             stats: or_nothing("stats", &[]),
             pools: or_nothing("pools", &[]),
             active: or_nothing("active", &[]),
-            history: or_nothing("history", &[("last", LINES), ("resolution", "1s"), ("figure", &figures)]),
+            history: or_nothing(
+                "history",
+                &[("last", &SECONDS.to_string()), ("resolution", "1s"), ("figure", &figures)],
+            ),
             recent: or_nothing(
                 "history",
                 &[("last", "20"), ("resolution", "10s"), ("figure", "p50_seconds,p90_seconds,p99_seconds")],

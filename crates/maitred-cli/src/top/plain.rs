@@ -24,9 +24,9 @@ pub(super) fn block(view: &View, order: Order) -> String {
             LETTERS.iter().zip(bar).map(|(letter, columns)| letter.to_string().repeat(columns)).collect();
         all.push(format!("[{drawn}]"));
     }
-    all.push(lines::line("requests/s", &view.requests_line, count, WIDTH));
-    all.push(lines::line("p99", &view.p99_line, time, WIDTH));
-    all.push(lines::line("queue", &view.queue_line, count, WIDTH));
+    all.push(lines::line("requests/s", (&view.requests_line, view.lines_start), count, WIDTH));
+    all.push(lines::line("p99", (&view.p99_line, view.lines_start), time, WIDTH));
+    all.push(lines::line("queue", (&view.queue_line, view.lines_start), count, WIDTH));
     all.push(lines::routes_title(view, order));
     all.extend(lines::ordered(view, order).into_iter().take(MOST).map(|route| lines::route(route, view)));
     let (title, running) = lines::running(view);

@@ -63,9 +63,9 @@ fn upper(view: &View, shown: &Shown, width: usize) -> Vec<Line<'static>> {
         Some(spans) => all.extend([bar(spans, width), Line::raw(lines::legend(spans))]),
         None => all.extend([Line::raw("no requests in the last seconds"), Line::default()]),
     }
-    all.push(Line::raw(lines::line("requests/s", &view.requests_line, count, width)));
-    all.push(Line::raw(lines::line("p99", &view.p99_line, time, width)));
-    all.push(Line::raw(lines::line("queue", &view.queue_line, count, width)));
+    all.push(Line::raw(lines::line("requests/s", (&view.requests_line, view.lines_start), count, width)));
+    all.push(Line::raw(lines::line("p99", (&view.p99_line, view.lines_start), time, width)));
+    all.push(Line::raw(lines::line("queue", (&view.queue_line, view.lines_start), count, width)));
     all
 }
 

@@ -16,7 +16,9 @@ pub(super) fn time(seconds: f64) -> String {
 /// `0`, `0.4`, `12`, `34.5k`.
 pub(super) fn count(number: f64) -> String {
     match number {
+        // An empty sum is -0.
         _ if number == 0.0 => "0".to_owned(),
+        _ if number.fract() == 0.0 && number < 9999.5 => format!("{number:.0}"),
         _ if number < 9.95 => format!("{number:.1}"),
         _ if number < 9999.5 => format!("{number:.0}"),
         _ if number < 999_950.0 => format!("{:.1}k", number / 1e3),
@@ -40,6 +42,15 @@ pub(super) fn size(bytes: f64) -> String {
 /// `83 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// Values of `seconds` seconds as one, the largest; the first is of second `start`. A value stays with its neighbours while the others move on.
+pub(super) fn grouped(values: &[Option<f64>], start: u64, seconds: usize) -> Vec<Option<f64>> {
+    let first = usize::try_from(start % seconds as u64).unwrap_or_default();
+    let (head, rest) = values.split_at((seconds - first).min(values.len()));
+    let largest = |group: &[Option<f64>]| group.iter().flatten().copied().max_by(f64::total_cmp);
+    let head = (!head.is_empty()).then(|| largest(head));
+    head.into_iter().chain(rest.chunks(seconds).map(largest)).collect()
 }
 
 /// The newest `width` values as heights; a blank where there is none.
@@ -73,6 +84,15 @@ mod tests {
         );
         let sizes = [0.0, 700.0, 1024.0, 83_886_080.0, 2e10].map(size);
         assert_eq!(sizes, ["0 B", "700 B", "1.0 KiB", "80 MiB", "18.6 GiB"]);
+    }
+
+    #[test]
+    fn a_value_stays_with_its_neighbours() {
+        let values: Vec<_> = (0..7).map(|value| Some(f64::from(value))).collect();
+        assert_eq!(grouped(&values, 0, 3), [Some(2.0), Some(5.0), Some(6.0)]);
+        assert_eq!(grouped(&values[1..], 1, 3), [Some(2.0), Some(5.0), Some(6.0)]);
+        assert_eq!(grouped(&[None, Some(1.0)], 5, 3), [None, Some(1.0)]);
+        assert_eq!(grouped(&[], 5, 3), []);
     }
 
     #[test]
