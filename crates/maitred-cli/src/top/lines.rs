@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(title, "2 requests run; the longest:");
         assert_eq!(requests[0], "    3.5 s 127.0.0.1:6  default  GET /search");
         assert_eq!(pools(&view), None);
-        assert!(line("requests/s", (&view.requests_line, 0), count, 80).ends_with(" ██████████ max 40"));
+        assert!(line("requests/s", (&view.requests_line, 0), count, 80).ends_with(" ████████████ max 40"));
         assert!(
             ordered(&view, Order::Requests)[0].name == "/"
                 && ordered(&view, Order::Time)[0].name == "/search"

@@ -1,7 +1,7 @@
 //! What is answered of the history.
 //!
 //! ```text
-//! {"on": true, "resolution_seconds": 10, "start": 1764061200, "intervals": 3, "max_bytes": 6848880,
+//! {"on": true, "resolution_seconds": 10, "start": 1764061200, "intervals": 3, "max_bytes": 6914880,
 //!  "figures": {"requests": [7, 0, null], "p99_seconds": [0.031, null, null]},
 //!  "latency": {"bounds_seconds": [0.0, 0.000016384, ...], "counts": [[[12, 6], [13, 1]], [], null]}}
 //! ```
