@@ -14,6 +14,7 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-http", &[]),
     ("maitred-stats", &[]),
+    ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
@@ -63,6 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "maitred-http",
             "maitred-h1",
+            "maitred-history",
             "maitred-stats",
             "maitred-io",
             "maitred-log",

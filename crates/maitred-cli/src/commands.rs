@@ -6,7 +6,7 @@
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
 pub(crate) use crate::words::{Command, Run, Word};
-use crate::{EXIT_SUCCESS, completion, ctl, health, help, man, passwd, print};
+use crate::{EXIT_SUCCESS, completion, ctl, health, help, man, passwd, print, top};
 
 /// In the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
@@ -45,6 +45,12 @@ pub(crate) const WORDS: &[Word] = &[
         arguments: "...",
         summary: "ask and change a running server; 'maitred ctl' lists what",
         run: Run::Tool(|arguments, _| Ok(ctl::main(arguments))),
+    },
+    Word {
+        name: "top",
+        arguments: "...",
+        summary: "a running server at a glance, on a terminal (top --help)",
+        run: Run::Tool(top::top),
     },
     Word {
         name: "health",

@@ -147,6 +147,8 @@ pub struct Config {
     pub admin: Option<ListenAddress>,
     /// What has to be shown there.
     pub admin_token_file: Option<PathBuf>,
+    /// Keeps the history of the figures over a restart.
+    pub history: Option<PathBuf>,
 }
 
 /// What a host serves. The meaning of the fields is that of the options with the same names.
@@ -427,6 +429,7 @@ impl Config {
             control: ControlSocket::default(),
             admin: None,
             admin_token_file: None,
+            history: None,
         }
     }
 }

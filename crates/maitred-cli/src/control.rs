@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_control::local;
-use maitred_control::{Control, DoorSettings, Doors, NotOpened, read_token};
+use maitred_control::{Control, DoorSettings, Doors, Keeper, NotOpened, read_token};
 use maitred_server::rights::Identity;
 use maitred_server::{Log, Server};
 
@@ -66,6 +66,26 @@ pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
     }
 }
 
+/// The history of the figures, with what its file has.
+pub(crate) fn history(config: &Config, origins: &Origins, log: &Arc<Log>) -> Result<Keeper, Problem> {
+    let Some(path) = &config.history else { return Ok(Keeper::default()) };
+    Keeper::of_file(path, log).map_err(|what| {
+        let remedy = "name a file of its own, in a folder that this user may write to";
+        Problem::new(origins.describe("history"), what, remedy)
+    })
+}
+
+/// As [`history`], where somebody asks for it or keeps it: the doors are open, or it has a file.
+pub(crate) fn own_history(
+    config: &Config,
+    origins: &Origins,
+    doors: &Doors,
+    log: &Arc<Log>,
+) -> Result<Option<Keeper>, Problem> {
+    let is_wanted = config.history.is_some() || !doors.places().is_empty();
+    is_wanted.then(|| history(config, origins, log)).transpose()
+}
+
 fn problem(error: &NotOpened, origins: &Origins) -> Problem {
     match error {
         NotOpened::Socket(..) => Problem::new(
@@ -94,7 +114,13 @@ pub(crate) fn about(host: &dyn Host, application: Option<String>) -> Vec<(&'stat
 }
 
 /// Begins to answer; the server serves without it, too.
-pub(crate) fn start(server: &Arc<Server>, doors: Doors, operator: Operator, log: &Log) -> Option<Control> {
-    let control = Control::start(server, doors, Arc::new(operator));
+pub(crate) fn start(
+    server: &Arc<Server>,
+    doors: Doors,
+    operator: Operator,
+    history: Option<Keeper>,
+    log: &Log,
+) -> Option<Control> {
+    let control = Control::start(server, doors, Arc::new(operator), history);
     control.inspect_err(|error| log.error(format_args!("the control cannot be started: {error}"))).ok()
 }

@@ -56,6 +56,7 @@ mod tls;
 mod tls_values;
 mod tls_watch;
 mod tool_line;
+mod top;
 mod validation;
 mod value;
 mod websockets;

@@ -295,6 +295,11 @@ fn serve_loaded(
         None => control::open_own(config, &mut doors, log),
         Some(worker) => worker.settle(&mut settings)?,
     }
+    // The supervisor keeps that of all workers.
+    let history = match worker {
+        None => control::own_history(config, origins, &doors, log)?,
+        Some(_) => None,
+    };
     serving.store(true, Ordering::Relaxed);
     let server = match Server::start(settings) {
         Ok(server) => Arc::new(server),
@@ -326,7 +331,7 @@ fn serve_loaded(
         log: Arc::clone(log),
         about: control::about(host, what.clone()),
     };
-    let control = control::start(&server, doors, operator, log).map(Arc::new);
+    let control = control::start(&server, doors, operator, history, log).map(Arc::new);
     // Of several workers one tells what all see.
     let tells = worker.is_none_or(|worker| worker.setup.number == 1);
     let watch = checked.tls.as_ref().and_then(|_| {

@@ -8,6 +8,7 @@
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! dashboard/   what browsers get: the page, sessions, answers as they change
+//! history/     the figures over time: who looks each second, the answer, the file
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -24,6 +25,7 @@ mod dashboard;
 mod deliveries;
 mod doors;
 mod explain;
+mod history;
 mod http;
 mod http2;
 mod nearest;
@@ -54,6 +56,7 @@ use watch::SpinWatch;
 pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use history::{CounterSums, Keeper, Looked, counts_of};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
@@ -85,6 +88,8 @@ enum Answers {
         server: RwLock<Option<Arc<Server>>>,
         owner: Arc<dyn Owner>,
         began: Instant,
+        /// None where somebody else keeps it, and where nobody asks for it.
+        history: Option<Box<Keeper>>,
     },
     /// Somebody who asks the servers of other processes.
     Relay {
@@ -105,16 +110,23 @@ pub(crate) struct QueryContext<'a> {
     pub(crate) owner: &'a dyn Owner,
     pub(crate) doors: &'a Doors,
     pub(crate) up: Duration,
+    pub(crate) history: Option<&'a Keeper>,
 }
 
 impl Control {
-    /// Begins to answer. `owner` knows what the server does not.
+    /// Begins to answer. `owner` knows what the server does not; `history` is none where somebody else keeps it, and where nobody asks for it.
     ///
     /// # Errors
     /// The process has no thread or descriptor left.
-    pub fn start(server: &Arc<Server>, doors: Doors, owner: Arc<dyn Owner>) -> io::Result<Self> {
+    pub fn start(
+        server: &Arc<Server>,
+        doors: Doors,
+        owner: Arc<dyn Owner>,
+        history: Option<Keeper>,
+    ) -> io::Result<Self> {
         let server = RwLock::new(Some(Arc::clone(server)));
-        Self::start_with(Answers::Server { server, owner, began: Instant::now() }, doors)
+        let history = history.map(Box::new);
+        Self::start_with(Answers::Server { server, owner, began: Instant::now(), history }, doors)
     }
 
     /// Begins to answer with what `relay` says.
@@ -151,6 +163,13 @@ impl Control {
     }
 
     fn finish(&mut self) {
+        // What was counted since the last look is in the file, too. Once: the second time there is no server.
+        self.inner.with_server(|asking| {
+            if let Some(history) = asking.history {
+                history.look_now(asking.server);
+                history.write();
+            }
+        });
         let server = match &self.inner.answers {
             Answers::Server { server, .. } => server.write().unwrap_or_else(PoisonError::into_inner).take(),
             Answers::Relay { relay } => {
@@ -187,16 +206,21 @@ impl Drop for Control {
 impl Inner {
     /// Calls `ask` while the server stays; none after the end, and where there is none.
     fn with_server<T>(&self, ask: impl FnOnce(&QueryContext<'_>) -> T) -> Option<T> {
-        let Answers::Server { server, owner, began } = &self.answers else { return None };
+        let Answers::Server { server, owner, began, history } = &self.answers else { return None };
         let server = server.read().unwrap_or_else(PoisonError::into_inner);
         let up = began.elapsed();
-        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors: &self.doors, up }))
+        let (doors, history) = (&self.doors, history.as_deref());
+        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors, up, history }))
     }
 
-    /// Looks at the threads of the server; when to look again, none after the end.
+    /// Looks at the threads and the figures of the server; when to look again, none after the end.
     pub(crate) fn look(&self, watch: &mut SpinWatch) -> Option<Duration> {
         match &self.answers {
-            Answers::Server { .. } => self.with_server(|asking| watch.look(asking.server, Instant::now())),
+            Answers::Server { .. } => self.with_server(|asking| {
+                let next = watch.look(asking.server, Instant::now());
+                // Both at the same time: the thread wakes once a second.
+                asking.history.map_or(next, |history| history.look(asking.server))
+            }),
             Answers::Relay { relay } => {
                 relay.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|_| RELAY_LOOKS)
             }

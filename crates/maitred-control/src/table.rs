@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
-    websockets,
+    QueryContext, change, deliveries, explain, history, http2, nearest, requests, stats, status, threads,
+    tls, websockets,
 };
 
 /// A query or a change.
@@ -54,7 +54,7 @@ const fn unless_given(name: &'static str, takes: &'static str, value: &'static s
     Argument { name, takes, required: false, option: false, unless_given: Some(value) }
 }
 
-const fn option(name: &'static str, takes: &'static str) -> Argument {
+pub(super) const fn option(name: &'static str, takes: &'static str) -> Argument {
     Argument { name, takes, required: false, option: true, unless_given: None }
 }
 
@@ -82,6 +82,11 @@ pub const WORKER: &str = "worker";
 /// What every question takes: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
+const HISTORY: [Argument; 6] = {
+    let [last, since, until, resolution, figure] = history::ARGUMENTS;
+    [last, since, until, resolution, figure, POOL]
+};
+
 const COMMANDS: &[Command] = &[
     query(
         "status",
@@ -98,6 +103,12 @@ const COMMANDS: &[Command] = &[
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
+    query(
+        history::NAME,
+        &HISTORY,
+        "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days.",
+        history::history,
+    ),
     query("connections", &[POOL], "Connections by what they are doing.", requests::connections),
     query("threads", &[POOL], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
     query("pools", &[POOL], "Pools with their limits and counts.", status::pools),

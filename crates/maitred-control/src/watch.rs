@@ -16,6 +16,9 @@ use super::threads::doing;
 /// How often threads are looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// A look that is due so soon is made at once, so that its thread need not wake again.
+const SLACK: Duration = Duration::from_millis(50);
+
 /// For how long a thread has to compute without getting on.
 const SPINS: Duration = Duration::from_secs(5);
 
@@ -44,7 +47,7 @@ impl SpinWatch {
     /// Looks, if it is time to; how long it is not.
     pub(super) fn look(&mut self, server: &Server, now: Instant) -> Duration {
         if let Some(left) = self.due.map(|due| due.saturating_duration_since(now))
-            && !left.is_zero()
+            && left > SLACK
         {
             return left;
         }

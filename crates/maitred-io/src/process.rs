@@ -90,9 +90,24 @@ pub fn anonymous_bytes() -> Option<u64> {
 }
 
 fn anonymous(status: &str) -> Option<u64> {
-    let kib = |name| line(status, name)?.split_ascii_whitespace().next()?.parse::<u64>().ok();
     // Kernels without swap have no such line.
-    Some(kib("RssAnon:")?.saturating_add(kib("VmSwap:").unwrap_or(0)).saturating_mul(1024))
+    let swapped = kibibytes(status, "VmSwap:").unwrap_or(0);
+    Some(kibibytes(status, "RssAnon:")?.saturating_add(swapped).saturating_mul(1024))
+}
+
+fn kibibytes(status: &str, name: &str) -> Option<u64> {
+    line(status, name)?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The same, and all that is in memory (RSS), also what is shared with other processes. Costs as much.
+pub fn memory_bytes() -> (Option<u64>, Option<u64>) {
+    let Ok(status) = fs::read_to_string("/proc/self/status") else { return (None, None) };
+    (anonymous(&status), kibibytes(&status, "VmRSS:").map(|kib| kib.saturating_mul(1024)))
+}
+
+/// Processor time of all threads so far, in the program and in the kernel, in nanoseconds. Costs a system call.
+pub fn processor_ns() -> [u64; 2] {
+    crate::usage::of_process().into()
 }
 
 /// What follows `name` in the line that begins with it.

@@ -35,10 +35,10 @@ use maitred_stats::{ARENA_BYTES, Arena, memory};
 pub use crate::merged::{WorkerPage, counters_of_page, merge_pages};
 pub use crate::metrics::LOG_DROPPED_TOTAL;
 pub use crate::site::page_of_workers;
-pub use crate::site::{SPOOLED_TOTAL, Statistics, write_exchanges};
+pub use crate::site::{SPOOLED_TOTAL, Statistics, Totals, write_exchanges};
 pub use maitred_io::shared_memory::SharedMemory;
 pub use maitred_stats::exposition::{Format, series};
-pub use maitred_stats::{Owner, read_counters};
+pub use maitred_stats::{Owner, each_counter, read_counters};
 
 /// Bytes for counters beside those of exchanges: of a server 20 KiB, 18 KiB with compression, and 3 KiB for each pool. Pools beyond that,
 /// about 70, are counted, but not read by others.

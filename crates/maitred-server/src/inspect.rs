@@ -89,6 +89,16 @@ impl Server {
         self.first().site.http2_counters.totals()
     }
 
+    /// Connections that speak HTTP/2 now.
+    pub fn http2_open(&self) -> u64 {
+        self.first().site.http2_counters.open()
+    }
+
+    /// WebSockets that are open.
+    pub fn websockets_open(&self) -> u64 {
+        self.first().site.websocket_counters.open()
+    }
+
     /// What WebSockets have come to: names of figures with counts, those that are not zero.
     pub fn websockets(&self) -> Vec<(String, u64)> {
         self.first().site.websocket_counters.totals()

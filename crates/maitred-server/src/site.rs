@@ -10,6 +10,7 @@ mod rows;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod websockets;
 
 use std::cell::RefCell;
@@ -31,6 +32,7 @@ use maitred_match::Shape;
 use maitred_runtime::Handler;
 use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::{Format, series};
+use maitred_stats::memory::Memory;
 use maitred_stats::{
     Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing,
 };
@@ -44,11 +46,12 @@ use crate::traced::Traced;
 
 pub(crate) use contexts::{Contexts, Share};
 pub(crate) use handshakes::Handshakes;
-pub(crate) use http2::Http2Counters;
 pub use http2::Http2Settings;
+pub(crate) use http2::{Http2Counters, Open};
 pub use metrics::{page_of_workers, write_exchanges};
 pub(crate) use metrics::{write_build, write_cache, write_process};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
+pub use totals::Totals;
 pub(crate) use websockets::WebSocketCounters;
 pub use websockets::WebSocketSettings;
 
@@ -94,6 +97,8 @@ pub(crate) struct Site {
     pub(crate) submissions: Submissions,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
+    /// Where all counters are that a killed process does not lose.
+    pub(crate) counted: Memory,
     /// What is measured of each exchange.
     pub(crate) measures: Measures,
     /// What becomes of these measures.

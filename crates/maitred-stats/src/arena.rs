@@ -62,6 +62,12 @@ impl Arena {
         Self { memory, used: Mutex::new(ALIGN) }
     }
 
+    /// The words, as another process has them.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory::clone(&self.memory)
+    }
+
     /// Texts that others find by this name.
     pub fn texts(&self, name: &str, texts: &[String]) {
         let words = 1 + texts.iter().map(|text| text_words(text.len())).sum::<usize>();
@@ -127,16 +133,22 @@ pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = Found<'_>> {
 #[must_use]
 pub fn read_counters(words: &[AtomicU64]) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::<String, u64>::new();
+    each_counter(words, |name, total| {
+        let sum = counters.entry(name.to_owned()).or_default();
+        *sum = sum.wrapping_add(total);
+    });
+    counters
+}
+
+/// Calls `visit` with each of these counters; a name may come several times.
+pub fn each_counter(words: &[AtomicU64], mut visit: impl FnMut(&str, u64)) {
     for found in runs(words).filter(|found| found.kind == Kind::Counters as u8) {
         let Some(stride) = found.content.len().checked_div(found.shards) else { continue };
         for (which, name) in found.name.split('\n').enumerate().take(stride) {
             let shards = (0..found.shards).map(|shard| load(found.content, shard * stride + which));
-            let total = shards.fold(0, u64::wrapping_add);
-            let sum = counters.entry(name.to_owned()).or_default();
-            *sum = sum.wrapping_add(total);
+            visit(name, shards.fold(0, u64::wrapping_add));
         }
     }
-    counters
 }
 
 /// The texts that another process has in this memory by this name; none where there are none.

@@ -93,6 +93,37 @@ impl Distribution {
         }
     }
 
+    /// The values that have come since this distribution was `earlier`. The smallest and the largest of them are known as well as the
+    /// others are.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut rest = Self {
+            zeros: self.zeros.saturating_sub(earlier.zeros),
+            count: self.count.saturating_sub(earlier.count),
+            sum: self.sum.saturating_sub(earlier.sum),
+            squares: (self.squares - earlier.squares).max(0.0),
+            coarse: self.coarse,
+            ..Self::default()
+        };
+        for (slot, steps) in &self.chunks {
+            let before = earlier.chunks.binary_search_by_key(slot, |(slot, _)| *slot).ok();
+            let before = before.map_or(&[0; STEPS], |at| &earlier.chunks[at].1);
+            let rise = std::array::from_fn(|step| steps[step].saturating_sub(before[step]));
+            if rise != [0; STEPS] {
+                rest.chunks.push((*slot, rise));
+            }
+        }
+        let mut found = rest.steps().filter(|(.., count)| *count > 0);
+        let first = found.next();
+        let last = found.last().or(first);
+        rest.min =
+            if rest.zeros > 0 { 0 } else { first.map_or(0, |(slot, step, _)| scale::bounds(slot, step).0) };
+        rest.max = last.map_or(0, |(slot, step, _)| scale::bounds(slot, step).1);
+        // What is largest of all is known exactly.
+        (rest.min, rest.max) = (rest.min.max(self.min).min(self.max), rest.max.min(self.max));
+        rest
+    }
+
     /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -172,6 +203,17 @@ impl Distribution {
         below.fold(self.zeros, |sum, (.., count)| sum.saturating_add(count))
     }
 
+    /// Calls `visit` with the smallest value of each step, ascending, and how many values are in it. Buckets whose bounds are
+    /// powers of two from 2,048 on, or halves between them, take whole steps.
+    pub fn each(&self, mut visit: impl FnMut(u64, u64)) {
+        if self.zeros > 0 {
+            visit(0, self.zeros);
+        }
+        for (slot, step, count) in self.steps().filter(|(.., count)| *count > 0) {
+            visit(scale::bounds(slot, step).0, count);
+        }
+    }
+
     /// Slot, step and count, ascending.
     fn steps(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         self.chunks.iter().flat_map(|(slot, steps)| {
@@ -217,6 +259,22 @@ mod tests {
             prop_assert!(share < 1e-12);
             merged.squares = both.squares;
             prop_assert_eq!(merged, both);
+        }
+
+        #[test]
+        fn what_has_come_since_is_as_if_counted_alone(before in values(), after in values(), percent in 0.0..=100.0_f64) {
+            let earlier = of(&before);
+            let mut now = earlier.clone();
+            now.merge(&of(&after));
+            let (rest, alone) = (now.since(&earlier), of(&after));
+            prop_assert_eq!((rest.count, rest.zeros), (alone.count, alone.zeros));
+            prop_assert_eq!(rest.steps().filter(|(.., count)| *count > 0).collect::<Vec<_>>(), alone.steps().filter(|(.., count)| *count > 0).collect::<Vec<_>>());
+            if now.sum < u64::MAX {
+                prop_assert_eq!(rest.sum, alone.sum);
+            }
+            let (read, exact) = (rest.percentile(percent), alone.percentile(percent));
+            prop_assert!(read.abs_diff(exact) <= (exact / 30).max(64), "{read} for {exact}");
+            prop_assert_eq!(now.since(&now).count(), 0);
         }
 
         #[test]

@@ -29,7 +29,7 @@ mod sparse;
 mod table;
 mod times;
 
-pub use arena::{Arena, read_counters, read_texts};
+pub use arena::{Arena, each_counter, read_counters, read_texts};
 pub use counter::{Counter, Counters, Gauge, LockedCounters};
 pub use distribution::Distribution;
 pub use exposition::{Metric, Value};

@@ -1,26 +1,30 @@
 //! `maitred ctl`: asks and changes a running server.
 //!
 //! ```text
-//! mod.rs   the command line    find.rs  where sockets are    choose.rs  which server is meant    client.rs  one request    show.rs  the answer for people
+//! mod.rs   the command line    find.rs  where sockets are    choose.rs, named.rs  which server is meant    client.rs  one request
+//! show.rs, history.rs  the answer for people
 //! ```
-//! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name.
+//! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name, but
+//! history.rs: its answer is made for programs.
 
 pub(crate) mod choose;
 pub(crate) mod client;
 pub(crate) mod find;
+mod history;
+pub(crate) mod named;
 mod show;
-
-use std::path::PathBuf;
 
 use maitred_control::{Command, Given, WORKER};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
-use choose::Which;
-use client::{Failed, Place};
+use client::Failed;
+use named::Named;
 
 /// Options of every command with a value.
-const OWN: [&str; 7] = ["socket", "server", "pid", "port", "url", "token-file", WORKER];
+fn own() -> impl Iterator<Item = &'static str> {
+    named::OPTIONS.into_iter().chain([WORKER])
+}
 
 /// Runs the command with the arguments behind `ctl`; the exit code: 0, 1 for a refusal, 2 for a mistake of the user.
 pub(crate) fn main(arguments: &[String]) -> u8 {
@@ -32,8 +36,11 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
         }
     };
     let Some((command, given)) = &line.asked else { return print(&help()) };
-    let answer = line.place().and_then(|place| client::ask(&place, command, given));
+    let is_history = command.name == history::NAME && !line.json;
+    let given = if is_history { &history::for_people(given) } else { given };
+    let answer = line.named.place().and_then(|place| client::ask(&place, command, given));
     match answer {
+        Ok(value) if is_history => print(&show::show(&history::rows(value))),
         Ok(value) if line.json => print(&format!("{value:#}\n")),
         Ok(value) => print(&show::show(&value)),
         Err(Failed::Refused(text)) => {
@@ -50,12 +57,7 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
 /// The command line behind `ctl`.
 #[derive(Default)]
 struct Line {
-    socket: Option<PathBuf>,
-    server: Option<Which>,
-    /// How it was named: `--server`, `--pid` or `--port`.
-    named_by: Option<&'static str>,
-    url: Option<String>,
-    token_file: Option<PathBuf>,
+    named: Named,
     /// The number of one worker.
     worker: Option<String>,
     json: bool,
@@ -98,26 +100,12 @@ impl Line {
                         false => unknown_option(name, None),
                     })?;
                     match name {
-                        "socket" => line.socket = Some(value.into()),
-                        "server" => line.name("--server", Which::Any(value))?,
-                        "pid" => line.name("--pid", Which::process(&value)?)?,
-                        "port" => line.name("--port", Which::port(&value)?)?,
-                        "url" => line.url = Some(value),
-                        "token-file" => line.token_file = Some(value.into()),
                         WORKER => line.worker = Some(value),
+                        _ if named::OPTIONS.contains(&name) => line.named.set(name, value)?,
                         _ => options.push((name.to_owned(), value)),
                     }
                 }
             }
-        }
-        let named = [
-            ("--socket", line.socket.is_some()),
-            (line.named_by.unwrap_or_default(), line.server.is_some()),
-            ("--url", line.url.is_some()),
-        ];
-        let mut named = named.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
-        if let (Some(one), Some(other)) = (named.next(), named.next()) {
-            return Err(format!("{one} and {other} name two servers; leave one of them out"));
         }
         if words.is_empty() {
             return match options.first() {
@@ -129,26 +117,6 @@ impl Line {
         given.0.extend(line.worker.take().map(|worker| (WORKER.to_owned(), worker)));
         line.asked = Some((command, given));
         Ok(line)
-    }
-
-    /// Notes which server is meant.
-    fn name(&mut self, by: &'static str, which: Which) -> Result<(), String> {
-        match self.named_by.replace(by).filter(|other| *other != by) {
-            Some(other) => Err(format!("{other} and {by} name two servers; leave one of them out")),
-            None => {
-                self.server = Some(which);
-                Ok(())
-            }
-        }
-    }
-
-    fn place(&self) -> Result<Place, Failed> {
-        match (&self.socket, &self.server, &self.url) {
-            (Some(path), _, _) => Ok(Place::Socket(path.clone())),
-            (None, Some(server), _) => choose::named(server).map(Place::Socket).map_err(Failed::Mistaken),
-            (None, None, Some(url)) => Place::of_url(url, self.token_file.as_deref()),
-            (None, None, None) => choose::only_one().map(Place::Socket).map_err(Failed::Mistaken),
-        }
     }
 }
 
@@ -185,13 +153,13 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
 /// Whether this is an option with a value, of any command.
 fn takes_value(name: &str) -> bool {
     let mut arguments = maitred_control::commands().iter().flat_map(|command| command.arguments);
-    OWN.contains(&name) || arguments.any(|argument| argument.option && argument.name == name)
+    own().any(|own| own == name) || arguments.any(|argument| argument.option && argument.name == name)
 }
 
 fn unknown_option(name: &str, command: Option<&Command>) -> String {
     let own = command.map_or(&[][..], |command| command.arguments).iter();
     let own = own.filter(|argument| argument.option).map(|argument| argument.name);
-    match nearest(name, own.chain(OWN).chain(["json", "help"])) {
+    match nearest(name, own.chain(self::own()).chain(["json", "help"])) {
         Some(meant) => format!("--{name}: unknown option; did you mean '--{meant}'?"),
         None => format!("--{name}: unknown option; 'maitred ctl' lists what there is"),
     }

@@ -202,7 +202,9 @@ pub(crate) fn run(
         host.languages(),
         if listeners.is_own() { "reuseport" } else { "shared" },
         sender.clone(),
+        control::history(config, origins, log)?,
     ));
+    relay::keep_history(&workers, log);
     let control = match predecessor {
         Some(_) => None,
         None => {
@@ -259,6 +261,7 @@ pub(crate) fn run(
     };
     supervisor.develop()?;
     let code = supervisor.supervise(&happenings);
+    supervisor.workers.end_history();
     if let Some(hooks) = supervisor.hooks.take() {
         hooks.finish();
     }

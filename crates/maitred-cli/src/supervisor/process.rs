@@ -13,7 +13,7 @@ use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
 use maitred_server::Log;
-use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics};
+use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
 use maitred_supervise::{Exit, WorkerId};
 
 use super::Happening;
@@ -110,6 +110,16 @@ impl Process {
     /// What it has counted, read after it has been asked to bring its memory up to date.
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics::read(self.figures.words(), Owner::Runs).unwrap_or_default()
+    }
+
+    /// The same in sums.
+    pub(crate) fn totals(&self) -> Totals {
+        Totals::read(self.figures.words(), Owner::Runs).unwrap_or_default()
+    }
+
+    /// Calls `visit` with its counters, by series.
+    pub(crate) fn each_counter(&self, visit: impl FnMut(&str, u64)) {
+        figures::each_counter(self.figures.words(), visit);
     }
 
     /// Keeps its page.

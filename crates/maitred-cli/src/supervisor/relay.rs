@@ -5,17 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
+use maitred_control::{
+    Answered, Caller, Control, Counted, CounterSums, Doors, Keeper, Looked, Question, WORKER, counts_of,
+    find, help, stats_of,
+};
 use maitred_server::Log;
-use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages, page_of_workers};
+use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
 use super::Happening;
-use super::message::{COUNTED, OWN_PAGE, ToWorker};
+use super::message::{COUNTED, LOOKED, OWN_PAGE, ToWorker};
 use super::process::{Pending, Process};
 
 /// Changes of settings, which workers that are started later get as well.
@@ -32,6 +35,8 @@ pub(super) struct Workers {
     began: Instant,
     sender: Sender<Happening>,
     state: Mutex<State>,
+    seen: Mutex<Seen>,
+    history: Keeper,
 }
 
 #[derive(Default)]
@@ -69,9 +74,114 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
         .ok()
 }
 
+/// Begins to look at the workers for their history.
+pub(super) fn keep_history(workers: &Arc<Workers>, log: &Log) {
+    let watched = Arc::downgrade(workers);
+    let watches = std::thread::Builder::new().name("maitred-history".to_owned());
+    if let Err(error) = watches.spawn(move || watch(&watched)) {
+        log.error(format_args!("there will be no history: {error}"));
+    }
+}
+
+/// Looks at the workers once a second, until nobody has them any more. A thread of its own: it waits for their answers.
+fn watch(workers: &Weak<Workers>) {
+    while let Some(own) = workers.upgrade() {
+        let ahead = own.history.ahead();
+        if ahead.is_zero() {
+            own.look();
+        }
+        drop(own);
+        std::thread::sleep(ahead);
+    }
+}
+
+/// What is counted outside of the memory of the workers: of each what it has said last, and the sum of all ever.
+#[derive(Default)]
+struct Seen {
+    last: BTreeMap<WorkerId, Looked>,
+    sum: Looked,
+}
+
+impl Seen {
+    /// What there is now, with the counts of all workers ever.
+    fn add(&mut self, answers: Vec<(WorkerId, Looked)>) -> Looked {
+        let mut now = Looked::default();
+        for (id, looked) in &answers {
+            let last = self.last.remove(id).unwrap_or_default();
+            self.sum.add_counts(looked, &last);
+            now.merge(looked);
+        }
+        // One that has not answered this time is known the next time.
+        self.last.extend(answers);
+        Looked { gauges: now.gauges, ..self.sum.clone() }
+    }
+}
+
 impl Workers {
-    pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
-        Self { languages, accept, began: Instant::now(), sender, state: Mutex::default() }
+    /// Looks at all workers, for the history. What a worker that has ended, or does not answer, has counted is in its memory.
+    fn look(&self) {
+        // Looks come one after the other, also the last one, which is another thread's.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
+        let answers = self.ask_each(&asked, None, "the supervisor").into_iter();
+        let answers = answers.filter(|(_, answer)| answer.status == 200);
+        let looked: Vec<_> = answers
+            .filter_map(|(process, answer)| Some((process.id, Looked::from_json(&answer.value()?))))
+            .collect();
+        let (totals, counters) = self.totals();
+        let looked = seen.add(looked);
+        let is_on = totals.on;
+        let counts = counts_of(totals, &counters, &looked);
+        self.history.note(&counts, &looked.gauges, is_on, began);
+    }
+
+    /// The last look: the workers have ended.
+    pub(super) fn end_history(&self) {
+        self.look();
+        self.history.write();
+    }
+
+    /// A new program has read the file by now, or will: it writes it from now on.
+    pub(super) fn leave_history(&self) {
+        self.history.leave_file();
+    }
+
+    /// Has what was seen so far in the file, for a new program.
+    pub(super) fn write_history(&self) {
+        self.history.write();
+    }
+
+    /// What all workers ever have counted in their memory.
+    fn totals(&self) -> (Totals, CounterSums) {
+        // Under the lock, so that each process is in it once.
+        let state = self.state();
+        let mut totals = Totals::from(&state.retired.statistics);
+        let mut counters = CounterSums::default();
+        state.retired.counters.iter().for_each(|(series, count)| counters.add(series, *count));
+        totals.on = state.serving.is_empty();
+        for process in state.serving.values() {
+            totals.merge(&process.totals());
+            process.each_counter(|series, count| counters.add(series, count));
+        }
+        (totals, counters)
+    }
+
+    pub(super) fn new(
+        languages: &'static str,
+        accept: &'static str,
+        sender: Sender<Happening>,
+        history: Keeper,
+    ) -> Self {
+        Self {
+            languages,
+            accept,
+            began: Instant::now(),
+            sender,
+            state: Mutex::default(),
+            seen: Mutex::default(),
+            history,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -178,6 +288,9 @@ impl Workers {
         if one.is_none() && name == "stats" {
             return self.stats(&question).unwrap_or_else(|refused| refused);
         }
+        if one.is_none() && name == "history" && question.is_query() {
+            return self.history(&question).unwrap_or_else(|refused| refused);
+        }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
@@ -206,6 +319,12 @@ impl Workers {
         let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
         let merged = merge(values.collect());
         Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+    }
+
+    fn history(&self, question: &Question) -> Result<Answered, Answered> {
+        let given = question.given()?;
+        find(&question.name())?.check(&given)?;
+        Ok(Answered::json(200, &self.history.answer(&given)?))
     }
 
     /// Before anybody is asked: who becomes ready meanwhile is told.

@@ -121,6 +121,7 @@ impl Supervisor {
             tls: self.checked.tls.as_ref().map(|tls| tls.handed()),
             bell: &self.bell,
         };
+        self.workers.write_history();
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {
             Ok(successor) => {
                 self.log.info(format_args!(
@@ -146,6 +147,7 @@ impl Supervisor {
                 self.service.hands_over(successor.pid(), &self.log);
                 // The successor opens its own when its channel ends with this.
                 self.control = None;
+                self.workers.leave_history();
                 drop(successor);
                 // What waits to be accepted is the successor's.
                 self.stand_in = None;
@@ -200,6 +202,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
         "chdir",
         "pid-file",
         "hooks",
+        "history",
         "error-log",
         "access-log",
     ];

@@ -1,5 +1,7 @@
 //! How HTTP/2 is spoken, and what its connections have done, counted.
 
+use std::sync::Arc;
+
 use maitred_h2::{Counted, ErrorCode, FRAME_TYPES};
 use maitred_stats::exposition::{Metric, series};
 use maitred_stats::{Arena, Counters};
@@ -61,7 +63,11 @@ pub(crate) struct Http2Counters {
     heads: Counters<{ DIRECTIONS.len() * FORMS.len() }>,
     waits: Counters<{ WINDOWS.len() }>,
     errors: Counters<{ ERRORS.len() + 1 }>,
+    open: Open,
 }
+
+/// Held by each connection that is open: how many hold it is how many there are.
+pub(crate) type Open = Arc<()>;
 
 impl Http2Counters {
     pub(crate) fn new(arena: &Arena) -> Self {
@@ -76,12 +82,19 @@ impl Http2Counters {
                 arena,
                 std::array::from_fn(|at| named(ERRORS_TOTAL, &[("error", error_name(at))])),
             ),
+            open: Open::default(),
         }
     }
 
-    /// A connection speaks it.
-    pub(crate) fn note_connection(&self) {
+    /// A connection speaks it, as long as it holds what is returned.
+    pub(crate) fn note_connection(&self) -> Open {
         self.connections.add(0, 1);
+        Arc::clone(&self.open)
+    }
+
+    /// Connections that speak it now.
+    pub(crate) fn open(&self) -> u64 {
+        Arc::strong_count(&self.open) as u64 - 1
     }
 
     /// A connection ends because of this.
@@ -182,7 +195,10 @@ mod tests {
         counters.note_waits([0, 5]);
         counters.note_error(ErrorCode::EnhanceYourCalm);
         counters.note_error(ErrorCode::InternalError);
-        counters.note_connection();
+        let open = counters.note_connection();
+        assert_eq!(counters.open(), 1);
+        drop(open);
+        assert_eq!(counters.open(), 0);
         let expected = [
             (series(CONNECTIONS_TOTAL, &[]), 1),
             (series(FRAMES_TOTAL, &[("direction", "received"), ("type", "headers")]), 3),

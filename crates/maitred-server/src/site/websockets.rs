@@ -141,6 +141,12 @@ impl WebSocketCounters {
         ones.into_iter().chain(ended).chain(messages).chain(bytes)
     }
 
+    /// Those that are open. One that ends meanwhile may be missing already.
+    pub(crate) fn open(&self) -> u64 {
+        let ended: u64 = (0..=CODES.len()).map(|at| self.ended.total(at)).sum();
+        self.accepted.total(0).saturating_sub(ended)
+    }
+
     /// Those that have happened, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
         rows::totals(self.rows())
@@ -179,7 +185,9 @@ mod tests {
         let counters = WebSocketCounters::new(&Arena::new(memory::private(1 << 16)));
         assert!(counters.totals().is_empty(), "what has not happened is not shown");
         counters.note_accepted();
+        assert_eq!(counters.open(), 1);
         counters.note_ended(1012);
+        assert_eq!(counters.open(), 0);
         counters.note_ended(4711);
         counters.note_received(5);
         counters.note_sent(7);

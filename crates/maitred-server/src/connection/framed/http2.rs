@@ -6,7 +6,7 @@ use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
 use super::codec::{Codec, Event, Fault, Priority, Why};
 use crate::connection::{self, Context, Stream};
-use crate::site::Site;
+use crate::site::{Open, Site};
 
 /// What the peer takes of all streams together before it gives more (RFC 9113 §6.9.2); no setting changes it.
 const CONNECTION_WINDOW: u32 = 65_535;
@@ -23,6 +23,8 @@ struct Http2 {
     broken: Option<ConnectionError>,
     /// That has been counted.
     told: bool,
+    /// Counts it among those that are open.
+    _open: Open,
 }
 
 /// The codec of a new connection.
@@ -31,9 +33,9 @@ pub(in crate::connection) fn codec(site: &Site) -> Box<dyn Codec> {
 }
 
 fn joined(site: &Site, connection: Connection) -> Box<dyn Codec> {
-    site.http2_counters.note_connection();
+    let open = site.http2_counters.note_connection();
     let max_streams = settings(site).max_streams as usize;
-    Box::new(Http2 { connection, max_streams, broken: None, told: false })
+    Box::new(Http2 { connection, max_streams, broken: None, told: false, _open: open })
 }
 
 fn settings(site: &Site) -> Settings {

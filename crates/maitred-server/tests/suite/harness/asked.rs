@@ -34,7 +34,7 @@ impl Controlled {
         change(&mut doors);
         let doors = Doors::open(&doors).expect("the doors open");
         let server = Arc::new(super::start_server(settings).expect("the server starts"));
-        let control = Control::start(&server, doors, Arc::new(NoOwner)).expect("the control starts");
+        let control = Control::start(&server, doors, Arc::new(NoOwner), None).expect("the control starts");
         Self { control, server, socket, _folder: folder }
     }
 

@@ -1,0 +1,69 @@
+//! The options that say which server is meant, of each command that asks one.
+
+use std::path::PathBuf;
+
+use super::choose::{self, Which};
+use super::client::{Failed, Place};
+
+/// Their names; each has a value.
+pub(crate) const OPTIONS: [&str; 6] = ["socket", "server", "pid", "port", "url", "token-file"];
+
+/// How the server was named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    socket: Option<PathBuf>,
+    server: Option<Which>,
+    /// `--server`, `--pid` or `--port`.
+    by: Option<&'static str>,
+    url: Option<String>,
+    token_file: Option<PathBuf>,
+}
+
+impl Named {
+    /// Notes the value of one of [`OPTIONS`].
+    ///
+    /// # Errors
+    /// It is none, or two servers are named.
+    pub(crate) fn set(&mut self, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "socket" => self.socket = Some(value.into()),
+            "server" => self.name("--server", Which::Any(value))?,
+            "pid" => self.name("--pid", Which::process(&value)?)?,
+            "port" => self.name("--port", Which::port(&value)?)?,
+            "url" => self.url = Some(value),
+            _ => self.token_file = Some(value.into()),
+        }
+        let named = [
+            ("--socket", self.socket.is_some()),
+            (self.by.unwrap_or_default(), self.server.is_some()),
+            ("--url", self.url.is_some()),
+        ];
+        let mut named = named.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
+        match (named.next(), named.next()) {
+            (Some(one), Some(other)) => {
+                Err(format!("{one} and {other} name two servers; leave one of them out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn name(&mut self, by: &'static str, which: Which) -> Result<(), String> {
+        match self.by.replace(by).filter(|other| *other != by) {
+            Some(other) => Err(format!("{other} and {by} name two servers; leave one of them out")),
+            None => {
+                self.server = Some(which);
+                Ok(())
+            }
+        }
+    }
+
+    /// Where it is; the only server of this user, if none was named.
+    pub(crate) fn place(&self) -> Result<Place, Failed> {
+        match (&self.socket, &self.server, &self.url) {
+            (Some(path), _, _) => Ok(Place::Socket(path.clone())),
+            (None, Some(server), _) => choose::named(server).map(Place::Socket).map_err(Failed::Mistaken),
+            (None, None, Some(url)) => Place::of_url(url, self.token_file.as_deref()),
+            (None, None, None) => choose::only_one().map(Place::Socket).map_err(Failed::Mistaken),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What is answered of the history.
+//!
+//! ```text
+//! {"on": true, "resolution_seconds": 10, "start": 1764061200, "intervals": 3, "max_bytes": 6914880,
+//!  "figures": {"requests": [7, 0, null], "p99_seconds": [0.031, null, null]},
+//!  "latency": {"bounds_seconds": [0.0, 0.000016384, ...], "counts": [[[12, 6], [13, 1]], [], null]}}
+//! ```
+//! One array for each figure, with one value for each interval: the first begins `start` seconds after 1970, the others follow without a gap. `null`
+//! is what nobody has looked at, or what nothing is known of. `latency` is there if it is asked for: pairs of a bucket and how many requests are in
+//! it. The names stay; others may come.
+
+use serde_json::{Map, Value, json};
+
+use maitred_history::{Figure, MAX_BYTES, latency};
+
+use super::Keeper;
+use crate::QueryContext;
+use crate::nearest;
+use crate::owner::Refusal;
+use crate::table::{Argument, Given, option};
+
+/// The name of the command.
+pub(crate) const NAME: &str = "history";
+
+/// What it takes, beside a pool.
+pub(crate) const ARGUMENTS: [Argument; 5] = [
+    option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
+    option("since", "the first second, counted since 1970, instead of last"),
+    option("until", "the last second, counted since 1970"),
+    option("resolution", "1s, 10s or 10m; the finest that is kept for that long without it"),
+    option("figure", "names of figures, any number of times; latency for the buckets of times"),
+];
+
+/// Seconds that are shown if nothing else is asked for.
+const SHOWN: u64 = 300;
+
+/// No figure: the times of requests by bucket.
+const LATENCY: &str = "latency";
+
+/// As a command of the table.
+pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
+    let kept = asking.history.ok_or_else(|| {
+        Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")
+    })?;
+    kept.answer(given)
+}
+
+impl Keeper {
+    /// The answer to a question with these arguments.
+    ///
+    /// # Errors
+    /// An argument is wrong.
+    pub fn answer(&self, given: &Given) -> Result<Value, Refusal> {
+        if given.value("pool").is_some() {
+            return Err(Refusal::wrong("the history is that of all pools together; leave the pool out"));
+        }
+        let (figures, with_latency) = wanted(given)?;
+        let resolution = duration(given, "resolution")?;
+        let (last, since, until) =
+            (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
+        let mut state = self.state();
+        let to = until.unwrap_or_else(|| state.history.newest().unwrap_or_default());
+        let from = match (since, last) {
+            (Some(_), Some(_)) => {
+                return Err(Refusal::wrong("since and last at once; leave one of them out"));
+            }
+            (Some(since), None) => since,
+            (None, last) => (to + 1).saturating_sub(last.unwrap_or(SHOWN)),
+        };
+        let step = resolution.unwrap_or_else(|| state.history.step_from(from));
+        let table = state.history.table(from, to, step, &figures).ok_or_else(|| not_kept(step))?;
+        let columns = figures.iter().zip(&table.values).map(|(figure, values)| {
+            let values: Vec<Value> = values.iter().map(|value| number(*value)).collect();
+            (figure.name().to_owned(), values.into())
+        });
+        let mut answer = json!({
+            "on": state.is_on,
+            "resolution_seconds": table.step,
+            "start": table.times.first(),
+            "intervals": table.times.len(),
+            "max_bytes": MAX_BYTES,
+            "figures": columns.collect::<Map<_, _>>(),
+        });
+        if with_latency {
+            let rows = state.history.latency(from, to, step).unwrap_or_default();
+            let bounds: Vec<f64> =
+                (0..latency::BUCKETS).map(|bucket| latency::lower(bucket) as f64 / 1e9).collect();
+            let counts: Vec<_> = rows.iter().map(|row| row.as_ref().map(|row| pairs(row))).collect();
+            answer[LATENCY] = json!({ "bounds_seconds": bounds, "counts": counts });
+        }
+        Ok(answer)
+    }
+}
+
+fn pairs(row: &[u32]) -> Vec<(usize, u32)> {
+    row.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
+}
+
+/// A count without a point.
+fn number(value: Option<f64>) -> Value {
+    let whole = value.filter(|value| value.fract() == 0.0 && (0.0..9e15).contains(value));
+    whole.map_or_else(|| value.into(), |value| (value as u64).into())
+}
+
+fn not_kept(step: u64) -> Refusal {
+    Refusal::wrong(format!("resolution: {step} s is not kept; there are 1s, 10s and 10m"))
+}
+
+/// Seconds, or with a unit.
+fn duration(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
+    let units = [("s", 1), ("min", 60), ("m", 60), ("h", 3600), ("d", 86_400)];
+    let parse = |text: &str| {
+        let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+        let (digits, seconds) = unit.unwrap_or((text, 1));
+        digits.parse::<u32>().ok()?.checked_mul(seconds).filter(|seconds| *seconds > 0).map(u64::from)
+    };
+    let wrong = |text: &str| {
+        Refusal::wrong(format!("{name}: '{text}' is no time; write one such as 90, 10s, 5m, 1h or 7d"))
+    };
+    given.value(name).map(|text| parse(text).ok_or_else(|| wrong(text))).transpose()
+}
+
+/// A second since 1970. The largest that a row can have is below 2^32.
+fn moment(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
+    let wrong = |text: &str| {
+        Refusal::wrong(format!("{name}: '{text}' is no second since 1970; 'date +%s' prints the present one"))
+    };
+    let parse = |text: &str| text.parse::<u32>().map(u64::from).map_err(|_| wrong(text));
+    given.value(name).map(parse).transpose()
+}
+
+/// The figures, all if none is named, and whether the buckets are wanted.
+fn wanted(given: &Given) -> Result<(Vec<Figure>, bool), Refusal> {
+    let names =
+        given.all("figure").flat_map(|text| text.split(',')).map(str::trim).filter(|name| !name.is_empty());
+    let (latency, names): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == LATENCY);
+    let figures: Vec<Figure> =
+        names.iter().map(|name| Figure::find(name).ok_or_else(|| unknown(name))).collect::<Result<_, _>>()?;
+    let is_all = figures.is_empty() && latency.is_empty();
+    Ok((if is_all { Figure::all().collect() } else { figures }, !latency.is_empty()))
+}
+
+fn unknown(name: &str) -> Refusal {
+    let names = || Figure::all().map(Figure::name).chain([LATENCY]);
+    let remedy = match nearest(name, names()) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    Refusal::unknown(format!("there is no figure '{name}'; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use maitred_history::{Counts, Gauges};
+
+    use super::*;
+
+    fn given(pairs: &[(&str, &str)]) -> Given {
+        Given(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    fn look(keeper: &Keeper, requests: u64, is_on: bool) {
+        let mut counts = Counts::default();
+        counts.requests[2] = requests;
+        (0..requests).for_each(|_| counts.total.record(20_000));
+        let began = keeper.state().last + Duration::from_secs(1);
+        keeper.note(&counts, &Gauges::default(), is_on, began);
+    }
+
+    fn kept() -> Keeper {
+        let keeper = Keeper::default();
+        look(&keeper, 7, true);
+        keeper
+    }
+
+    #[test]
+    fn it_has_an_array_for_each_figure() {
+        let keeper = kept();
+        let asked = given(&[("figure", "requests,memory_bytes"), ("figure", "latency")]);
+        let value = keeper.answer(&asked).expect("an answer");
+        assert_eq!(value["figures"], json!({ "requests": [7], "memory_bytes": [null] }));
+        assert_eq!((&value["resolution_seconds"], &value["intervals"]), (&json!(1), &json!(1)));
+        assert_eq!(value["latency"]["counts"], json!([[[1, 7]]]));
+        assert_eq!(value["latency"]["bounds_seconds"][1], 0.000016384);
+        let start = value["start"].as_u64().expect("a time").to_string();
+        for (name, text) in [("last", "1h"), ("since", &*start), ("last", "1")] {
+            let value = keeper.answer(&given(&[(name, text)])).expect("an answer");
+            assert_eq!(value["figures"]["requests"], json!([7]), "{name} {text}");
+        }
+        let coarse = keeper.answer(&given(&[("last", "30d"), ("figure", "requests")])).expect("an answer");
+        assert_eq!(
+            (&coarse["resolution_seconds"], &coarse["figures"]["requests"]),
+            (&json!(600), &json!([7]))
+        );
+        let none = Keeper::default().answer(&given(&[("figure", "queue")])).expect("an answer");
+        assert_eq!((&none["start"], &none["figures"]["queue"]), (&Value::Null, &json!([])));
+    }
+
+    #[test]
+    fn a_wrong_question_is_answered_with_what_would_be_right() {
+        let refused = |pairs: &[(&str, &str)]| kept().answer(&given(pairs)).expect_err("refused").text;
+        assert_eq!(
+            refused(&[("figure", "request")]),
+            "there is no figure 'request'; did you mean 'requests'?"
+        );
+        assert_eq!(
+            refused(&[("resolution", "1m")]),
+            "resolution: 60 s is not kept; there are 1s, 10s and 10m"
+        );
+        for wrong in ["1y", "", "0", "-1", "99999999d"] {
+            assert!(refused(&[("last", wrong)]).contains("is no time"), "{wrong}");
+        }
+        assert!(refused(&[("last", "1"), ("since", "2")]).contains("at once"));
+        assert!(refused(&[("pool", "default")]).contains("all pools"));
+        assert!(refused(&[("since", "99999999999")]).contains("no second"));
+    }
+
+    #[test]
+    fn while_statistics_are_off_nothing_is_kept() {
+        let keeper = kept();
+        for (requests, is_on) in [(20, false), (30, true), (35, true)] {
+            look(&keeper, requests, is_on);
+        }
+        let value = keeper.answer(&given(&[("figure", "requests")])).expect("an answer");
+        let values = value["figures"]["requests"].as_array().cloned().unwrap_or_default();
+        assert_eq!(values.iter().filter_map(Value::as_u64).sum::<u64>(), 12);
+    }
+}

@@ -1,0 +1,159 @@
+//! What is looked at for the history: of a server of this process, or what a worker says of its own.
+
+use maitred_dispatch::PoolFigures;
+use maitred_history::{COUNTERS, Counts, Gauges};
+use maitred_io::process;
+use maitred_server::Server;
+use maitred_server::figures::Totals;
+use serde_json::{Value, json};
+
+/// The series that each count is made of, in the order of [`COUNTERS`]; the lines that a log has dropped are counted elsewhere.
+const OF_COUNTERS: [&str; COUNTERS.len() - 1] = [
+    "maitred_errors_total",
+    "maitred_timeouts_total",
+    "maitred_cut_total",
+    "maitred_refused_total",
+    "maitred_pool_refused_total",
+    "maitred_rules_applied_total",
+    "maitred_connections_accepted_total",
+    "maitred_http2_connections_total",
+    "maitred_websockets_accepted_total",
+    "maitred_tls_handshakes_total",
+];
+
+/// What a process says of itself beside what it counts in memory that others read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// What is there now.
+    pub gauges: Gauges,
+    /// Processor time so far, in the program and in the kernel, in nanoseconds.
+    pub cpu_ns: [u64; 2],
+    /// Lines of the logs that could not be written so far.
+    pub log_dropped: u64,
+}
+
+impl Looked {
+    /// At this process.
+    pub fn at(server: &Server) -> Self {
+        let pools = server.pool_figures();
+        let sum = |of: fn(&PoolFigures) -> usize| pools.iter().map(of).sum::<usize>() as u64;
+        let inside = server.members().iter().filter(|member| member.inside().is_some()).count() as u64;
+        let stuck = sum(|pool| pool.lost);
+        let busy = inside.saturating_sub(stuck);
+        let (errors, access) = server.log().dropped();
+        let (memory, resident) = process::memory_bytes();
+        Self {
+            gauges: Gauges([
+                Some(server.snapshot().open),
+                Some(server.http2_open()),
+                Some(server.websockets_open()),
+                Some(sum(|pool| pool.queued)),
+                Some(sum(|pool| pool.threads).saturating_sub(busy + stuck)),
+                Some(busy),
+                Some(stuck),
+                memory,
+                resident,
+            ]),
+            cpu_ns: process::processor_ns(),
+            log_dropped: errors + access.unwrap_or_default(),
+        }
+    }
+
+    /// Adds what another process has now.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.gauges.0.iter_mut().zip(other.gauges.0) {
+            if let Some(theirs) = theirs {
+                *mine.get_or_insert_default() += theirs;
+            }
+        }
+        self.add_counts(other, &Self::default());
+    }
+
+    /// Adds what this process has counted since it was `earlier`.
+    pub fn add_counts(&mut self, now: &Self, earlier: &Self) {
+        for (sum, (now, earlier)) in self.cpu_ns.iter_mut().zip(now.cpu_ns.iter().zip(earlier.cpu_ns)) {
+            *sum += now.saturating_sub(earlier);
+        }
+        self.log_dropped += now.log_dropped.saturating_sub(earlier.log_dropped);
+    }
+
+    /// For another process, which reads it by [`from_json`](Self::from_json).
+    pub fn to_json(&self) -> Value {
+        json!({ "gauges": self.gauges.0, "cpu_ns": self.cpu_ns, "log_dropped": self.log_dropped })
+    }
+
+    /// What [`to_json`](Self::to_json) has made. What is missing is not known, or 0.
+    pub fn from_json(value: &Value) -> Self {
+        Self {
+            gauges: Gauges(std::array::from_fn(|at| value["gauges"][at].as_u64())),
+            cpu_ns: std::array::from_fn(|at| value["cpu_ns"][at].as_u64().unwrap_or_default()),
+            log_dropped: value["log_dropped"].as_u64().unwrap_or_default(),
+        }
+    }
+}
+
+/// What is counted in memory that others read, beside exchanges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CounterSums([u64; OF_COUNTERS.len()]);
+
+impl CounterSums {
+    /// Adds a counter, by its series as a page has it. Labels do not matter.
+    pub fn add(&mut self, series: &str, count: u64) {
+        let name = series.split('{').next().unwrap_or_default();
+        if let Some(at) = OF_COUNTERS.iter().position(|own| *own == name) {
+            self.0[at] = self.0[at].saturating_add(count);
+        }
+    }
+}
+
+/// Everything that is counted, for a sample.
+pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &Looked) -> Counts {
+    let mut counts = Counts {
+        requests: totals.classes,
+        bytes_out: totals.all.bytes,
+        cpu_ns: looked.cpu_ns,
+        spans: totals.all.spans,
+        total: totals.all.total,
+        ..Counts::default()
+    };
+    counts.counters[..OF_COUNTERS.len()].copy_from_slice(&counters.0);
+    counts.counters[OF_COUNTERS.len()] = looked.log_dropped;
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_history::GAUGES;
+
+    use super::*;
+
+    #[test]
+    fn what_a_process_says_is_the_same_on_the_other_side() {
+        let mut gauges = Gauges::default();
+        gauges.0[2] = Some(5);
+        let looked = Looked { gauges, cpu_ns: [7, 1], log_dropped: 9 };
+        let text = looked.to_json().to_string();
+        assert_eq!(Looked::from_json(&serde_json::from_str(&text).expect("json")), looked);
+        let mut sum = looked.clone();
+        sum.merge(&looked);
+        assert_eq!((sum.gauges.0[2], sum.gauges.0[0], sum.cpu_ns), (Some(10), None, [14, 2]));
+        sum.add_counts(&looked, &Looked { cpu_ns: [4, 9], ..Looked::default() });
+        assert_eq!((sum.cpu_ns, sum.log_dropped), ([17, 2], 27));
+        assert_eq!(GAUGES[2], "websockets_open");
+    }
+
+    #[test]
+    fn series_with_labels_are_added() {
+        let mut counters = CounterSums::default();
+        for (series, count) in [
+            ("maitred_errors_total", 2),
+            ("maitred_pool_refused_total{pool=\"a\"}", 3),
+            ("maitred_pool_refused_total{pool=\"b\"}", 4),
+            ("maitred_refused_total_other", 100),
+        ] {
+            counters.add(series, count);
+        }
+        let counts = counts_of(Totals::default(), &counters, &Looked { log_dropped: 1, ..Looked::default() });
+        assert_eq!(counts.counters, [2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1]);
+    }
+}

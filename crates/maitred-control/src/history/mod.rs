@@ -1,0 +1,149 @@
+//! The history of the figures: who looks once a second, and what is answered of it.
+//!
+//! ```text
+//! mod.rs   when there is a look    looked.rs   what is looked at    answer.rs   questions    file.rs   over a restart
+//! ```
+//! Promises: one look takes at most a hundredth of a processor, however many routes there are: then it is done less often, and the seconds
+//! between have no row. While statistics are off nothing is kept. Leaves out: rows and steps, which maitred-history knows.
+
+mod answer;
+mod file;
+mod looked;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use maitred_history::{Counts, Gauges, History, Sample};
+use maitred_server::{Log, Server};
+
+pub(super) use answer::{ARGUMENTS, NAME, history};
+use file::Place;
+pub use looked::{CounterSums, Looked, counts_of};
+
+/// The part of a processor that looks may take.
+const SHARE: u32 = 100;
+
+/// Looks come a little after a second has ended, so that each is of one second.
+const AFTER: Duration = Duration::from_millis(2);
+
+/// How often the file is written.
+const WRITE_EVERY: Duration = Duration::from_secs(600);
+
+/// Keeps the history of a server.
+pub struct Keeper {
+    state: Mutex<State>,
+    file: Option<Arc<Place>>,
+}
+
+struct State {
+    history: History,
+    /// When the last look was, or the start.
+    last: Instant,
+    /// When the next one is due.
+    due: Instant,
+    /// Whether figures were counted at the last look.
+    is_on: bool,
+    /// When the file was written, or the start; none when it is somebody else's.
+    written: Option<Instant>,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self::new(History::default(), None)
+    }
+}
+
+impl Keeper {
+    fn new(history: History, file: Option<Arc<Place>>) -> Self {
+        let now = Instant::now();
+        let (due, written) = (now + until_next(), Some(now));
+        Self { state: Mutex::new(State { history, last: now, due, is_on: true, written }), file }
+    }
+
+    /// Goes on with what this file has, and writes it now and then.
+    ///
+    /// # Errors
+    /// The file is something else, or cannot be read: why.
+    pub fn of_file(path: &Path, log: &Arc<Log>) -> Result<Self, String> {
+        let (place, history) = file::open(path, log)?;
+        Ok(Self::new(history.unwrap_or_default(), Some(Arc::new(place))))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the next look is still ahead.
+    pub fn ahead(&self) -> Duration {
+        self.state().due.saturating_duration_since(Instant::now())
+    }
+
+    /// Notes what was seen in a look that began at `began`; `is_on` if the figures are counted.
+    pub fn note(&self, counts: &Counts, gauges: &Gauges, is_on: bool, began: Instant) {
+        let state = &mut *self.state();
+        let covered = began.saturating_duration_since(state.last);
+        if is_on && state.is_on {
+            let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let at = at.saturating_sub(began.elapsed());
+            state.history.add(&Sample { at, covered, counts, gauges });
+        } else {
+            state.history.skip(counts);
+        }
+        (state.last, state.is_on) = (began, is_on);
+        let pause = began.elapsed() * SHARE;
+        state.due = Instant::now() + until_next();
+        while state.due < began + pause {
+            state.due += Duration::from_secs(1);
+        }
+        if let Some(file) = &self.file
+            && let Some(written) = &mut state.written
+            && written.elapsed() >= WRITE_EVERY
+        {
+            *written = Instant::now();
+            let (file, bytes) = (Arc::clone(file), state.history.to_bytes());
+            // A disk may take its time. Without a thread it is written the next time.
+            let writes = std::thread::Builder::new().name("maitred-history".to_owned());
+            let _ = writes.spawn(move || file.write(&bytes));
+        }
+    }
+
+    /// Looks at a server of this process, if it is time to; how long it is not.
+    pub(super) fn look(&self, server: &Server) -> Duration {
+        let ahead = self.ahead();
+        if !ahead.is_zero() {
+            return ahead;
+        }
+        self.look_now(server);
+        self.ahead()
+    }
+
+    pub(super) fn look_now(&self, server: &Server) {
+        let (began, totals, looked) = (Instant::now(), server.totals(), Looked::at(server));
+        let mut counters = CounterSums::default();
+        server.each_counter(|series, count| counters.add(series, count));
+        let is_on = totals.on;
+        self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, began);
+    }
+
+    /// Writes the file, if there is one.
+    pub fn write(&self) {
+        let mut state = self.state();
+        if let Some(file) = self.file.as_ref().filter(|_| state.written.is_some()) {
+            let bytes = state.history.to_bytes();
+            drop(state);
+            file.write(&bytes);
+        }
+    }
+
+    /// The file is somebody else's from now on.
+    pub fn leave_file(&self) {
+        self.state().written = None;
+    }
+}
+
+/// How long it is until a second of the clock has ended.
+fn until_next() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_secs(1) - Duration::from_nanos(now.subsec_nanos().into()) + AFTER
+}

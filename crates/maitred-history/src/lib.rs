@@ -1,0 +1,268 @@
+//! The figures of a server over time: the last hour by seconds, the last day by 10 seconds, the last 30 days by 10 minutes.
+//!
+//! ```text
+//! figure.rs    what is kept, by name        interval.rs   one interval, put together of samples
+//! ring.rs      the newest rows of one step  latency.rs    buckets of times, which can be added
+//! saved.rs     as bytes, for a file         lib.rs        samples in, tables out
+//! ```
+//! Promises: what was counted is in one row of each step, once; percentiles are those of all requests of the interval, not of
+//! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory is asked for with the first sample, and never
+//! more than [`MAX_BYTES`]; rows that nothing was written to take none. No clock: what time it is comes with each sample.
+//!
+//! Leaves out: where figures come from, when they are looked at, and the file.
+
+mod figure;
+mod interval;
+pub mod latency;
+mod ring;
+mod saved;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use maitred_stats::{Distribution, Span};
+
+use figure::OF_LATENCY;
+pub use figure::{CLASSES, COUNTERS, Figure, GAUGES};
+use interval::Interval;
+use latency::BUCKETS;
+use ring::{ROW_BYTES, Ring};
+pub use saved::Damage;
+
+/// Seconds of an interval, and how many intervals are kept: an hour, a day, 30 days.
+pub const STEPS: [(u64, usize); 3] = [(1, 3600), (10, 8640), (600, 4320)];
+
+/// What a [`History`] takes at most, in bytes: its rows, and what is put together of four intervals, each with seven distributions of 54 powers of
+/// two.
+pub const MAX_BYTES: usize =
+    (STEPS[0].1 + STEPS[1].1 + STEPS[2].1) * ROW_BYTES + 4 * 7 * 54 * (DISTRIBUTION_ROW + 16);
+
+/// Bytes of a distribution for each power of two.
+const DISTRIBUTION_ROW: usize = 264;
+
+const _: () = assert!(MAX_BYTES < 7_000_000);
+
+/// A clock that goes back by less counts on in the newest interval.
+const SMALL_STEP: u64 = 60;
+
+/// What has been counted: of one process or several, since the start or in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Requests by class of status.
+    pub requests: [u64; CLASSES],
+    /// By [`COUNTERS`].
+    pub counters: [u64; COUNTERS.len()],
+    /// Body bytes of responses.
+    pub bytes_out: u64,
+    /// Processor time in the program and in the kernel, in nanoseconds.
+    pub cpu_ns: [u64; 2],
+    /// The spans of requests, in nanoseconds, in the order of [`Span::ALL`].
+    pub spans: [Distribution; Span::ALL.len()],
+    /// Their whole times.
+    pub total: Distribution,
+}
+
+/// What is there now, by [`GAUGES`]; none of what is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges(pub [Option<u64>; GAUGES.len()]);
+
+impl Counts {
+    /// Adds those of another process, or of another time.
+    pub fn merge(&mut self, other: &Self) {
+        add(&mut self.requests, &other.requests);
+        add(&mut self.counters, &other.counters);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
+        add(&mut self.cpu_ns, &other.cpu_ns);
+        for (mine, theirs) in self.spans.iter_mut().zip(&other.spans) {
+            mine.merge(theirs);
+        }
+        self.total.merge(&other.total);
+    }
+
+    /// What has come since `highest`, which becomes the largest that each count was. A count that has gone back counts on when it is
+    /// there again.
+    fn rise(&self, highest: &mut Self) -> Self {
+        let mut rise = Self::default();
+        for (at, count) in rise.requests.iter_mut().enumerate() {
+            *count = risen(self.requests[at], &mut highest.requests[at]);
+        }
+        for (at, count) in rise.counters.iter_mut().enumerate() {
+            *count = risen(self.counters[at], &mut highest.counters[at]);
+        }
+        rise.bytes_out = risen(self.bytes_out, &mut highest.bytes_out);
+        rise.cpu_ns = std::array::from_fn(|at| risen(self.cpu_ns[at], &mut highest.cpu_ns[at]));
+        let spans = rise.spans.iter_mut().zip(self.spans.iter().zip(&mut highest.spans));
+        let total = (&mut rise.total, (&self.total, &mut highest.total));
+        for (rise, (now, highest)) in spans.chain([total]) {
+            if now.count() > highest.count() {
+                *rise = now.since(highest);
+                highest.clone_from(now);
+            }
+        }
+        rise
+    }
+}
+
+fn add(mine: &mut [u64], theirs: &[u64]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine = mine.saturating_add(*theirs);
+    }
+}
+
+fn risen(now: u64, highest: &mut u64) -> u64 {
+    let rise = now.saturating_sub(*highest);
+    *highest = now.max(*highest);
+    rise
+}
+
+/// One look at the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// When it was, since 1970.
+    pub at: Duration,
+    /// How long before that the last one was, or the start.
+    pub covered: Duration,
+    /// What has been counted since the start.
+    pub counts: &'a Counts,
+    /// What is there now.
+    pub gauges: &'a Gauges,
+}
+
+/// A part of the history, by figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Seconds of an interval.
+    pub step: u64,
+    /// When each interval begins, in seconds since 1970.
+    pub times: Vec<u64>,
+    /// The values of each figure that was asked for; none where nobody looked, or nothing is known.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+/// How many requests took how long, in one interval: as many as there are [buckets](latency).
+pub type Latency = [u32; BUCKETS];
+
+/// See the module text.
+pub struct History {
+    highest: Counts,
+    levels: [Level; STEPS.len()],
+}
+
+struct Level {
+    step: u64,
+    ring: Ring,
+    /// The interval of the last sample.
+    open: Option<(u64, Interval)>,
+    /// Whether its row is that of all samples.
+    is_written: bool,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        let level = |(step, room)| Level { step, ring: Ring::new(room), open: None, is_written: true };
+        Self { highest: Counts::default(), levels: STEPS.map(level) }
+    }
+}
+
+impl History {
+    /// Adds a sample: it counts for the interval in which the middle of its time was.
+    pub fn add(&mut self, sample: &Sample<'_>) {
+        let rise = sample.counts.rise(&mut self.highest);
+        let middle = self.in_order(sample.at.saturating_sub(sample.covered / 2).as_secs());
+        for level in &mut self.levels {
+            level.add(middle / level.step, &rise, sample.covered.as_secs_f64(), sample.gauges);
+        }
+        // What is newest is told by its rows.
+        self.levels[0].write();
+    }
+
+    /// Notes what has been counted, so that it is in no interval: nobody looked meanwhile.
+    pub fn skip(&mut self, counts: &Counts) {
+        // Only what is above the highest is new then.
+        let _ = counts.rise(&mut self.highest);
+    }
+
+    /// The second to count in. After a clock was set back, what it has called the future is gone.
+    fn in_order(&mut self, second: u64) -> u64 {
+        let newest = self.levels[0].ring.newest().unwrap_or_default();
+        if second >= newest {
+            return second;
+        }
+        if newest - second <= SMALL_STEP {
+            return newest;
+        }
+        for level in &mut self.levels {
+            level.ring.forget_after(second / level.step);
+            if level.open.as_ref().is_some_and(|(interval, _)| *interval > second / level.step) {
+                level.open = None;
+            }
+        }
+        second
+    }
+
+    /// The finest step that still has what was at `from`, in seconds since 1970.
+    #[must_use]
+    pub fn step_from(&self, from: u64) -> u64 {
+        let newest = self.newest().unwrap_or(from);
+        let has = |(step, room): &&(u64, usize)| newest.saturating_sub(from) <= step * *room as u64;
+        STEPS.iter().find(has).map_or(STEPS[STEPS.len() - 1].0, |(step, _)| *step)
+    }
+
+    /// The second of the newest row.
+    #[must_use]
+    pub fn newest(&self) -> Option<u64> {
+        self.levels[0].ring.newest()
+    }
+
+    /// The intervals of this step that have a part from `from` to `to`, in seconds since 1970, as far as they are kept. None for a step that is none of
+    /// [`STEPS`].
+    #[must_use]
+    pub fn table(&mut self, from: u64, to: u64, step: u64, figures: &[Figure]) -> Option<Table> {
+        let (level, intervals) = self.within(from, to, step)?;
+        let times = intervals.clone().map(|interval| interval * step).collect();
+        let of = |figure: &Figure| {
+            let value = |interval| level.ring.row(interval).and_then(|cells| figure.value(cells));
+            intervals.clone().map(value).collect()
+        };
+        Some(Table { step, times, values: figures.iter().map(of).collect() })
+    }
+
+    /// How many requests took how long in each of the same intervals; none where nobody looked.
+    #[must_use]
+    pub fn latency(&mut self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
+        let (level, intervals) = self.within(from, to, step)?;
+        let of = |interval| level.ring.row(interval)?[OF_LATENCY].try_into().ok();
+        Some(intervals.map(of).collect())
+    }
+
+    fn within(&mut self, from: u64, to: u64, step: u64) -> Option<(&Level, Range<u64>)> {
+        let level = self.levels.iter_mut().find(|level| level.step == step)?;
+        level.write();
+        Some((level, level.ring.within(from / step..to / step + 1)))
+    }
+}
+
+impl Level {
+    fn add(&mut self, interval: u64, counts: &Counts, covered: f64, gauges: &Gauges) {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != interval) {
+            self.write();
+            self.open = Some((interval, Interval::after(self.ring.row(interval))));
+        }
+        if let Some((_, open)) = &mut self.open {
+            open.add(counts, covered, gauges);
+            self.is_written = false;
+        }
+    }
+
+    /// Has everything in the rows. A row costs some microseconds, so it is made when the interval is over, or when somebody asks.
+    fn write(&mut self) {
+        if let Some((interval, open)) = self.open.as_ref().filter(|_| !self.is_written) {
+            self.ring.write(*interval, &open.cells());
+            self.is_written = true;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
