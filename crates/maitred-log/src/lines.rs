@@ -80,6 +80,7 @@ mod tests {
             body_bytes: 6,
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
+            database: None,
         };
         written(lines(format, mask), &outcome)
     }
@@ -133,6 +134,7 @@ mod tests {
             body_bytes: 0,
             times: Times::default(),
             end: End::Complete,
+            database: None,
         };
         let handler = (Some(0), None);
         for (format, by, line) in [
@@ -172,6 +174,7 @@ mod tests {
                 body_bytes: 0,
                 times,
                 end: End::Complete,
+                database: None,
             };
             written(lines(format, None), &outcome)
         };
@@ -239,6 +242,7 @@ mod tests {
             body_bytes: 0,
             times: quick,
             end: End::Complete,
+            database: None,
         };
         assert_eq!(written(lines("short", None), &outcome), "");
         assert_ne!(written(lines("common", None), &outcome), "");

@@ -55,6 +55,7 @@ impl Site {
             body_bytes: 10,
             times,
             end: End::Complete,
+            database: None,
         };
         let of_engine = pool.is_none() && !refused;
         let route = of_engine.then(|| self.figures.route_of_engine(head.path(), 0, &self.hosts)).flatten();
