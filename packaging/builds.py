@@ -161,11 +161,13 @@ def binary(machine: str = "x86_64") -> Path:
     """The command without Python, with line tables: the program as it was linked."""
     bin = tools()
     target = TARGETS[machine]
+    # What is linked into a program alone is compiled otherwise, and would take the place of what wheels are made of.
+    folder = BUILD / "binary-target"
     run(
         bin / "cargo-zigbuild", "zigbuild", "--release", "--locked", "--package", "maitred-cli", "--target", f"{target}.{GLIBC}",
-        *jobs(), environment=environment(target),
+        *jobs(), environment=environment(target) | {"CARGO_TARGET_DIR": str(folder)},
     )  # fmt: skip
-    return TARGET_FOLDER / target / "release" / "maitred"
+    return folder / target / "release" / "maitred"
 
 
 def jobs() -> list[str]:

@@ -27,6 +27,9 @@ PREFIX = "/.maitred/"
 #: Exceptions whose local variables can still be asked for: each keeps its frames, and what they refer to.
 KEPT = 8
 
+#: Exceptions that follow one from another are all printed if there are fewer.
+LONGEST_CHAIN = 4
+
 #: Bytes of an answer with status 500 that are held back until it is known whether an exception is behind it.
 HELD_BYTES = 1 << 20
 
@@ -74,6 +77,20 @@ def _told(error: BaseException, target: str) -> BaseException:
         text, line, cause = "", f"{target} ends the process while it is imported ({error!r})", None
     _say(f"{text}maitred: {line}; the next change loads it again\n")
     return cause if cause is not None else error
+
+
+def _as_text(error: BaseException) -> str:
+    """The exception as Python prints it. Of a long chain, whose links mostly repeat the first one, the beginning and the end."""
+    chain = "".join(traceback.format_exception(error))
+    if chain.count("\nTraceback (most recent call last):") < LONGEST_CHAIN:
+        return chain
+    first = error
+    seen: set[int] = set()
+    while (before := first.__cause__ or first.__context__) is not None and id(before) not in seen:
+        seen.add(id(before))
+        first = before
+    last = "".join(traceback.format_exception(error, chain=False))
+    return f"{''.join(traceback.format_exception(first, chain=False))}\n... and further exceptions while it was handled, at last:\n\n{last}"
 
 
 def _say(text: str) -> None:
@@ -125,8 +142,7 @@ class Desk:
         if not request.is_known:
             return _text("500 Internal Server Error", _UNKNOWN)
         if "text/html" not in accept and "*/*" not in accept:
-            text = "".join(traceback.format_exception(error))
-            return _text("500 Internal Server Error", text)
+            return _text("500 Internal Server Error", _as_text(error))
         number = secrets.token_hex(8)
         self._kept[number] = (error, request)
         while len(self._kept) > KEPT:
@@ -201,7 +217,7 @@ def _note_of_django(**_: Any) -> None:
     error = sys.exc_info()[1]
     if error is not None:
         # Without DEBUG it is nowhere else.
-        _say("".join(traceback.format_exception(error)))
+        _say(_as_text(error))
         _note(error)
 
 
@@ -346,8 +362,7 @@ def _tell(error: BaseException, method: str, path: str) -> None:
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
-    _say(f"{method} {path} raised an exception\n{text}")
+    _say(f"{method} {path} raised an exception\n{_as_text(error.with_traceback(frames))}")
 
 
 # ---- ASGI ----

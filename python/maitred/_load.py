@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import glob
 import importlib
 import importlib.util
 import inspect
@@ -15,6 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Callable, NamedTuple, NoReturn
 
@@ -101,6 +103,7 @@ def load(
     is_loading = True
     try:
         application, name = _shared.in_turn(target, _folder_of(place, folder), found)
+        _import_urls()
     except _shared.Clash as clash:
         raise LoadFailure(clash.what, clash.remedy) from None
     finally:
@@ -120,6 +123,57 @@ def _loaded(application: Callable[..., Any], name: str, interface: str, factory:
     if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)
     return Loaded(application, f"{kind.upper()} {name}", kind)
+
+
+def look(target: str, app_dir: str | None = None) -> None:
+    """Looks whether the file or the module of ``target`` is there, and imports nothing. Raises :class:`LoadFailure` if it is not."""
+    if target in objects:
+        return
+    place, _ = _split(target)
+    if _is_path(place):
+        folder, name = os.path.split(os.path.abspath(place))
+        if not os.path.isfile(place):
+            remedy = _nearest_file(os.path.splitext(name)[0], folder, as_module=False)
+            raise LoadFailure(f"there is no file {place}", remedy)
+        return
+    folder = os.getcwd() if app_dir is None else os.path.abspath(app_dir)
+    first, *rest = place.split(".")
+    spec = PathFinder.find_spec(first, [folder, *sys.path])
+    if spec is None:
+        # One that is built in, or found in a way of its own.
+        if importlib.util.find_spec(first) is None:
+            remedy = _nearest_file(first, folder, as_module=True)
+            raise LoadFailure(f"no module named {first!r} in {folder} or on sys.path", remedy)
+        return
+    name = first
+    for part in rest:
+        name = f"{name}.{part}"
+        places = spec.submodule_search_locations
+        spec = None if places is None else PathFinder.find_spec(name, list(places))
+        if spec is None:
+            raise LoadFailure(f"no module named {name!r}", f"correct the name, or look in {list(places)[0] if places else folder}")
+
+
+def _import_urls() -> None:
+    """Django imports the URLs, and with them all views, at the first request: a fault in them would be found by users, and after a deploy. Its application
+    may be wrapped, so that what it has imported tells that it is there."""
+    if "django.core.handlers.wsgi" not in sys.modules and "django.core.handlers.asgi" not in sys.modules:
+        return
+    settings = importlib.import_module("django.conf").settings
+    # They are configured where Django is set up. Another application may have imported a part of it only.
+    urls = getattr(settings, "ROOT_URLCONF", None) if settings.configured else None
+    if urls is None:
+        return
+    try:
+        # Those of included modules, too.
+        _walk_urls(importlib.import_module("django.urls").get_resolver().url_patterns)
+    except Exception as error:
+        _import_failed(f"the URLs of Django ({urls})", error)
+
+
+def _walk_urls(patterns: Iterable[Any]) -> None:
+    for pattern in patterns:
+        _walk_urls(getattr(pattern, "url_patterns", ()))
 
 
 def prepare(
@@ -280,6 +334,10 @@ def _nearest_file(stem: str, folder: str, *, as_module: bool) -> str:
         stems = sorted(name[:-3] for name in os.listdir(folder) if name.endswith(".py"))
     except OSError:
         return f"there is no folder {folder}"
+    if as_module and stem not in stems:
+        for below in sorted(glob.glob(f"{glob.escape(folder)}/*/{glob.escape(stem)}.py"))[:1]:
+            inner = os.path.basename(os.path.dirname(below))
+            return f"{inner}/{stem}.py is there: add --app-dir {inner}, or write {inner}.{stem} if {inner} is a package"
     for nearest in difflib.get_close_matches(stem, stems, n=1):
         return f"did you mean {nearest}?" if as_module else f"did you mean {nearest}.py?"
     if not stems:

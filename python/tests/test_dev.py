@@ -333,6 +333,14 @@ def test_a_configuration_that_changes_is_read_again(site: SiteOf, tmp_path: Path
     assert dev.fetch("/").body == b"release 1"
 
 
+def test_the_log_of_production_is_left_alone(site: SiteOf, tmp_path: Path) -> None:
+    (tmp_path / "maitred.toml").write_text('access-log = "access.log"\naccess-log-format = "json"\nworkers = 4\n')
+    dev = site(LITTLE)
+    dev.fetch("/seen")
+    dev.server.wait_for(r"\d\d:\d\d:\d\d 200 GET /seen  ")
+    assert not (tmp_path / "access.log").exists()
+
+
 def test_several_workers_are_no_development(serve: Serve) -> None:
     with pytest.raises(AssertionError, match="with reload there is one worker"):
         serve("--reload", "--workers", "2", source=LITTLE)

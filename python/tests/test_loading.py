@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -119,3 +120,54 @@ def test_a_root_path_is_taken_off_what_is_below_it(serve: Serve) -> None:
         assert server.fetch(f"{path}?{pair}").body.decode() == str(expected), path
     asked = "/si%C3%B8/a/page?environ['REQUEST_URI']"
     assert server.fetch(asked).body.decode() == asked, "what was asked for stays"
+
+
+def test_check_looks_whether_the_application_is_there_and_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "wsgi.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "shop" / "web.py").write_text("raise SystemExit('imported')")
+
+    def check(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [MAITRED, "check", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+        )
+        return done.returncode, (done.stderr.splitlines() or [""])[-1]
+
+    for arguments in [["shop.web:app"], ["shop:app"], ["site/wsgi.py"], ["wsgi:app", "--app-dir", "site"], ["json:app"], ["sys:app"]]:
+        assert check(*arguments) == (0, ""), arguments
+    for arguments, hint in [
+        (["wsgi:app"], "site/wsgi.py is there: add --app-dir site"),
+        (["shop.wab:app"], "no module named 'shop.wab'"),
+        (["site/wsgj.py"], "did you mean site/wsgi.py?"),
+    ]:
+        code, said = check(*arguments)
+        assert code == 2 and hint in said, (arguments, said)
+
+
+def test_a_fault_in_the_views_of_django_is_found_at_the_start(serve: Serve, tmp_path: Path) -> None:
+    """Django imports them at the first request only: with a deploy, that would be a user's."""
+    source = """
+import django
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+settings.configure(ROOT_URLCONF="urls_of_it", ALLOWED_HOSTS=["*"], SECRET_KEY="x")
+app = get_wsgi_application()
+"""
+    (tmp_path / "urls_of_it.py").write_text("from django.urls import include, path\nurlpatterns = [path('a/', include('urls_of_a'))]\n")
+    good = "from django.http import HttpResponse\nfrom django.urls import path\nurlpatterns = [path('', lambda request: HttpResponse('a'))]\n"
+    (tmp_path / "urls_of_a.py").write_text(good)
+    server = serve("--workers", "2", source=source, PYTHONDONTWRITEBYTECODE="1")
+    server.wait_for("all workers are ready")
+    assert server.fetch("/a/").body == b"a"
+    (tmp_path / "urls_of_a.py").write_text(good + "def broken(:\n")
+    start = len(server.said)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for(r"importing the URLs of Django \(urls_of_it\) failed: .*SyntaxError[\s\S]*serve on", start)
+    assert server.fetch("/a/").body == b"a"
+    (tmp_path / "urls_of_a.py").write_text(good.replace("'a')", "'b')"))
+    start = len(server.said)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for("info all workers are replaced", start)
+    assert server.fetch("/a/").body == b"b"

@@ -632,7 +632,7 @@ def test_workers_and_those_of_a_new_program_run_as_the_user(contain: Contain, fo
         assert before[1]["home"] == NOBODY.pw_dir and before[1]["bind"] == "PermissionError"
         check_threads(server)
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for("the last worker is being replaced")
+        server.wait_for("all workers are replaced")
         server.wait_for(r"(?s)(?:info worker \d is ready.*){4}")
         assert seen() == before
         server.process.send_signal(signal.SIGUSR2)

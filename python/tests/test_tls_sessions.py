@@ -126,5 +126,5 @@ def test_a_key_that_root_alone_can_read_is_read_before(workers: int, contain: Co
         start = len(server.said)
         server.process.send_signal(signal.SIGHUP)
         server.wait_for("error SIGHUP: TLS goes on as before, its files are not valid: ", start)
-        server.wait_for("info the last worker is being replaced", start)
+        server.wait_for("info all workers are replaced", start)
     assert answered() == b"HTTP/1.1 200 OK"

@@ -45,6 +45,14 @@ pub trait Host: Sync {
     /// One clear line with its remedy; the command prints it and ends with exit code 2.
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
 
+    /// Looks whether there is what [`load`](Self::load) would load, and runs nothing of it. A host that cannot tell says nothing.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load).
+    fn look(&self, _spec: &ApplicationSpec) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     /// Loads an application in a process that workers are forked from (`preload`), and begins nothing that has a thread. In a fork,
     /// [`load`](Self::load) of the same target is given what was loaded here.
     ///

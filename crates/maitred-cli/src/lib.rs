@@ -193,7 +193,10 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
         Command::Run | Command::Develop => run::run(loaded, inputs, part, host),
         Command::Check => {
             print(&check::report(loaded));
-            validation::check(&loaded.config, &loaded.origins)?;
+            let checked = validation::check(&loaded.config, &loaded.origins)?;
+            for program in checked.programs() {
+                loading::look(program, &loaded.config, &checked, host)?;
+            }
             let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
             let lines = tls.iter().flat_map(|tls| tls::report(tls));
             Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))

@@ -111,6 +111,15 @@ impl ListenAddress {
         self.redirect
     }
 
+    /// The port on which it speaks TLS; none where it does not, or a service manager knows it.
+    fn https_port(&self) -> Option<u16> {
+        let speaks = self.scheme.map_or(self.redirect.is_none(), |scheme| scheme == Scheme::Https);
+        match self.place {
+            Place::Tcp(_, port) if speaks => Some(port),
+            _ => None,
+        }
+    }
+
     /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
     pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
@@ -256,6 +265,22 @@ impl ListenAddress {
             BadValue::new(format!("'{value}' is no value of '{name}'"), format!("write {name}= and {form}"))
         })
     }
+}
+
+/// Warns of listeners that send clients to the usual port of https, where none of the others listens. Something in front may lead from there to another
+/// port.
+pub(crate) fn warnings(listeners: &[ListenAddress]) -> Vec<String> {
+    let ports: Vec<u16> = listeners.iter().filter_map(ListenAddress::https_port).collect();
+    let is_known = ports.is_empty() || ports.contains(&HTTPS);
+    let lost = listeners.iter().filter(|one| one.redirect == Some(HTTPS) && !is_known);
+    let warn = |one: &ListenAddress| {
+        let port = ports.first().copied().unwrap_or(HTTPS);
+        format!(
+            "{one}: clients are sent to port {HTTPS}, and https is on port {port}; write redirect=https:{port}, unless something in front \
+             leads from {HTTPS} to it"
+        )
+    };
+    lost.map(warn).collect()
 }
 
 /// `https` or `https:8443`.
@@ -581,6 +606,25 @@ mod tests {
             "systemd,backlog=9",
         ] {
             assert!(listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_to_where_nobody_listens_is_told() {
+        let said = |texts: &[&str]| {
+            let listeners: Vec<_> = texts.iter().map(|text| listen(text).expect(text)).collect();
+            warnings(&listeners)
+        };
+        let told = said(&["https://127.0.0.1:8443", "127.0.0.1:8080,redirect=https"]);
+        assert!(told.len() == 1 && told[0].contains("write redirect=https:8443"), "{told:?}");
+        for fine in [
+            &["https://:443", ":80,redirect=https"][..],
+            &["https://:8443", ":80,redirect=https:8443"],
+            &[":443", ":80,redirect=https"],
+            &["systemd", ":80,redirect=https"],
+            &["http://:8080", ":80,redirect=https"],
+        ] {
+            assert_eq!(said(fine), [""; 0], "{fine:?}");
         }
     }
 

@@ -22,6 +22,16 @@ pub(crate) fn load(
     host.load(&spec).map_err(|error| not_loaded(&program.name, error))
 }
 
+/// Looks whether an application is there.
+pub(crate) fn look(
+    program: &Program,
+    config: &Config,
+    checked: &Checked,
+    host: &dyn Host,
+) -> Result<(), Problem> {
+    host.look(&spec(program, config, checked, false)).map_err(|error| not_loaded(&program.name, error))
+}
+
 /// What a host is told of an application. `is_other` if the process has become another user.
 pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_other: bool) -> ApplicationSpec {
     let identity = checked.wanted.as_ref().filter(|_| is_other);

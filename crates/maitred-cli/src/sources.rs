@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::development;
 use crate::filters;
 use crate::hosts;
+use crate::listen;
 use crate::options::renamed::Names;
 use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
@@ -128,6 +129,7 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     }
     loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(without_effect(&loaded));
+    loaded.warnings.extend(listen::warnings(&loaded.config.listen));
     loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
     loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)

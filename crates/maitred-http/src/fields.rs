@@ -101,9 +101,9 @@ impl FieldSet {
         self.buffer.len()
     }
 
-    /// Appends a field; an equal name that is there already stays. A field that would take the
-    /// buffer past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is
-    /// returned.
+    /// Appends a field; an equal name that is there already stays. Spaces around the value are no part
+    /// of it (RFC 9110 section 5.5). A field that would take the buffer past
+    /// [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET) is not added and `false` is returned.
     pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> bool {
         self.unchecked = true;
         self.append(name.as_ref(), value.as_ref())
@@ -129,6 +129,8 @@ impl FieldSet {
     }
 
     fn append(&mut self, name: &[u8], value: &[u8]) -> bool {
+        // HTTP/2 forbids them (RFC 9113 section 8.2.1), and Django begins Set-Cookie with one.
+        let value = trimmed(value);
         let Some((name_span, value_span)) = Span::pair(self.buffer.len(), name.len(), value.len()) else {
             return false;
         };
@@ -143,7 +145,7 @@ impl FieldSet {
     /// spelling, further ones are removed; without one it is appended. `false`, and nothing is
     /// changed, past [`MAX_FIELD_SET`](crate::limits::MAX_FIELD_SET).
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) -> bool {
-        let value = value.as_ref();
+        let value = trimmed(value.as_ref());
         let Some(place) = self.entries.iter().position(|entry| self.is_named(entry, name)) else {
             return self.push(name, value);
         };
@@ -295,6 +297,17 @@ pub fn is_token(name: &[u8]) -> bool {
 
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// A value without the spaces and tabs around it.
+fn trimmed(value: &[u8]) -> &[u8] {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let (Some(first), Some(last)) =
+        (value.iter().position(|byte| !is_space(byte)), value.iter().rposition(|byte| !is_space(byte)))
+    else {
+        return &[];
+    };
+    value.get(first..=last).unwrap_or_default()
 }
 
 /// Whether `value` has no control character but the tab (RFC 9110 §5.5).

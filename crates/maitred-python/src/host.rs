@@ -299,6 +299,15 @@ impl Host for PythonHost {
         })
     }
 
+    fn look(&self, spec: &ApplicationSpec) -> Result<(), LoadError> {
+        Python::attach(|py| {
+            let looked = py
+                .import("maitred._load")
+                .and_then(|module| module.call_method1("look", (&spec.target, &spec.app_dir)).map(drop));
+            looked.map_err(|error| self.explain(py, &spec.target, &error))
+        })
+    }
+
     fn preload(&self, spec: &ApplicationSpec) -> Result<(), LoadError> {
         Python::attach(|py| {
             let begun = py.import("maitred._preload").and_then(|module| module.call_method0("begin"));

@@ -78,6 +78,8 @@ pub struct Crew {
     wanted: usize,
     /// Slots that are yet to be replaced, as indices.
     rolling: VecDeque<usize>,
+    /// An operator waits for the end of that.
+    replaces: bool,
     state: State,
     /// A worker has been ready.
     was_ready: bool,
@@ -101,6 +103,7 @@ impl Crew {
             slots: Vec::new(),
             wanted,
             rolling: VecDeque::new(),
+            replaces: false,
             state: State::Running,
             was_ready: false,
             announced: false,
@@ -269,6 +272,7 @@ impl Crew {
             return;
         }
         self.rolling = (0..self.wanted).collect();
+        self.replaces = true;
         self.roll(now);
         self.look(now);
     }
@@ -280,6 +284,7 @@ impl Crew {
             return;
         }
         self.rolling.clear();
+        self.replaces = false;
         for index in 0..self.slots.len() {
             self.dismiss_all(index, now);
             self.slots[index].backoff.reset();
@@ -424,9 +429,6 @@ impl Crew {
         if let Some(index) = self.rolling.pop_front() {
             self.slots[index].start_at = None;
             self.start(index, now);
-            if self.rolling.is_empty() {
-                self.say(Level::Info, "the last worker is being replaced".to_owned());
-            }
             return;
         }
         let worn = self.slots.iter().position(|slot| slot.worn.is_some() && slot.start_at.is_none());
@@ -438,6 +440,7 @@ impl Crew {
     /// A successor could not start: what there is serves on.
     fn refuse(&mut self, index: usize, what: &str, now: Instant) {
         let was_rolling = !std::mem::take(&mut self.rolling).is_empty();
+        self.replaces = false;
         let rest = if was_rolling {
             "; the workers that are not replaced yet serve on"
         } else {
@@ -527,6 +530,12 @@ impl Crew {
         } else if self.may_stand_in() && self.idle_since.is_some_and(is_late) {
             self.stands_in = true;
             self.actions.push_back(Action::StandIn(true));
+        }
+        let is_settled = |slot: &Slot| slot.successor.is_none() && slot.leaving.is_empty();
+        let is_done = self.rolling.is_empty() && self.slots.iter().all(is_settled);
+        if self.replaces && is_done && self.slots.iter().take(self.wanted).all(Slot::serves) {
+            self.replaces = false;
+            self.say(Level::Info, "all workers are replaced".to_owned());
         }
         if !self.announced && self.slots.iter().take(self.wanted).all(Slot::serves) {
             self.announced = true;

@@ -213,6 +213,8 @@ fn a_replacement_of_all_goes_one_by_one_and_the_old_one_ends_when_the_new_one_is
     played.exit(2, Exit::Code(0));
     assert_eq!(played.numbers(), [(3, 1), (4, 2)]);
     assert_eq!(played.crew.failures(), 0);
+    let said = |text: &str| played.said.iter().filter(|line| *line == text).count();
+    assert_eq!(said("all workers are replaced"), 1, "{:?}", played.said);
 }
 
 #[test]
@@ -224,6 +226,7 @@ fn a_successor_that_cannot_start_leaves_the_old_ones_serving() {
     played.pass(100 * SECOND);
     assert_eq!((played.numbers(), played.stopped.len(), played.starts), (vec![(1, 1), (2, 2)], 0, 3));
     assert!(played.said.iter().any(|text| text.contains("serve on")), "{:?}", played.said);
+    assert!(!played.said.iter().any(|text| text.contains("are replaced")), "{:?}", played.said);
     // And the next attempt is made.
     played.crew.replace_all(played.now);
     played.act();

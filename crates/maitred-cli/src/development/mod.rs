@@ -30,13 +30,16 @@ const DRAIN_IDLE: Duration = Duration::from_millis(50);
 /// Bytes of the token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
 
-/// Gives options that nobody has set the values of development.
+/// Gives options that nobody has set for this run the values of development: a configuration file is that of production, too.
 pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if !config.development.on {
         return;
     }
+    // A file is that of production, too.
+    let is_of_production =
+        |source: &Source| matches!(source, Source::Default | Source::File { .. } | Source::DropIn { .. });
     let mut takes = |name: &'static str| {
-        let takes = *origins.of(name) == Source::Default;
+        let takes = is_of_production(origins.of(name));
         if takes {
             origins.set(name, Source::Development);
         }
@@ -52,7 +55,6 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if takes("drain-timeout") {
         config.drain_timeout = DRAIN;
     }
-    // A file is that of production, too.
     let is_asked_for = matches!(origins.of("workers"), Source::CommandLine | Source::Familiar(_));
     if !is_asked_for && config.workers.count != Some(1) {
         config.workers.count = Some(1);

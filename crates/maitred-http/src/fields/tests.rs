@@ -63,6 +63,16 @@ fn set_leaves_other_spans_of_the_same_bytes_alone() {
 }
 
 #[test]
+fn spaces_around_a_value_are_no_part_of_it() {
+    let mut fields = FieldSet::new();
+    assert!(fields.push("a", " \tb c\t "));
+    fields.push_checked(b"set-cookie", b" csrftoken=x").unwrap();
+    assert!(fields.push("empty", " \t"));
+    let values = ["a", "set-cookie", "empty"].map(|name| fields.first(name).unwrap());
+    assert_eq!(values, [&b"b c"[..], b"csrftoken=x", b""]);
+}
+
+#[test]
 fn push_missing_appends_only_what_is_not_there() {
     let mut fields = sample();
     assert!(!fields.push_missing("HOST", "b"));

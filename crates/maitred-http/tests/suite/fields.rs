@@ -21,18 +21,28 @@ fn is(name: &str) -> impl Fn(&(String, Vec<u8>)) -> bool + '_ {
     move |pair| pair.0.eq_ignore_ascii_case(name)
 }
 
+/// Spaces around a value are no part of it (RFC 9110 section 5.5).
+fn trimmed(value: Vec<u8>) -> Vec<u8> {
+    let mut rest = &value[..];
+    while let [b' ' | b'\t', others @ ..] | [others @ .., b' ' | b'\t'] = rest {
+        rest = others;
+    }
+    rest.to_vec()
+}
+
 fn apply_to_model(model: &mut Model, step: Step) {
     match step {
-        Step::Push(name, value) | Step::Adopt(name, value) => model.push((name, value)),
+        Step::Adopt(name, value) => model.push((name, value)),
+        Step::Push(name, value) => model.push((name, trimmed(value))),
         Step::PushMissing(name, value) => {
             if !model.iter().any(is(&name)) {
-                model.push((name, value));
+                model.push((name, trimmed(value)));
             }
         }
         Step::Set(name, value) => match model.iter().position(is(&name)) {
-            None => model.push((name, value)),
+            None => model.push((name, trimmed(value))),
             Some(place) => {
-                model[place].1 = value;
+                model[place].1 = trimmed(value);
                 let mut index = 0;
                 model.retain(|pair| {
                     index += 1;
@@ -73,7 +83,8 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let value = || prop::collection::vec(any::<u8>(), 0..20);
+    let byte = || prop_oneof![8 => any::<u8>(), 1 => Just(b' '), 1 => Just(b'\t')];
+    let value = move || prop::collection::vec(byte(), 0..20);
     prop_oneof![
         6 => (name(), value()).prop_map(|(n, v)| Step::Push(n, v)),
         4 => (name(), value()).prop_map(|(n, v)| Step::Adopt(n, v)),

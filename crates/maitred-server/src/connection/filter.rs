@@ -130,8 +130,7 @@ pub(super) fn error_head(
         None => filters.change_refused(&head),
     };
     let mut values = ValueSender::new(false);
-    // The end of the stream says how long it is.
-    values.only(changed.as_ref().unwrap_or(&head), None, &date)
+    values.only(changed.as_ref().unwrap_or(&head), Some(page.body.len() as u64), &date)
 }
 
 /// Appends an answer of the engine's own that ends the connection, with the fields that filters give it: those that its
