@@ -40,7 +40,7 @@ class DatabaseCounts:
 
     def __new__(cls) -> DatabaseCounts: ...
     def add(self, nanos: int, statements: int, failed: bool) -> None:
-        """Statements that took so long together."""
+        """Statements that took so long together; or one call that failed, whatever it would have been."""
 
     def wait(self, nanos: int, connections: int) -> None:
         """A connection of a pool was waited for, which has so many."""

@@ -41,6 +41,11 @@ class Postgres:
         self.folder = folder
         self.programs = programs
 
+    @property
+    def address(self) -> str:
+        """For libpq."""
+        return f"host={self.folder} user={APPLICATION} dbname=postgres"
+
     def psql(self, text: str) -> str:
         command = [self.programs / "psql", "-h", self.folder, "-U", OWNER, "-d", "postgres", "-AtqX", "-v", "ON_ERROR_STOP=1"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -55,6 +60,10 @@ class Postgres:
         """Statements of the application since then."""
         query = f"select coalesce(sum(calls), 0) from pg_stat_statements where userid = '{APPLICATION}'::regrole;"
         return int(self.psql(query))
+
+    def statements(self) -> str:
+        """Which ones, and how often, for whoever looks for a difference."""
+        return self.psql(f"select calls, query from pg_stat_statements where userid = '{APPLICATION}'::regrole order by 1;")
 
 
 @contextlib.contextmanager

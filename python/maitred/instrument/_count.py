@@ -1,18 +1,19 @@
 """Counting for the request of the current context.
 
 Promises: each statement counts once, whatever layers it passes; a call outside of a request costs one look at a context variable.
-Leaves out: fetching rows, and statements of transaction control and settings.
+Leaves out: what is a statement (``_statements.py``), and fetching rows that the database has sent already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import wraps
 from time import perf_counter_ns
 from typing import Any, TypeVar, cast
 
 from maitred._engine import DatabaseCounts, count_databases
+from maitred.instrument._statements import number_of as number_of
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -21,32 +22,42 @@ CURRENT: ContextVar[DatabaseCounts | None] = ContextVar("maitred_database", defa
 
 count_databases(CURRENT)
 
-#: What begins a statement that is not counted.
-CONTROL = frozenset(("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "RESET"))
-#: The longest of these words and a space before it.
-_BEGINNING = 12
-#: What most statements begin with, told at once.
-_PLAIN = frozenset(word for each in ("SELECT", "INSERT", "UPDATE", "DELETE") for word in (each, each.lower()))
+
+def missing(library: str, package: str, error: ModuleNotFoundError) -> ImportError:
+    """What an instrument raises where its library is not installed."""
+    if error.name != library:
+        return error
+    return ImportError(f"maitred.instrument.{library} counts statements of {library}, which is not installed: pip install {package}", name=library)
 
 
-def is_control(query: object) -> bool:
-    """Whether this is transaction control or a setting: text, bytes, or what psycopg composes of parts."""
-    if type(query) is str and query[:6] in _PLAIN:
-        return False
-    while not isinstance(query, (str, bytes)):
-        # psycopg.sql.Composed has parts, psycopg.sql.SQL a text; string.templatelib.Template has strings.
-        inner = getattr(query, "_obj", None) or getattr(query, "strings", None)
-        inner = inner[0] if isinstance(inner, (list, tuple)) else inner
-        if inner is None or inner is query:
-            return False
-        query = inner
-    beginning = query[:_BEGINNING]
-    words = (beginning if isinstance(beginning, str) else beginning.decode("latin-1")).split(None, 1)
-    return bool(words) and words[0].rstrip(";").upper() in CONTROL
+class Measured:
+    """The time of its block, and so many statements.  What the block calls is counted by nobody else."""
+
+    __slots__ = ("begin", "counts", "number", "token")
+
+    begin: int
+    token: Token[DatabaseCounts | None]
+
+    def __init__(self, counts: DatabaseCounts, number: int) -> None:
+        self.counts = counts
+        self.number = number
+
+    def __enter__(self) -> Measured:
+        self.token = CURRENT.set(None)
+        self.begin = perf_counter_ns()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.counts.add(perf_counter_ns() - self.begin, self.number, kind is not None)
+        try:
+            CURRENT.reset(self.token)
+        except ValueError:
+            # A coroutine that nobody awaits any more is closed in another context.
+            pass
 
 
 class Sets:
-    """The sets of parameters of one ``executemany``, counted as the driver takes them."""
+    """The sets of parameters of one ``executemany``: the driver takes them, and we count."""
 
     def __init__(self, sets: Iterable[Any]) -> None:
         self.sets = sets
@@ -58,21 +69,27 @@ class Sets:
             yield one
 
 
-def number_of(sets: object) -> int:
-    """How many statements these parameters of an ``executemany`` are; of what nobody can tell without taking it, one."""
-    return len(sets) if isinstance(sets, Sized) else 1
+def countable(sets: Any) -> Any:
+    """These sets, or ones that tell afterwards how many they were."""
+    return sets if isinstance(sets, Sized) else Sets(sets)
+
+
+def times(number: int, sets: Any) -> int:
+    """So many statements for each of these sets."""
+    return number * (sets.count if isinstance(sets, Sets) else len(sets))
 
 
 def counted(call: Call) -> Call:
-    """``execute(self, query, ...)``, counted as one statement."""
+    """``execute(self, query, ...)``, counted."""
     if hasattr(call, "_maitred"):
         return call
     current, set_current, reset, clock = CURRENT.get, CURRENT.set, CURRENT.reset, perf_counter_ns
 
+    # Measured written out: its object and its calls would be half of what counting costs.
     @wraps(call)
     def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
         counts = current()
-        if counts is None or is_control(query):
+        if counts is None or (number := number_of(query)) is None:
             return call(self, query, *arguments, **named)
         token = set_current(None)
         failed = True
@@ -82,84 +99,97 @@ def counted(call: Call) -> Call:
             failed = False
             return result
         finally:
-            counts.add(clock() - begin, 1, failed)
+            counts.add(clock() - begin, number, failed)
             reset(token)
 
     return marked(execute, call)
 
 
+def counted_async(call: Call) -> Call:
+    """The same of a coroutine function."""
+    if hasattr(call, "_maitred"):
+        return call
+    current = CURRENT.get
+
+    @wraps(call)
+    async def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        counts = current()
+        if counts is None or (number := number_of(query)) is None:
+            return await call(self, query, *arguments, **named)
+        with Measured(counts, number):
+            return await call(self, query, *arguments, **named)
+
+    return marked(execute, call)
+
+
 def counted_many(call: Call) -> Call:
-    """``executemany(self, query, sets, ...)``, counted as so many statements as there are sets."""
+    """``executemany(self, query, sets, ...)``, counted as one statement for each set."""
     if hasattr(call, "_maitred"):
         return call
 
     @wraps(call)
     def executemany(self: Any, query: Any, sets: Any, *arguments: Any, **named: Any) -> Any:
         counts = CURRENT.get()
-        if counts is None:
+        if counts is None or (number := number_of(query)) is None:
             return call(self, query, sets, *arguments, **named)
-        taken = None if isinstance(sets, Sized) else Sets(sets)
-        token = CURRENT.set(None)
-        failed = True
-        begin = perf_counter_ns()
-        try:
-            result = call(self, query, sets if taken is None else taken, *arguments, **named)
-            failed = False
-            return result
-        finally:
-            counts.add(perf_counter_ns() - begin, len(sets) if taken is None else taken.count, failed)
-            CURRENT.reset(token)
+        sets = countable(sets)
+        with Measured(counts, 0) as measured:
+            result = call(self, query, sets, *arguments, **named)
+            measured.number = times(number, sets)
+        return result
 
     return marked(executemany, call)
 
 
-def counted_async(call: Call) -> Call:
-    """The same as :func:`counted` of a coroutine function."""
-    if hasattr(call, "_maitred"):
-        return call
-
-    @wraps(call)
-    async def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
-        counts = CURRENT.get()
-        if counts is None or is_control(query):
-            return await call(self, query, *arguments, **named)
-        token = CURRENT.set(None)
-        failed = True
-        begin = perf_counter_ns()
-        try:
-            result = await call(self, query, *arguments, **named)
-            failed = False
-            return result
-        finally:
-            counts.add(perf_counter_ns() - begin, 1, failed)
-            CURRENT.reset(token)
-
-    return marked(execute, call)
-
-
 def counted_many_async(call: Call) -> Call:
-    """The same as :func:`counted_many` of a coroutine function."""
+    """The same of a coroutine function."""
     if hasattr(call, "_maitred"):
         return call
 
     @wraps(call)
     async def executemany(self: Any, query: Any, sets: Any, *arguments: Any, **named: Any) -> Any:
         counts = CURRENT.get()
-        if counts is None:
+        if counts is None or (number := number_of(query)) is None:
             return await call(self, query, sets, *arguments, **named)
-        taken = None if isinstance(sets, Sized) else Sets(sets)
-        token = CURRENT.set(None)
-        failed = True
-        begin = perf_counter_ns()
-        try:
-            result = await call(self, query, sets if taken is None else taken, *arguments, **named)
-            failed = False
-            return result
-        finally:
-            counts.add(perf_counter_ns() - begin, len(sets) if taken is None else taken.count, failed)
-            CURRENT.reset(token)
+        sets = countable(sets)
+        with Measured(counts, 0) as measured:
+            result = await call(self, query, sets, *arguments, **named)
+            measured.number = times(number, sets)
+        return result
 
     return marked(executemany, call)
+
+
+def timed(call: Call) -> Call:
+    """A method whose time counts, and which is no statement."""
+    if hasattr(call, "_maitred"):
+        return call
+
+    @wraps(call)
+    def fetch(self: Any, *arguments: Any, **named: Any) -> Any:
+        counts = CURRENT.get()
+        if counts is None:
+            return call(self, *arguments, **named)
+        with Measured(counts, 0):
+            return call(self, *arguments, **named)
+
+    return marked(fetch, call)
+
+
+def timed_async(call: Call) -> Call:
+    """The same of a coroutine function."""
+    if hasattr(call, "_maitred"):
+        return call
+
+    @wraps(call)
+    async def fetch(self: Any, *arguments: Any, **named: Any) -> Any:
+        counts = CURRENT.get()
+        if counts is None:
+            return await call(self, *arguments, **named)
+        with Measured(counts, 0):
+            return await call(self, *arguments, **named)
+
+    return marked(fetch, call)
 
 
 def waited(call: Call, connections: Callable[[Any], int]) -> Call:
@@ -172,14 +202,11 @@ def waited(call: Call, connections: Callable[[Any], int]) -> Call:
         counts = CURRENT.get()
         if counts is None:
             return call(self, *arguments, **named)
-        # What the driver asks a new connection is no statement of the application.
-        token = CURRENT.set(None)
         begin = perf_counter_ns()
         try:
             return call(self, *arguments, **named)
         finally:
             counts.wait(perf_counter_ns() - begin, connections(self))
-            CURRENT.reset(token)
 
     return marked(get, call)
 
@@ -194,13 +221,11 @@ def waited_async(call: Call, connections: Callable[[Any], int]) -> Call:
         counts = CURRENT.get()
         if counts is None:
             return await call(self, *arguments, **named)
-        token = CURRENT.set(None)
         begin = perf_counter_ns()
         try:
             return await call(self, *arguments, **named)
         finally:
             counts.wait(perf_counter_ns() - begin, connections(self))
-            CURRENT.reset(token)
 
     return marked(get, call)
 

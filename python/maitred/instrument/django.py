@@ -6,38 +6,36 @@ Best at the top of the settings: connections that are there already are not coun
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
-from django.db.backends.signals import connection_created
+from maitred.instrument import _count, _drivers
 
-from maitred.instrument import _count, _psycopg_pool
+try:
+    from django.db.backends.signals import connection_created
+except ModuleNotFoundError as error:
+    raise _count.missing("django", "django", error) from None
 
 
 def _execute(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
     """An execute wrapper (https://docs.djangoproject.com/en/stable/topics/db/instrumentation/)."""
     counts = _count.CURRENT.get()
-    if counts is None or _count.is_control(sql):
+    if counts is None or (number := _count.number_of(sql)) is None:
         return execute(sql, params, many, context)
-    taken = _count.Sets(params) if many and not hasattr(params, "__len__") else None
-    token = _count.CURRENT.set(None)
-    failed = True
-    begin = perf_counter_ns()
-    try:
-        result = execute(sql, params if taken is None else taken, many, context)
-        failed = False
-        return result
-    finally:
-        time = perf_counter_ns() - begin
-        number = taken.count if taken is not None else len(params) if many else 1
-        counts.add(time, number, failed)
-        _count.CURRENT.reset(token)
+    if not many:
+        with _count.Measured(counts, number):
+            return execute(sql, params, many, context)
+    sets = _count.countable(params)
+    with _count.Measured(counts, 0) as measured:
+        result = execute(sql, sets, many, context)
+        measured.number = _count.times(number, sets)
+    return result
 
 
 def _watch(sender: object, connection: Any, **named: Any) -> None:
-    if _execute not in connection.execute_wrappers:
+    driver = getattr(connection, "Database", None)
+    if not _drivers.counts(getattr(driver, "__name__", "")) and _execute not in connection.execute_wrappers:
         connection.execute_wrappers.append(_execute)
 
 
+_drivers.install()
 connection_created.connect(_watch, dispatch_uid="maitred.instrument.django")
-_psycopg_pool.install()

@@ -1,7 +1,7 @@
 """Counts what each request has of PostgreSQL by psycopg 3, with its pools (psycopg_pool).
 
-``execute`` and ``executemany`` of cursors and connections, sync and async, server-side and client-side.  A server-side cursor is one
-statement, its DECLARE.  ``copy`` and ``stream`` are one statement each, without its time: rows come while the application takes them.
+``execute`` and ``executemany`` of cursors and connections, sync and async.  ``stream`` and the copy of a query are one statement, without its
+time: rows come while the application takes them.  A server-side cursor is no statement, as in pg_stat_statements; its time counts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-import psycopg
-
 from maitred.instrument import _count, _psycopg_pool
+
+try:
+    import psycopg
+except ModuleNotFoundError as error:
+    raise _count.missing("psycopg", "'psycopg[binary]'", error) from None
 
 
 def _begun(call: Any) -> Any:
@@ -20,26 +23,27 @@ def _begun(call: Any) -> Any:
         return call
 
     @wraps(call)
-    def begin(self: Any, *arguments: Any, **named: Any) -> Any:
+    def begin(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
         counts = _count.CURRENT.get()
-        if counts is not None:
-            counts.add(0, 1, False)
-        return call(self, *arguments, **named)
+        if counts is not None and (number := _count.number_of(query)):
+            counts.add(0, number, False)
+        return call(self, query, *arguments, **named)
 
     return _count.marked(begin, call)
 
 
 def _install() -> None:
     driver: Any = psycopg
-    for cursor in (driver.Cursor, driver.ServerCursor):
-        cursor.execute = _count.counted(cursor.execute)
-    for cursor in (driver.AsyncCursor, driver.AsyncServerCursor):
-        cursor.execute = _count.counted_async(cursor.execute)
+    driver.Cursor.execute = _count.counted(driver.Cursor.execute)
+    driver.AsyncCursor.execute = _count.counted_async(driver.AsyncCursor.execute)
     driver.Cursor.executemany = _count.counted_many(driver.Cursor.executemany)
     driver.AsyncCursor.executemany = _count.counted_many_async(driver.AsyncCursor.executemany)
     for cursor in (driver.Cursor, driver.AsyncCursor):
         cursor.copy = _begun(cursor.copy)
         cursor.stream = _begun(cursor.stream)
+    for cursor, timed in ((driver.ServerCursor, _count.timed), (driver.AsyncServerCursor, _count.timed_async)):
+        for name in ("execute", "fetchone", "fetchmany", "fetchall"):
+            setattr(cursor, name, timed(getattr(cursor, name)))
     _psycopg_pool.install()
 
 

@@ -5,50 +5,43 @@ The wait for a connection includes opening one.
 
 from __future__ import annotations
 
-from time import perf_counter_ns
 from typing import Any
 
-from sqlalchemy import event
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.pool import Pool
+from maitred.instrument import _count, _drivers
 
-from maitred.instrument import _count
+try:
+    from sqlalchemy import event
+    from sqlalchemy.engine.default import DefaultDialect
+    from sqlalchemy.pool import Pool, QueuePool
+except ModuleNotFoundError as error:
+    raise _count.missing("sqlalchemy", "'sqlalchemy>=2'", error) from None
 
 
 def _do_execute(cursor: Any, statement: str, parameters: Any, context: Any) -> bool | None:
-    return _run(context.dialect.do_execute, (cursor, statement, parameters, context), statement, 1)
+    return _run(context.dialect, "do_execute", (cursor, statement, parameters, context), None)
 
 
 def _do_execute_no_params(cursor: Any, statement: str, context: Any) -> bool | None:
-    return _run(context.dialect.do_execute_no_params, (cursor, statement, context), statement, 1)
+    return _run(context.dialect, "do_execute_no_params", (cursor, statement, context), None)
 
 
 def _do_executemany(cursor: Any, statement: str, parameters: Any, context: Any) -> bool | None:
-    number = _count.number_of(parameters)
-    return _run(context.dialect.do_executemany, (cursor, statement, parameters, context), statement, number)
+    return _run(context.dialect, "do_executemany", (cursor, statement, parameters, context), parameters)
 
 
-def _run(execute: Any, arguments: tuple[Any, ...], statement: str, number: int) -> bool | None:
+def _run(dialect: Any, execute: str, arguments: tuple[Any, ...], sets: Any) -> bool | None:
     """Runs the statement in the place of SQLAlchemy, which True tells it.  None: it has to do so itself."""
     counts = _count.CURRENT.get()
-    if counts is None or _count.is_control(statement):
+    if counts is None or _drivers.counts(dialect.driver) or (number := _count.number_of(arguments[1])) is None:
         return None
-    token = _count.CURRENT.set(None)
-    failed = True
-    begin = perf_counter_ns()
-    try:
-        execute(*arguments)
-        failed = False
-    finally:
-        counts.add(perf_counter_ns() - begin, number, failed)
-        _count.CURRENT.reset(token)
+    with _count.Measured(counts, number if sets is None else _count.times(number, sets)):
+        getattr(dialect, execute)(*arguments)
     return True
 
 
 def _connections(pool: Any) -> int:
     """How many a pool has, those in use included; 0 of one that keeps none."""
-    size, overflow = getattr(pool, "size", None), getattr(pool, "overflow", None)
-    return int(size() + overflow()) if size is not None and overflow is not None else 0
+    return pool.size() + pool.overflow() if isinstance(pool, QueuePool) else 0
 
 
 def _install() -> None:
@@ -62,4 +55,5 @@ def _install() -> None:
     pool.connect = _count.waited(pool.connect, _connections)
 
 
+_drivers.install()
 _install()

@@ -1,28 +1,20 @@
-"""Counts what each request has of databases by any PEP 249 driver: what :func:`wrap` has wrapped.
-
-    connect = maitred.instrument.dbapi.wrap(sqlite3.connect)
-"""
+"""Connections of any PEP 249 driver whose statements are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from time import perf_counter_ns
 from typing import Any, TypeVar, cast
 
 from maitred.instrument import _count
 
-__all__ = ["wrap"]
-
 Wrapped = TypeVar("Wrapped")
 
-_current, _set, _reset, _is_control = _count.CURRENT.get, _count.CURRENT.set, _count.CURRENT.reset, _count.is_control
 
-
-def wrap(connection: Wrapped) -> Wrapped:
+def dbapi(connection: Wrapped) -> Wrapped:
     """A connection whose statements are counted; or, for a ``connect`` function, one that gives such connections.
 
-    The result is not of the driver's class, but has all of its attributes.
+    The result is not of the driver's class, but has all of its attributes.  Raises TypeError for anything else.
     """
     if isinstance(connection, _Proxy) or hasattr(connection, "_maitred"):
         return connection
@@ -39,7 +31,7 @@ def wrap(connection: Wrapped) -> Wrapped:
 def _connecting(connect: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(connect)
     def connected(*arguments: Any, **named: Any) -> Any:
-        return _Connection(connect(*arguments, **named))
+        return dbapi(connect(*arguments, **named))
 
     return _count.marked(connected, connect)
 
@@ -69,26 +61,17 @@ class _Proxy:
 class _Executing(_Proxy):
     __slots__ = ()
 
-    # Not by way of `counted`: a call more for each statement would be half of what counting costs.
-    def execute(self, query: Any, *arguments: Any) -> Any:
-        inner = self._inner
-        counts = _current()
-        if counts is None or _is_control(query):
-            return self._of(inner.execute(query, *arguments))
-        token = _set(None)
-        failed = True
-        begin = perf_counter_ns()
-        try:
-            result = inner.execute(query, *arguments)
-            failed = False
-        finally:
-            counts.add(perf_counter_ns() - begin, 1, failed)
-            _reset(token)
-        return self._of(result)
+    @_count.counted
+    def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
+        return self._of(self._inner.execute(query, *arguments, **named))
 
     @_count.counted_many
-    def executemany(self, query: Any, sets: Any, *arguments: Any) -> Any:
-        return self._of(self._inner.executemany(query, sets, *arguments))
+    def executemany(self, query: Any, sets: Any, *arguments: Any, **named: Any) -> Any:
+        return self._of(self._inner.executemany(query, sets, *arguments, **named))
+
+    @_count.counted
+    def executescript(self, script: Any, *arguments: Any) -> Any:
+        return self._of(self._inner.executescript(script, *arguments))
 
     def _of(self, result: Any) -> Any:
         """Of sqlite3 and others a cursor, for which we stand."""
@@ -110,9 +93,12 @@ class _Cursor(_Executing):
     def __next__(self) -> Any:
         return next(self._inner)
 
-    @_count.counted
     def callproc(self, name: Any, *arguments: Any) -> Any:
-        return self._inner.callproc(name, *arguments)
+        counts = _count.CURRENT.get()
+        if counts is None:
+            return self._inner.callproc(name, *arguments)
+        with _count.Measured(counts, 1):
+            return self._inner.callproc(name, *arguments)
 
     @property
     def connection(self) -> Any:
@@ -120,7 +106,7 @@ class _Cursor(_Executing):
 
 
 class _Connection(_Executing):
-    """``execute`` and ``executemany`` are sqlite3's, which has them here too."""
+    """A connection of sqlite3 executes too; others raise AttributeError."""
 
     __slots__ = ()
 
