@@ -41,7 +41,8 @@ def counted(server: Server, folder: Path, paths: list[str]) -> int:
     for path in paths:
         connection.request("GET", path)
         response = connection.getresponse()
-        assert (response.status, response.read()) == (200, b"done"), server.said
+        body = response.read()
+        assert (response.status, body) == (200, b"done"), server.stop() or server.said
         found = re.search(r'\bdb;dur=\d+\.\d{3};desc="(\d+) statements?"', response.headers["Server-Timing"])
         assert found, response.headers["Server-Timing"]
         said += int(found[1])
