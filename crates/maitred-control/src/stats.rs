@@ -144,7 +144,8 @@ fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
 
 /// What applications have said of their own time (`Server-Timing`), the longest sums first.
 fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool) -> Vec<Value> {
-    let mut timings: Vec<_> = statistics.application.iter().filter(|timing| timing.is_duration() && wanted(timing)).collect();
+    let mut timings: Vec<_> =
+        statistics.application.iter().filter(|timing| timing.is_duration() && wanted(timing)).collect();
     timings.sort_by_key(|timing| std::cmp::Reverse(timing.durations.sum()));
     let shown = timings.into_iter().take(MAX_LISTED).map(|timing| {
         let durations = &timing.durations;

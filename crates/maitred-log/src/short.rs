@@ -64,8 +64,7 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
         if span == Span::Run
             && let Some(database) = outcome.database
         {
-            let _ =
-                write!(out, "{before}db {} ({})", Milliseconds(database.nanos), database.statements);
+            let _ = write!(out, "{before}db {} ({})", Milliseconds(database.nanos), database.statements);
             before = ", ";
         }
     }
@@ -82,7 +81,9 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
             Milliseconds(time),
             Milliseconds(total)
         );
-        if let Some(database) = outcome.database.filter(|database| span == Span::Run && database.nanos >= time / 2) {
+        if let Some(database) =
+            outcome.database.filter(|database| span == Span::Run && database.nanos >= time / 2)
+        {
             let (nanos, statements) = (Milliseconds(database.nanos), database.statements);
             let _ = write!(out, ", {nanos} of them in the database ({statements} statements)");
         }

@@ -363,7 +363,13 @@ impl Figures {
 
     /// Counts what an application says of its own time (`Server-Timing`) in the head of a response. What it says of its
     /// database is left out where that is `counted` already.
-    pub(crate) fn record_timings(&self, (pool, counted): (u16, bool), head: &RequestHead, status: Status, fields: &FieldSet) {
+    pub(crate) fn record_timings(
+        &self,
+        (pool, counted): (u16, bool),
+        head: &RequestHead,
+        status: Status,
+        fields: &FieldSet,
+    ) {
         if !self.is_on() || !fields.contains("server-timing") {
             return;
         }

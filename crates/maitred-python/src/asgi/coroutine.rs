@@ -62,11 +62,7 @@ impl Coroutine {
         counts: Option<Py<DatabaseCounts>>,
     ) -> Self {
         let life = Life::Fresh { scope: Held::new(scope), receive, counts: counts.map(Held::new) };
-        Self {
-            channel,
-            served,
-            state: Mutex::new(State { life, task: None }),
-        }
+        Self { channel, served, state: Mutex::new(State { life, task: None }) }
     }
 
     pub(super) fn channel(&self) -> &Channel {

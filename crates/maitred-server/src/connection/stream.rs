@@ -583,7 +583,10 @@ impl Record {
             body_bytes: self.body_bytes,
             times: self.times,
             end: self.end,
-            database: self.request.database().map(|counts| Database { statements: counts.statements, nanos: counts.nanos }),
+            database: self
+                .request
+                .database()
+                .map(|counts| Database { statements: counts.statements, nanos: counts.nanos }),
         }
     }
 

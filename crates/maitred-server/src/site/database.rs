@@ -32,7 +32,7 @@ pub struct DatabaseUse {
     pub time: Distribution,
     /// How long a request waited for connections, in nanoseconds; only of those that did.
     pub wait: Distribution,
-    /// The statements of a request, in thousandths.
+    /// The completed statements of a request, in thousandths.
     pub statements: Distribution,
     /// Those that failed, of requests that had any, in thousandths.
     pub failed: Distribution,
@@ -47,15 +47,17 @@ impl Figures {
         let route = self.route_of_application(outcome.head, outcome.status);
         let record = |name, value| self.recorder.record_timing(pool, route, name, value);
         let number = |name, value: u64| record(name, value.saturating_mul(THOUSANDTHS));
-        if counts.statements > 0 {
+        if counts.statements > 0 || counts.nanos > 0 {
             record(TIME, counts.nanos);
             number(STATEMENTS, counts.statements);
         }
         if counts.failed > 0 {
             number(FAILED, counts.failed);
         }
-        if counts.connections > 0 {
+        if counts.wait_nanos > 0 {
             record(WAIT, counts.wait_nanos);
+        }
+        if counts.connections > 0 {
             number(CONNECTIONS, counts.connections);
         }
     }
@@ -92,7 +94,9 @@ impl Statistics {
         for one in &mut all {
             let of = |name: &str| {
                 let mut timings = self.application.iter();
-                timings.find(|timing| timing.name == name && timing.pool == one.pool && timing.route == one.route)
+                timings.find(|timing| {
+                    timing.name == name && timing.pool == one.pool && timing.route == one.route
+                })
             };
             let [time, wait] = [TIME, WAIT].map(|name| of(name).map(|timing| timing.durations.clone()));
             (one.time, one.wait) = (time.unwrap_or_default(), wait.unwrap_or_default());
@@ -108,7 +112,7 @@ pub(super) fn write(statistics: &Statistics, format: Format, out: &mut String) {
     let all = || all.iter().zip(&labels);
     let statements = all().map(|(one, labels)| Metric {
         name: "maitred_database_statements",
-        help: "Database statements of a request, of those that had any.",
+        help: "Completed database statements of a request, of those that used a database.",
         labels,
         value: Value::Numbers(&one.statements),
     });

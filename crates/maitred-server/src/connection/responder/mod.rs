@@ -21,8 +21,8 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
 use maitred_match::Shape;
 use maitred_runtime::{
-    Closed, Content, Database, DatabaseCounts, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages, Observe, Request, Respond,
-    SendError,
+    Closed, Content, Database, DatabaseCounts, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages,
+    Observe, Request, Respond, SendError,
 };
 use maitred_stats::{Span, Spans, Times};
 
