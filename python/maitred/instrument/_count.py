@@ -25,9 +25,10 @@ count_databases(CURRENT)
 
 def missing(library: str, package: str, error: ModuleNotFoundError) -> ImportError:
     """What an instrument raises where its library is not installed."""
-    if error.name != library:
+    if (error.name or "").partition(".")[0] != library:
         return error
-    return ImportError(f"maitred.instrument.{library} counts statements of {library}, which is not installed: pip install {package}", name=library)
+    text = f"maitred.instrument.{library} counts statements of {library}, which is not installed: pip install {package}"
+    return ImportError(text, name=library)
 
 
 class Measured:
