@@ -127,7 +127,7 @@ import maitred.instrument.django
 import django
 from django.conf import settings
 settings.configure(
-    SECRET_KEY="x", ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"],
+    DEBUG_PROPAGATE_EXCEPTIONS=True, SECRET_KEY="x", ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "site.sqlite3"}},
 )
 django.setup()
@@ -154,7 +154,7 @@ def work():
         Group.objects.all().delete()
         Group.objects.bulk_create([Group(name=f"g{number}") for number in range(3)])
         with connection.cursor() as cursor:
-            cursor.executemany("update auth_group set name = %s where name = %s", ((f"h{number}", f"g{number}") for number in range(3)))
+            cursor.executemany("update auth_group set name = %s where name = %s", [(f"h{number}", f"g{number}") for number in range(3)])
     return Group.objects.count()
 
 async def async_view(request):
@@ -173,6 +173,7 @@ def test_django_counts_with_sqlite(serve: Serve, tmp_path: Path) -> None:
         server = serve(f"site_:{interface}", "--server-timing")
         for _ in range(2):
             reply = server.fetch("/")
+            assert reply.status == 200, server.stop() or server.said
             told = json.loads(reply.body)
             assert (told["groups"], told["statements"] > 5) == (3, True)
             assert f'desc="{told["statements"]} statements"' in reply.headers["Server-Timing"]

@@ -63,7 +63,7 @@ mod tests {
     use maitred_stats::Times;
 
     use super::*;
-    use crate::outcome::End;
+    use crate::outcome::{Database, End};
     use crate::request_id::RequestId;
 
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
@@ -196,6 +196,7 @@ mod tests {
     fn a_short_line_says_what_took_the_time() {
         let mut head = RequestHead::default();
         head.target = head.fields.adopt(b"/a\x1b[2J?q=1").unwrap();
+        let database = std::cell::Cell::new(None);
         let told = |format: &str, status, times, end| {
             let outcome = Outcome {
                 head: &head,
@@ -208,6 +209,7 @@ mod tests {
                 body_bytes: 0,
                 times,
                 end,
+                database: database.get(),
             };
             let line = written(lines(format, None), &outcome);
             // The time of day, which is of now.
@@ -229,6 +231,15 @@ mod tests {
         let (_, line) = told("short-color", Status::OK, quick, End::Complete);
         assert!(line.contains(" \x1b[32m200\x1b[0m GET "), "{line:?}");
         assert!(line.ends_with("\x1b[2m (run 1.5, write 0.1)\x1b[0m\n"), "{line:?}");
+        database.set(Some(Database { statements: 4, nanos: 1_100_000_000 }));
+        let (_, line) = told("short", Status::OK, slow, End::Complete);
+        assert_eq!(
+            line,
+            " 200 GET /a\\x1b[2J?q=1  1300 ms (queue 100, run 1200, db 1100 (4))\n         \
+             slow: the application took 1200 of 1300 ms, 1100 of them in the database (4 statements)\n"
+        );
+        let (_, line) = told("x $db_statements $db", Status::OK, slow, End::Complete);
+        assert_eq!(line, " 4 1.100000\n");
         let mut own = RequestHead::default();
         own.target = own.fields.adopt(b"/shop/.maitred/version").unwrap();
         let outcome = Outcome {

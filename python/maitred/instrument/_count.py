@@ -50,11 +50,16 @@ class Measured:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.counts.add(perf_counter_ns() - self.begin, self.number, kind is not None)
-        try:
-            CURRENT.reset(self.token)
-        except ValueError:
-            # A coroutine that nobody awaits any more is closed in another context.
-            pass
+        leave(self.token)
+
+
+def leave(token: Token[DatabaseCounts | None]) -> None:
+    """The context counts again as it did before."""
+    try:
+        CURRENT.reset(token)
+    except ValueError:
+        # A coroutine that nobody awaits any more is closed in another context.
+        return
 
 
 class Sets:
@@ -110,15 +115,23 @@ def counted_async(call: Call) -> Call:
     """The same of a coroutine function."""
     if hasattr(call, "_maitred"):
         return call
-    current = CURRENT.get
+    current, set_current, clock = CURRENT.get, CURRENT.set, perf_counter_ns
 
     @wraps(call)
     async def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
         counts = current()
         if counts is None or (number := number_of(query)) is None:
             return await call(self, query, *arguments, **named)
-        with Measured(counts, number):
-            return await call(self, query, *arguments, **named)
+        token = set_current(None)
+        failed = True
+        begin = clock()
+        try:
+            result = await call(self, query, *arguments, **named)
+            failed = False
+            return result
+        finally:
+            counts.add(clock() - begin, number, failed)
+            leave(token)
 
     return marked(execute, call)
 
