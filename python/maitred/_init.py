@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from maitred import _toml
-from maitred._look import Candidate, Looked, look, rank
+from maitred._look import Candidate, Django, Looked, look, rank
 from maitred._tools import Mistake
 
 _FILE = "maitred.toml"
@@ -98,6 +98,9 @@ def _tell(folder: Path, file: Path, looked: Looked, chosen: Candidate) -> None:
         print(f"also there: {', '.join(others[:5])} (--application takes another one)")
     if looked.django and looked.django.static_root and not Path(looked.django.static_root).is_dir():
         print("next: python manage.py collectstatic, then take the line 'static' in")
+    if looked.django and chosen is looked.django.candidate:
+        for text in _warnings(looked.django):
+            print(f"warning: {text}")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {folder}; "
     print(f"next: {enter}maitred check; maitred")
 
@@ -107,7 +110,7 @@ def _text(folder: Path, looked: Looked, chosen: Candidate) -> str:
     what = f"{chosen.framework}, " if chosen.framework else ""
     parts = [
         "# maitred.toml: how maitred serves this project. Start it in this folder: maitred\n",
-        "# All options: docs/operations/configuration.md, or 'maitred --help'. A line with '# ' before it is an offer.\n\n",
+        "# All options: 'maitred help all'; one of them: 'maitred help NAME'. A line with '# ' before it is an offer.\n\n",
         _comment(f"What to serve: {what}found in {chosen.place}."),
         _line("application", chosen.target),
     ]
@@ -115,16 +118,22 @@ def _text(folder: Path, looked: Looked, chosen: Candidate) -> str:
         parts += [_comment("The attribute makes the application: it is called once, without arguments."), _line("factory", True)]
     if chosen.app_dir:
         parts += [_comment("Modules are looked for in this folder."), _line("app-dir", chosen.app_dir)]
+    if looked.django and chosen is looked.django.candidate:
+        parts += [_comment(f"Warning: {text}") for text in _warnings(looked.django)]
     parts.append("\n" + _comment("Where to listen. This machine alone can reach it; ':8000' is for everybody who can reach the machine."))
     parts.append(_line("listen", "127.0.0.1:8000"))
     parts.append(_static(folder, looked, chosen))
     parts.append(_capacity(chosen))
     parts.append("\n" + _comment("https: the certificate with its chain, and its key. 'tls = true' makes one for development."))
     parts += [_line("tls-cert", "fullchain.pem", offer=True), _line("tls-key", "privkey.pem", offer=True)]
+    parts.append(_comment("With it, in the place of the line above, for everybody; who comes by http is led to https:"))
+    parts.append(_line("listen", ["https://:443", "http://:80,redirect=https"], offer=True))
     parts.append("\n" + _comment("The address of a proxy in front, which may say who the client is. Nobody else is believed."))
     parts.append(_line("trusted-proxies", ["127.0.0.1"], offer=True))
     parts.append("\n" + _comment("A line for each request, on standard output; a path writes to a file."))
     parts.append(_line("access-log", "-", offer=True))
+    parts.append("\n" + _comment("The number of the process, for signals: kill -HUP \"$(cat maitred.pid)\" loads the configuration again, and with workers new code."))
+    parts.append(_line("pid-file", "maitred.pid", offer=True))
     if chosen.kind != "files":
         parts.append("\n" + _comment("The server answers this path itself, for balancers and health checks."))
         parts.append(_line("health-path", "/healthz", offer=True))
@@ -132,6 +141,16 @@ def _text(folder: Path, looked: Looked, chosen: Candidate) -> str:
         parts.append("\n" + _comment("Everything in this folder can be read by everybody who reaches the server, but this file."))
         parts.append('[[filter]]\npath = "/maitred.toml"\naccess = ["deny all"]\n')
     return "".join(parts)
+
+
+def _warnings(django: Django) -> list[str]:
+    """What the settings have that the public should not meet."""
+    found = []
+    if django.debug:
+        found.append(f"{django.debug} has DEBUG = True: everybody sees the source and the settings on a page of errors. Set it to False before others reach the server.")
+    if django.no_hosts:
+        found.append(f"{django.no_hosts} has no names in ALLOWED_HOSTS: with DEBUG = False Django answers every request with 400. Write the names of the site there.")
+    return found
 
 
 def _static(folder: Path, looked: Looked, chosen: Candidate) -> str:

@@ -55,6 +55,9 @@ class Django:
     static_root: str = ""
     media_url: str = ""
     media_root: str = ""
+    #: Where the settings have DEBUG = True, and where an empty ALLOWED_HOSTS; empty if they have not.
+    debug: str = ""
+    no_hosts: str = ""
 
 
 @dataclass
@@ -102,6 +105,8 @@ def _django(folder: Path) -> Django | None:
     django = Django(settings, candidate)
     for name in ("static_url", "static_root", "media_url", "media_root"):
         setattr(django, name, values.text(name.upper()))
+    django.debug = values.place_of("DEBUG", True)
+    django.no_hosts = values.place_of("ALLOWED_HOSTS", [])
     return django
 
 
@@ -139,6 +144,8 @@ class _Settings:
         self._folder = folder
         self._values: dict[str, object] = {}
         self._places: dict[str, str] = {}
+        #: What is set under a condition, or changed.
+        self._unsure: set[str] = set()
         base = folder.joinpath(*module.split("."))
         self._read(base / "__init__.py" if base.is_dir() else base.with_suffix(".py"), 0)
 
@@ -148,6 +155,10 @@ class _Settings:
 
     def place(self, name: str) -> str:
         return self._places.get(name, "")
+
+    def place_of(self, name: str, value: object) -> str:
+        """Where a setting has this value, if it surely has."""
+        return self.place(name) if name not in self._unsure and self._values.get(name) == value else ""
 
     def apps(self) -> list[str]:
         value = self._values.get("INSTALLED_APPS")
@@ -169,6 +180,9 @@ class _Settings:
                     self._places[name] = f"{_relative(file, self._folder)}:{node.lineno}"
                 except _Computed:
                     self._values.pop(name, None)
+            else:
+                stored = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+                self._unsure.update(inner.id for inner in stored if isinstance(inner.ctx, ast.Store) or isinstance(node, ast.Expr))
 
 
 class _Computed(Exception):

@@ -120,7 +120,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
     pair = authority.issue("localhost", "127.0.0.1")
     listen = ["--listen", "https://127.0.0.1:0", "--listen", "http://127.0.0.1:0"]
     logs = ["--access-log", "access.log", "--access-log-format", "$request_method $request_uri $server_protocol $status"]
-    arguments = ["app.py", "--static", f"/static={folder / 'static'}", *listen, *pair.options, *logs]
+    arguments = ["app.py", "--static", f"/static={folder / 'static'}", "--max-body", "128m", *listen, *pair.options, *logs]
     server = Server(arguments, folder, {})
     try:
         yield Site(server, authority, pair.certificate, folder)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import http.client
 import json
+import ssl
 import subprocess
 from base64 import b64encode
 from pathlib import Path
@@ -33,7 +35,9 @@ set-response = ["X-Kind: filtered"]
 """
 
 WSGI = """
+import http.client
 import json
+import ssl
 
 def app(environ, start_response):
     shown = {key: value for key, value in environ.items() if isinstance(value, str)}
@@ -157,3 +161,27 @@ def app(environ, start_response):
     assert server.fetch("/open").status == 200
     assert held.getresponse().read() == b"-"
     assert waiting.getresponse().read() == b"ann"
+
+
+def test_the_scheme_and_the_status_are_conditions(serve: Serve, tmp_path: Path) -> None:
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=a"]
+    made += ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    subprocess.run(made, check=True, capture_output=True)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/a.txt").write_text("a")
+    (tmp_path / "maitred.toml").write_text(
+        '[[filter]]\nscheme = "http"\npath = "/*"\nredirect = "https://www.shop.example/*"\nstatus = 301\n'
+        '[[filter]]\nset-response = ["Cache-Control: max-age=60"]\nresponse-status = "200, 206, 304"\n'
+    )
+    addresses = ["--listen", "http://127.0.0.1:0", "--listen", "https://127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]
+    server = serve("files", *addresses)
+    moved = server.fetch("/a.txt?b=c")
+    assert (moved.status, moved.headers["Location"]) == (301, "https://www.shop.example/a.txt?b=c")
+    assert "Cache-Control" not in moved.headers
+    port = int(server.wait_for(r"https://127.0.0.1:(\d+)")[1])
+    for path, status, age in (("/a.txt", 200, "max-age=60"), ("/none", 404, None)):
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=ssl._create_unverified_context())
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Cache-Control"]) == (status, age)
+        connection.close()

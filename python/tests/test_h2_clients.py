@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -58,6 +59,16 @@ def test_curl_uploads_100_mb(way: str, site: Site) -> None:
     assert said == f"{DIGEST} 2 200"
     said = curl(site, way, "-X", "POST", "-T", site.upload(), f"{address(site, way)}/digest", "-H", "Content-Length:", "-w", " %{http_version}")
     assert said == f"{DIGEST} 2", "without a length, too"
+
+
+@needs_curl
+@pytest.mark.parametrize("way", WAYS)
+def test_curl_sees_that_an_upload_is_too_large(way: str, site: Site, tmp_path: Path) -> None:
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 129 << 20)
+    for _ in range(3):
+        said = curl(site, way, "-T", tmp_path / "large", f"{address(site, way)}/digest", "-w", " %{http_code}")
+        assert said.startswith("413 Content Too Large") and said.endswith(" 413")
 
 
 @needs_curl

@@ -126,6 +126,50 @@ def test_django_is_found_with_its_static_files_without_importing_it(serve: Serve
     assert server.fetch("/admin/").status == 302
 
 
+@pytest.mark.parametrize(
+    "settings, debug, hosts",
+    [
+        ("DEBUG = True\nALLOWED_HOSTS = []\n", True, True),
+        ("DEBUG = False\nALLOWED_HOSTS = []\n", False, True),
+        ("DEBUG = True\nALLOWED_HOSTS = ['shop.example']\n", True, False),
+        ("DEBUG = False\nALLOWED_HOSTS = []\nALLOWED_HOSTS.append('shop.example')\n", False, False),
+        ("import os\nDEBUG = os.environ.get('DEBUG') == '1'\nALLOWED_HOSTS = []\nALLOWED_HOSTS += ['a']\n", False, False),
+        ("DEBUG = True\nALLOWED_HOSTS = ['a']\nif 'production':\n    DEBUG = False\n", False, False),
+    ],
+)
+def test_settings_of_django_that_the_public_should_not_meet_are_warned_of(tmp_path: Path, settings: str, debug: bool, hosts: bool) -> None:
+    put(tmp_path, "manage.py", 'import os\nos.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n')
+    put(tmp_path, "shop/settings.py", settings)
+    put(tmp_path, "shop/wsgi.py", "from django.core.wsgi import get_wsgi_application\napplication = get_wsgi_application()\n")
+    done = init(tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "maitred.toml").read_text()
+    for warned, line in ((debug, "shop/settings.py:1 has DEBUG = True: everybody sees"), (hosts, "shop/settings.py:2 has no names in ALLOWED_HOSTS: with")):
+        assert (f"\nwarning: {line}" in done.stdout) == warned, done.stdout
+        assert (f"\n# Warning: {line}" in text) == warned, text
+
+
+def test_offers_are_lines_that_the_server_takes(tmp_path: Path) -> None:
+    put(tmp_path, "app.py", PLAIN)
+    text = wrote(tmp_path)
+    assert "'maitred help all'" in text and "'maitred --help'" not in text
+    helped = subprocess.run([MAITRED, "help", "all"], env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert helped.returncode == 0
+    offers = ['listen = ["https://:443", "http://:80,redirect=https"]', 'pid-file = "maitred.pid"']
+    for offer in offers:
+        assert f"\n# {offer}\n" in text, text
+    text = text.replace('\nlisten = "127.0.0.1:8000"\n', "\n").replace("# tls-cert = ", "tls-cert = ").replace("# tls-key = ", "tls-key = ")
+    for offer in offers:
+        text = text.replace(f"\n# {offer}\n", f"\n{offer}\n")
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=a"]
+    made += ["-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"]
+    subprocess.run(made, check=True, capture_output=True)
+    (tmp_path / "maitred.toml").write_text(text)
+    checked = check(tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "http://:80,redirect=https" in checked.stdout and '"maitred.pid"' in checked.stdout
+
+
 def test_a_static_folder_is_served_without_the_file_itself(serve: Serve, tmp_path: Path) -> None:
     put(tmp_path, "index.html", "<h1>hello</h1>")
     assert 'application = "."' in wrote(tmp_path)

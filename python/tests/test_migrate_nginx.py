@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 from pathlib import Path
 
@@ -233,3 +234,110 @@ def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     for line in (f'static = ["/={tmp_path}"]', "listing = true", f'error-page = ["404={tmp_path}/404.html"]', 'add-response = ["X-A: b"]', 'remove-response = ["X-A"]'):
         assert line in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("location /static { alias FOLDER/files/; }", "nginx's /static was for /static-old and /static.html as well; here it is for /static and what is below it"),
+        ("location /admin/ { deny all; }", "nginx's /admin/ was not for /admin; here it is for both"),
+        ("location /slow/ { proxy_read_timeout 300s; }", 'the time of one path was not taken over; a pool of its own has one: [pool.slow] match = ["/slow/*"], request-timeout = 300'),
+        ("location /slow/ { proxy_connect_timeout 5s; }", "no other server is connected to"),
+        ("charset utf-8;", "files of text have charset=utf-8"),
+        ("server_name shop.example;", 'to refuse other names, write its lines behind [host."shop.example"]'),
+    ],
+)
+def test_what_is_a_little_different_is_told(tmp_path: Path, body: str, said: str) -> None:
+    done = site(tmp_path, body.replace("FOLDER", str(tmp_path)))
+    assert done.returncode == 0, done.stdout
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize("path", ["/", "/admin", "= /admin"])
+def test_nothing_is_said_of_slashes_where_paths_are_the_same(tmp_path: Path, path: str) -> None:
+    done = site(tmp_path, f"location {path} {{ deny all; }}")
+    assert "nginx's /" not in done.stdout, done.stdout
+
+
+def test_a_time_of_one_path_is_none_for_all(tmp_path: Path) -> None:
+    done = site(tmp_path, "location / { proxy_read_timeout 60s; }\nlocation /slow/ { proxy_read_timeout 300s; }")
+    assert done.returncode == 3
+    assert "request-timeout = 60 is for this path as well" in done.stdout
+    toml = done.stdout.partition("# To be")[0]
+    # The pool that is proposed is one that the server takes.
+    (tmp_path / "maitred.toml").write_text(f'{toml}\n[pool.slow]\nmatch = ["/slow/*"]\nrequest-timeout = 300\n')
+    checked = subprocess.run([MAITRED, "check"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert checked.returncode == 0, checked.stderr
+    assert re.search(r"request-timeout += 60\b", checked.stdout) and re.search(r"request-timeout += 300\b", checked.stdout)
+
+
+@pytest.mark.parametrize("charset", ["koi8-r", "iso-8859-1"])
+def test_another_charset_needs_a_decision(tmp_path: Path, charset: str) -> None:
+    done = site(tmp_path, f"charset {charset};")
+    assert done.returncode == 3 and "files of text have charset=utf-8; convert them" in done.stdout
+
+
+def test_a_page_of_errors_that_is_not_there_is_named_and_not_in_force(tmp_path: Path) -> None:
+    done = site(tmp_path, "error_page 502 503 /sorry.html;")
+    assert done.returncode == 3
+    page = f"{tmp_path}/files/sorry.html"
+    assert f"nginx.conf:4: error_page 502 503 /sorry.html: {page} is not there" in done.stdout
+    assert re.search(r"^# error-page = \[", done.stdout, re.MULTILINE) and not re.search(r"^error-page", done.stdout, re.MULTILINE)
+    (tmp_path / "files/sorry.html").write_text("sorry")
+    done = site(tmp_path, "error_page 502 503 /sorry.html;")
+    assert done.returncode == 0 and re.search(r"^error-page = \[", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_fields_follow_the_rules_of_nginx(tmp_path: Path) -> None:
+    done = site(tmp_path, "add_header X-A a always;\nexpires 1h;\nlocation /b/ { add_header X-A b; expires off; }")
+    assert done.returncode == 3 and "the Cache-Control of nginx.conf:5 is sent here as well" in done.stdout
+    lines = [line.partition("  # ")[0] for line in done.stdout.partition("# To be")[0].splitlines()]
+    # At /b/ errors have no X-A: the one outside is replaced as a whole.
+    at = lines.index('remove-response = ["X-A"]')
+    assert lines[at - 1] == 'path = "/b/*"' and lines[at + 3 : at + 6] == [
+        'path = "/b/*"',
+        'set-response = ["X-A: b"]',
+        'response-status = "200, 201, 204, 206, 301-304, 307, 308"',
+    ]
+
+
+PLAIN_TO = "server {{ listen 80; server_name {names}; return 301 https://www.shop.example$request_uri; }}\n"
+SECURE = "server {{ listen 443 ssl; server_name {names}; root FOLDER/files; ssl_certificate a; ssl_certificate_key b; }}\n"
+
+
+def servers(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    (folder / "files").mkdir(exist_ok=True)
+    (folder / "nginx.conf").write_text(text.replace("FOLDER", str(folder)))
+    command = [MAITRED, "migrate", "nginx.conf"]
+    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+
+
+def filters(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
+    text = re.sub(r"  # .*", "", re.split(r"# To be|# Good to", done.stdout)[0])
+    return [table.strip().splitlines() for table in re.split(r"\[\[.*?filter\]\]", text)[1:]]
+
+
+def test_a_redirect_to_a_fixed_host_is_for_all_that_comes_without_tls(tmp_path: Path) -> None:
+    wanted = ['scheme = "http"', 'path = "/*"', 'redirect = "https://www.shop.example/*"', "status = 301"]
+    for names in ("shop.example www.shop.example", "_"):
+        done = servers(tmp_path, PLAIN_TO.format(names=names) + SECURE.format(names="www.shop.example"))
+        assert done.returncode == 0, done.stdout
+        assert filters(done) == [wanted] and "redirect=https" not in done.stdout
+
+
+def test_a_redirect_to_a_fixed_host_leaves_other_names_alone(tmp_path: Path) -> None:
+    other = "server { listen 8080; server_name blog.example; root FOLDER/files; }\n"
+    text = PLAIN_TO.format(names="www.shop.example") + SECURE.format(names="www.shop.example")
+    done = servers(tmp_path, text + other)
+    assert done.returncode == 0, done.stdout
+    assert filters(done)[0][:2] == ['header = "Host: www.shop.example"', 'scheme = "http"']
+    nameless = servers(tmp_path, PLAIN_TO.format(names="_") + SECURE.format(names="www.shop.example") + other)
+    assert nameless.returncode == 3 and "which names lead there is not known" in nameless.stdout
+
+
+def test_the_first_name_of_a_server_is_a_fixed_host(tmp_path: Path) -> None:
+    text = PLAIN_TO.format(names="a.example b.example").replace("www.shop.example", "$server_name")
+    done = servers(tmp_path, text + SECURE.format(names="a.example b.example"))
+    assert 'redirect = "https://a.example/*"' in done.stdout
+    kept = servers(tmp_path, text.replace("$server_name", "$host") + SECURE.format(names="a.example b.example"))
+    assert filters(kept) == [] and ":80,redirect=https" in kept.stdout

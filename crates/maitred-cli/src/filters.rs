@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use maitred_filters::{
     Access, Authentication, BadUsers, BasicAuth, Condition, FieldChanges, FilterRule, Redirect, Rewrite,
-    Side, Users,
+    Side, Statuses, Users,
 };
 use maitred_match::BadPattern;
 use maitred_server::PoolRule;
@@ -26,13 +26,14 @@ pub(crate) enum Takes {
 }
 
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
-pub(crate) const KEYS: [(&str, Takes); 20] = [
+pub(crate) const KEYS: [(&str, Takes); 22] = [
     ("host", Takes::Text),
     ("path", Takes::Text),
     ("method", Takes::Text),
     ("header", Takes::Text),
     ("client", Takes::Text),
     ("client-certificate", Takes::Text),
+    ("scheme", Takes::Text),
     ("access", Takes::Texts),
     ("redirect", Takes::Text),
     ("status", Takes::Text),
@@ -47,7 +48,11 @@ pub(crate) const KEYS: [(&str, Takes); 20] = [
     ("remove-response", Takes::Texts),
     ("set-response", Takes::Texts),
     ("add-response", Takes::Texts),
+    ("response-status", Takes::Text),
 ];
+
+/// How many of the [`KEYS`] are conditions: those of pools, and the scheme.
+const CONDITION_COUNT: usize = CONDITIONS.len() + 1;
 
 /// What clients show when no realm is given.
 const REALM: &str = "Restricted";
@@ -84,6 +89,7 @@ impl Given {
         };
         rule.request = self.changes(Side::Request, ["remove-request", "set-request", "add-request"])?;
         rule.response = self.changes(Side::Response, ["remove-response", "set-response", "add-response"])?;
+        rule.response_status = self.response_status(&rule.response)?;
         let filter = FilterConfig { rule, basic_auth: self.basic_auth()? };
         self.check(&filter)?;
         Ok(filter)
@@ -98,7 +104,30 @@ impl Given {
             }
         }
         let PoolRule { host, method, path, header, client, certificate, .. } = rule;
-        Ok(Condition { host, path, method, header, client, certificate, secure: None })
+        let secure = self.secure()?;
+        Ok(Condition { host, path, method, header, client, certificate, secure })
+    }
+
+    fn secure(&self) -> Result<Option<bool>, Wrong> {
+        match self.text("scheme") {
+            None => Ok(None),
+            Some("https") => Ok(Some(true)),
+            Some("http") => Ok(Some(false)),
+            Some(other) => {
+                let what = format!("'{other}' is neither 'http' nor 'https'");
+                Err((Some("scheme"), BadValue::new(what, "write http or https")))
+            }
+        }
+    }
+
+    fn response_status(&self, response: &FieldChanges) -> Result<Option<Statuses>, Wrong> {
+        match self.text("response-status") {
+            None => Ok(None),
+            Some(_) if response.is_empty() => {
+                Err(alone("response-status", "set-response, add-response or remove-response"))
+            }
+            Some(text) => Statuses::parse(text).map(Some).map_err(|error| bad("response-status", error)),
+        }
     }
 
     fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
@@ -171,7 +200,7 @@ impl Given {
             ..filter.clone()
         };
         if unconditional == FilterConfig::default() {
-            let actions: Vec<&str> = KEYS[CONDITIONS.len()..].iter().map(|(key, _)| *key).collect();
+            let actions: Vec<&str> = KEYS[CONDITION_COUNT..].iter().map(|(key, _)| *key).collect();
             let remedy = format!("give it one of {}", actions.join(", "));
             return Err((None, BadValue::new("the filter does nothing", remedy)));
         }
@@ -248,6 +277,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
         rewrite,
         request,
         response,
+        response_status,
     } = &filter.rule;
     let mut lines = Vec::new();
     let mut line = |key: &str, value: String| lines.push(format!("{key:<16} = {value}"));
@@ -258,6 +288,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
         ("header", when.header.as_ref().map(ToString::to_string)),
         ("client", when.client.as_ref().map(ToString::to_string)),
         ("client-certificate", when.certificate.as_ref().map(ToString::to_string)),
+        ("scheme", when.secure.map(|secure| if secure { "https" } else { "http" }.to_owned())),
     ];
     for (key, text) in conditions {
         if let Some(text) = text {
@@ -301,6 +332,9 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
         for (what, texts) in parts.into_iter().filter(|(_, texts)| !texts.is_empty()) {
             line(&format!("{what}-{side}"), list(texts));
         }
+    }
+    if let Some(statuses) = response_status {
+        line("response-status", quoted(&statuses.to_string()));
     }
     lines
 }
@@ -374,6 +408,8 @@ mod tests {
             ("remove-request", &["X-A"]),
             ("set-response", &["X-B: 1", "X-C: 2"]),
             ("add-response", &["X-D: 3"]),
+            ("scheme", &["http"]),
+            ("response-status", &["200, 301-308"]),
         ]);
         assert_eq!(
             show(&filter.filter().expect("valid")),
@@ -383,6 +419,7 @@ mod tests {
                 "header           = \"X-Kind: a*\"",
                 "client           = \"10.0.0.0/8\"",
                 "client-certificate = \"*.shop.example\"",
+                "scheme           = \"http\"",
                 "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
                 "max-body         = \"1m\"",
                 "read-ahead       = \"off\"",
@@ -392,6 +429,7 @@ mod tests {
                 "remove-request   = [\"X-A\"]",
                 "set-response     = [\"X-B: 1\", \"X-C: 2\"]",
                 "add-response     = [\"X-D: 3\"]",
+                "response-status  = \"200, 301-308\"",
             ]
         );
         let redirect = given(&[("redirect", &["/new"]), ("status", &["303"])]).filter().expect("valid");
@@ -427,6 +465,14 @@ mod tests {
             (&[("access", &["deny"])], Some("access"), "the client '' is no address"),
             (&[("max-body", &["many"])], Some("max-body"), "many"),
             (&[("read-ahead", &["yes"])], Some("read-ahead"), "'yes' is neither 'on' nor 'off'"),
+            (&[("scheme", &["ftp"])], Some("scheme"), "'ftp' is neither 'http' nor 'https'"),
+            (&[("scheme", &["http"])], None, "does nothing; give it one of access, redirect"),
+            (&[("response-status", &["200"])], Some("response-status"), "says nothing without set-response"),
+            (
+                &[("set-response", &["X-A: 1"]), ("response-status", &["ok"])],
+                Some("response-status"),
+                "'ok' is no list of statuses",
+            ),
             (&[("set-response", &["Connection: close"])], Some("set-response"), "is the engine's own"),
         ] {
             let (found, BadValue { what, remedy }) = given(values).filter().expect_err("wrong");

@@ -81,7 +81,13 @@ impl Kind {
             }),
             Self::Rewrite => rule.rewrite.as_ref().map(|rewrite| format!("to {rewrite}")),
             Self::Request => Some(&rule.request).filter(|it| !it.is_empty()).map(ToString::to_string),
-            Self::Response => Some(&rule.response).filter(|it| !it.is_empty()).map(ToString::to_string),
+            Self::Response => {
+                let does = Some(&rule.response).filter(|it| !it.is_empty()).map(ToString::to_string);
+                does.map(|does| match &rule.response_status {
+                    Some(statuses) => format!("{does} (status {statuses})"),
+                    None => does,
+                })
+            }
         }
     }
 
@@ -385,7 +391,7 @@ impl Passed {
     /// The head of a response with what filters change in it; none if that is nothing.
     pub fn response_head(&self, request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
         let mut changed: Option<ResponseHead> = None;
-        for entry in self.all(Kind::Response) {
+        for entry in self.all(Kind::Response).filter(|entry| entry.rule.changes(head.status)) {
             entry.count(Kind::Response, false);
             entry.rule.response.apply(&mut changed.get_or_insert_with(|| head.clone()).fields);
         }

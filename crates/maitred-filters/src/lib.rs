@@ -4,6 +4,7 @@
 //! rule.rs      a filter as it is configured       chain.rs    all of them, and one request in them
 //! access.rs, template.rs (redirect, rewrite), fields.rs, basic/     what they do
 //! native.rs    filters of the program's own       list.rs     shown and explained
+//! statuses.rs  of which responses fields are changed
 //! ```
 //! Promises: they see the head of a request before its body is asked for, so that who is not let in costs no upload; nothing
 //! here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request costs one load.
@@ -18,6 +19,7 @@ mod fields;
 mod list;
 mod native;
 mod rule;
+mod statuses;
 mod template;
 
 use std::io;
@@ -39,6 +41,7 @@ pub use chain::{Answer, At, Decision, Passed};
 pub use fields::{FieldChanges, Side};
 pub use native::{Filter, FilterRequest, Place, Step, Traced};
 pub use rule::{Asker, Condition, FilterRule};
+pub use statuses::Statuses;
 pub use template::{Redirect, Rewrite};
 
 /// The filters of a server.
@@ -120,7 +123,7 @@ impl Filters {
         let mut changed = None;
         // All of them are as specific: the later one is first.
         let unconditional = chain.rules.iter().rev().map(|entry| &entry.rule);
-        for rule in unconditional.filter(|rule| rule.when.is_unconditional() && !rule.response.is_empty()) {
+        for rule in unconditional.filter(|rule| rule.when.is_unconditional() && rule.changes(head.status)) {
             rule.response.apply(&mut changed.get_or_insert_with(|| head.clone()).fields);
         }
         changed

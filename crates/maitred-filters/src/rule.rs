@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use maitred_http::{Method, RequestHead};
+use maitred_http::{Method, RequestHead, Status};
 
 use crate::access::Access;
 use crate::basic::Authentication;
 use crate::fields::FieldChanges;
+use crate::statuses::Statuses;
 use crate::template::{Redirect, Rewrite};
 use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 
@@ -31,6 +32,16 @@ pub struct FilterRule {
     pub request: FieldChanges,
     /// Changes of the response's fields.
     pub response: FieldChanges,
+    /// The responses that are changed; all of them unless given.
+    pub response_status: Option<Statuses>,
+}
+
+impl FilterRule {
+    /// Whether it changes fields of a response with this status.
+    pub(crate) fn changes(&self, status: Status) -> bool {
+        !self.response.is_empty()
+            && self.response_status.as_ref().is_none_or(|statuses| statuses.contains(status))
+    }
 }
 
 /// Who asks, as far as conditions look at it.

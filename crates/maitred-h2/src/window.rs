@@ -22,6 +22,12 @@ impl Window {
         self.left += bytes;
     }
 
+    /// What the peer may send now.
+    pub(crate) fn left(&self) -> u32 {
+        // Below 2^31.
+        u32::try_from(self.left).unwrap_or(0)
+    }
+
     /// The peer has sent so many bytes; whether it might.
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
         let bytes = i64::from(bytes);

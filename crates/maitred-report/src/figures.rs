@@ -48,11 +48,14 @@ pub(super) fn of_spans(requests: &[Request]) -> Vec<(&'static str, Figures)> {
     all
 }
 
-/// The whole times of a route's requests.
+/// The times of a route's requests.
 pub(super) struct Route {
     /// An index of [`Log::routes`].
     pub(super) route: u32,
+    /// The whole times.
     pub(super) figures: Figures,
+    /// The mean of each span, in microseconds.
+    pub(super) spans: [f64; 6],
     /// Its part of the time of all requests, from 0 to 1.
     pub(super) share: f64,
 }
@@ -60,14 +63,23 @@ pub(super) struct Route {
 /// The routes that took most time first.
 pub(super) fn of_routes(log: &Log) -> Vec<Route> {
     let mut totals: Vec<Vec<u64>> = vec![Vec::new(); log.routes.len()];
+    let mut spans = vec![[0.0; 6]; log.routes.len()];
     for request in &log.requests {
         totals[request.route as usize].push(request.total());
+        let sums = spans[request.route as usize].iter_mut();
+        sums.zip(request.spans).for_each(|(sum, span)| *sum += span as f64);
     }
     let sum = |values: &[u64]| values.iter().map(|value| *value as f64).sum::<f64>();
     let all = totals.iter().map(|values| sum(values)).sum::<f64>().max(1.0);
     let mut routes: Vec<Route> = (0..)
         .zip(totals)
-        .map(|(route, values)| Route { route, share: sum(&values) / all, figures: Figures::of(values) })
+        .zip(spans)
+        .map(|((route, values), sums)| Route {
+            route,
+            spans: sums.map(|sum| sum / values.len().max(1) as f64),
+            share: sum(&values) / all,
+            figures: Figures::of(values),
+        })
         .collect();
     routes.sort_by(|one, other| other.share.total_cmp(&one.share).then(one.route.cmp(&other.route)));
     routes

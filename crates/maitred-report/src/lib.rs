@@ -9,6 +9,7 @@ mod figures;
 mod json;
 mod read;
 mod show;
+mod together;
 
 use std::fmt;
 use std::fs::File;
@@ -117,6 +118,7 @@ fn of(mut log: Log, asked: &Asked) -> String {
         spans: figures::of_spans(&log.requests),
         routes: figures::of_routes(&log),
         cascades: found,
+        holders: together::find(&log),
         log,
         top: if asked.top == 0 { usize::MAX } else { asked.top },
         wait: asked.wait,

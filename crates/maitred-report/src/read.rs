@@ -9,6 +9,7 @@ pub(super) const SPANS: [&str; 6] = ["accept", "queue", "gate", "filter", "run",
 
 const ACCEPT: usize = 0;
 const QUEUE: usize = 1;
+const RUN: usize = 4;
 const WRITE: usize = 5;
 
 /// A request. Times in microseconds, the start since 1970.
@@ -34,6 +35,16 @@ impl Request {
 
     pub(super) fn queue(&self) -> u64 {
         self.spans[QUEUE]
+    }
+
+    /// How long the handler had it.
+    pub(super) fn run(&self) -> u64 {
+        self.spans[RUN]
+    }
+
+    /// When the handler got it.
+    pub(super) fn begun_running(&self) -> u64 {
+        self.done() - self.run()
     }
 
     /// When it was complete, and began to wait.
@@ -133,7 +144,7 @@ impl Log {
         let mut spans = said.spans.map(Option::unwrap_or_default);
         // A log that has only the whole time: it is all the handler's.
         if said.spans.iter().all(Option::is_none) {
-            spans[4] = said.total.unwrap_or_default();
+            spans[RUN] = said.total.unwrap_or_default();
         }
         // What was refused, or led nowhere, has none.
         let path = said.target.split('?').next().unwrap_or_default();

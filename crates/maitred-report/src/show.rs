@@ -6,6 +6,7 @@ use super::cascades::Found;
 use super::figures::{Figures, Route};
 use super::json::push_string;
 use super::read::{Log, Request, SPANS};
+use super::together::Holder;
 
 /// Everything that is told. Requests are in the order of arrival.
 pub(super) struct Report {
@@ -13,6 +14,7 @@ pub(super) struct Report {
     pub(super) spans: Vec<(&'static str, Figures)>,
     pub(super) routes: Vec<Route>,
     pub(super) cascades: Found,
+    pub(super) holders: Vec<Holder>,
     /// How many routes and cascades.
     pub(super) top: usize,
     /// A wait is longer than so many microseconds.
@@ -40,6 +42,7 @@ impl Report {
         }
         self.write_spans(&mut out);
         self.write_routes(&mut out);
+        self.write_holders(&mut out);
         self.write_cascades(&mut out);
         if self.requests {
             self.write_requests(&mut out);
@@ -80,20 +83,44 @@ impl Report {
 
     fn write_routes(&self, out: &mut String) {
         out.push_str("\nRoutes, by their part of the whole time\n");
-        let _ = writeln!(out, "{:>6}{:>10}{:>12}{:>12}{:>12}  route", "part", "count", "mean", "p99", "max");
+        let _ = writeln!(
+            out,
+            "{:>6}{:>9}{:>11}{:>11}{:>11}{:>11} |{:>10}{:>10}{:>11}  route",
+            "part", "count", "mean", "median", "p99", "max", "queue", "gate", "run"
+        );
         for route in self.routes.iter().take(self.top) {
-            let Figures { count, mean, p99, max, .. } = route.figures;
+            let Figures { count, mean, median, p99, max, .. } = route.figures;
+            let [_, queue, gate, _, run, _] = route.spans.map(mean_seconds);
             let _ = writeln!(
                 out,
-                "{:>5.1}%{count:>10}{:>12}{:>12}{:>12}  {}",
+                "{:>5.1}%{count:>9}{:>11}{:>11}{:>11}{:>11} |{queue:>10}{gate:>10}{run:>11}  {}",
                 route.share * 100.0,
                 mean_seconds(mean),
+                seconds(median),
                 seconds(p99),
                 seconds(max),
                 self.log.routes.name(route.route)
             );
         }
         self.write_rest(out, self.routes.len(), "routes");
+    }
+
+    fn write_holders(&self, out: &mut String) {
+        for holder in self.holders.iter().take(self.top) {
+            let Holder { route, moments, waited, together, others } = holder;
+            let routes: Vec<&str> = others.iter().take(5).map(|other| self.log.routes.name(*other)).collect();
+            let more = others.len().saturating_sub(routes.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(
+                out,
+                "\n{} probably holds something that others wait for: a lock, or a connection of a pool.\n  \
+                 {moments} times one of its requests ended, and at the same moment others: {waited} in all, which had run for {} s together meanwhile\n  \
+                 ({}{more}).\n  Where they stand: maitred ctl stacks at such a moment, or the error log with --stuck-after 0.5.",
+                self.log.routes.name(*route),
+                seconds(*together),
+                routes.join(", "),
+            );
+        }
     }
 
     fn write_cascades(&self, out: &mut String) {
@@ -194,6 +221,20 @@ impl Report {
             push_string(out, self.log.routes.name(route.route));
             let _ = write!(out, ",\"share\":{:.6},\"total\":", route.share);
             push_figures(out, &route.figures);
+            for (name, mean) in SPANS.iter().zip(route.spans) {
+                let _ = write!(out, ",\"{name}_mean\":{}", mean_seconds(mean));
+            }
+            out.push('}');
+        });
+        out.push_str(",\"holders\":");
+        list(&mut out, ('[', ']'), &self.holders, |out, holder| {
+            let Holder { route, moments, waited, together, others } = holder;
+            out.push_str("{\"route\":");
+            push_string(out, self.log.routes.name(*route));
+            let together = seconds(*together);
+            let _ =
+                write!(out, ",\"moments\":{moments},\"waited\":{waited},\"together\":{together},\"others\":");
+            list(out, ('[', ']'), others, |out, other| push_string(out, self.log.routes.name(*other)));
             out.push('}');
         });
         let Found { waits, held, cascades, most, .. } = &self.cascades;

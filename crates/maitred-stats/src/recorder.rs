@@ -206,7 +206,10 @@ impl Recorder {
         if std::process::id() != self.process {
             return;
         }
-        self.change(&mut self.table.lock(), |table, area| table.fold(area, ring));
+        let mut table = self.table.lock();
+        self.change(&mut table, |table, area| table.fold(area, ring));
+        self.count_left(&mut table);
+        drop(table);
         self.owners().give_back(ring);
     }
 

@@ -7,12 +7,15 @@ over, or is known to need nothing. Nothing of it is run or imported, but gunicor
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
+import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from maitred._migrate import granian, gunicorn, meaning, nginx, unit, uvicorn, words
+from maitred._migrate import granian, gunicorn, join, meaning, modules, nginx, unit, uvicorn, words
 from maitred._migrate.result import EXIT_OPEN, Result
 from maitred._tools import Mistake
 
@@ -22,6 +25,9 @@ FILE is gunicorn.conf.py, a unit of systemd, a Procfile, unit.json of NGINX Unit
   maitred migrate "gunicorn -w 4 -b :8000 shop.wsgi"
   maitred migrate gunicorn.conf.py --output maitred.toml
   maitred migrate /etc/nginx/sites-enabled/shop --application shop.wsgi:application
+  maitred migrate /etc/nginx/nginx.conf gunicorn.conf.py --output maitred.toml
+
+nginx and the server behind it become one maitred.toml: the site from nginx, the application and its processes from the other.
 
 Exit codes: 0, everything that matters was taken over; 3, something needs a decision (the list says what, where and
 what to do); 2, the input cannot be read.
@@ -40,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar='FILE|"COMMAND LINE"')
+    parser.add_argument("source", nargs="+", metavar='FILE|"COMMAND LINE"', help="one, or nginx.conf and the server behind it")
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE, which must not be there, and print the list only")
     parser.add_argument("--force", action="store_true", help="replace FILE if it is there")
     parser.add_argument("--command", action="store_true", help="print a command line instead of maitred.toml")
@@ -50,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="[UPSTREAM=]MODULE:ATTR",
-        help="of nginx: the application behind proxy_pass, or behind the one that goes to UPSTREAM; repeatable",
+        help="the application where the source names none; of nginx the one behind proxy_pass, or behind the one that goes to UPSTREAM; repeatable",
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="of NGINX Unit: the certificate that its listeners name")
     parser.add_argument("--tls-key", metavar="FILE", help="the key of it")
@@ -73,9 +79,31 @@ def main(arguments: list[str]) -> int:
         _write(output, result.toml(), options.force, 0o666)
         print(f"wrote {output}")
         print(result.notes(), end="")
+        print(_next(result, output))
     if result.open:
         print(f"maitred: migrate: {_to_decide(result)}", file=sys.stderr)
     return result.exit_code()
+
+
+def _next(result: Result, output: Path) -> str:
+    """How the result is looked at beside what runs, at an address of its own."""
+    config = "" if output == Path("maitred.toml") else f" --config {shlex.quote(str(output))}"
+    check = f"next: maitred check{config}; beside what runs: "
+    if not any(table.find("tls-cert") for table in (result, *result.hosts.values())):
+        return f"{check}maitred{config} --listen 127.0.0.1:9000"
+    # Keys are readable for root alone, as a rule; who it is goes on as is said behind --user.
+    line = f"maitred{config} --listen https://127.0.0.1:9443"
+    name = os.environ.get("SUDO_USER") or _user()
+    if name == "root" or result.find("user"):
+        return check + line
+    return f"{check}sudo {shutil.which('maitred') or 'maitred'}{line.removeprefix('maitred')} --user {name}"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "root"
 
 
 def _to_decide(result: Result) -> str:
@@ -93,31 +121,75 @@ def _command(result: Result) -> int:
 
 
 def _translate(options: argparse.Namespace) -> Result:
-    path = Path(options.source)
+    sources: list[str] = options.source
+    if len(sources) == 1:
+        return _translate_one(sources[0], options)
+    fronts = [source for source in sources if _is_nginx(source)]
+    if len(sources) != 2 or len(fronts) != 1:
+        raise Mistake(
+            "only a file of nginx and the one server behind it become one maitred.toml",
+            "name those two, or each alone; write a command line in quotes",
+        )
+    behind = next(source for source in sources if source != fronts[0])
+    named = [name for name in options.application if "=" not in name]
+    of_behind = argparse.Namespace(**{**vars(options), "application": named})
+    result = join.translate(Path(fronts[0]), _translate_one(behind, of_behind), options.application)
+    if not any(note.what.startswith("the module ") for note in result.told):
+        modules.name_folders(result, Path(behind).parent if _is_file(behind) else Path())
+    return result
+
+
+def _is_file(source: str) -> bool:
     try:
-        is_file = path.is_file()
+        return Path(source).is_file()
     except (OSError, ValueError):
-        is_file = False
-    if not is_file:
-        if path.suffix in (".py", ".json", ".conf", ".service") and " " not in options.source:
-            raise Mistake(f"{options.source} is not there", "write the path of a file, or a command line in quotes")
-        return _of_line(words.split(options.source), Path(), options.run)
+        return False
+
+
+def _is_nginx(source: str) -> bool:
+    path = Path(source)
+    if not _is_file(source) or path.suffix in (".py", ".json") or path.name.startswith("Procfile"):
+        return False
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return "ExecStart=" not in text and not text.lstrip().startswith("{")
+
+
+def _translate_one(source: str, options: argparse.Namespace) -> Result:
+    path = Path(source)
+    if not _is_file(source):
+        if path.suffix in (".py", ".json", ".conf", ".service") and " " not in source:
+            raise Mistake(f"{source} is not there", "write the path of a file, or a command line in quotes")
+        return _of_line(words.split(source), Path(), options)
     if path.suffix == ".py":
-        return gunicorn.translate_file(path, options.run)
+        result = gunicorn.translate_file(path, options.run)
+        _name_application(result, options.application)
+        modules.name_folders(result, path.parent)
+        return result
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json" or text.lstrip().startswith("{"):
         return unit.translate(path, text, options.tls_cert, options.tls_key)
     if path.name.startswith("Procfile"):
-        return _of_line(words.procfile(text), path.parent, options.run)
+        return _of_line(words.procfile(text), path.parent, options)
     if "ExecStart=" in text:
         line = words.unit_file(text)
-        return _of_line(line, Path(line.unit.get("WorkingDirectory") or path.parent), options.run)
-    return nginx.translate(path, options.application)
+        return _of_line(line, Path(line.unit.get("WorkingDirectory") or path.parent), options)
+    result = nginx.translate(path, options.application)
+    modules.name_folders(result, path.parent)
+    return result
 
 
-def _of_line(line: words.CommandLine, folder: Path, run: bool) -> Result:
+def _name_application(result: Result, named: list[str]) -> None:
+    """The application that gunicorn has on its command line, and not in its file."""
+    if named and not result.find("application"):
+        result.put("application", named[-1], "--application")
+        result.open = [note for note in result.open if note.key != "application"]
+
+
+def _of_line(line: words.CommandLine, folder: Path, options: argparse.Namespace) -> Result:
     translate = {"gunicorn": gunicorn.translate, "granian": granian.translate}.get(line.server, uvicorn.translate)
-    result = translate(line, folder, run)
+    result = translate(line, folder, options.run)
+    _name_application(result, options.application)
+    modules.name_folders(result, folder, Path(line.unit["WorkingDirectory"]) if "WorkingDirectory" in line.unit else None)
     meaning.command_line_rest(result, line.wrappers, line.unknown)
     if line.unit:
         kept = {name.removeprefix("Environment ") for name in line.unit if name.startswith("Environment ")}
@@ -140,7 +212,8 @@ def _place_environment(result: Result, output: Path | None, force: bool) -> None
         return
     file = output.with_suffix(".env")
     _write(file, result.environment_file(), force, 0o600)
-    result.put("env-file", str(file), f"{place}: {names}")
+    # Relative paths begin at chdir, and the file lies beside the output.
+    result.put("env-file", str(file.absolute() if result.find("chdir") else file), f"{place}: {names}")
 
 
 def _file_of(result: Result) -> str:

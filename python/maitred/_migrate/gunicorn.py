@@ -5,6 +5,8 @@ What its settings mean is from https://docs.gunicorn.org/en/stable/settings.html
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import shlex
 from pathlib import Path
@@ -54,9 +56,6 @@ _FIXED = tell("the limits of a request head are fixed: 64 KiB, 128 fields, 16 Ki
 def _workers(result: Result, given: Given) -> None:
     if isinstance(given.value, Processors):
         result.put("workers", "auto", given.origin)
-        result.tell(
-            given.origin, "auto is one worker for each processor", "write a number for more; threads inside each do the waiting"
-        )
     elif number(given.value) != 1:
         result.put("workers", int(number(given.value)), given.origin)
 
@@ -224,23 +223,43 @@ def from_file(result: Result, path: Path, run: bool) -> dict[str, Given]:
     for name, given in read.hooks.items():
         what, instead = _HOOKS.get(name, ("gunicorn's hook is not called", "see docs/operations/python.md for the hooks there are"))
         result.decide(given.origin, what, instead)
+    if any(name in _HAVE_COUNTERPART for name in read.hooks):
+        result.offer("hooks", "hooks.py", "a module with before_start(), worker_ready(worker, pid) and worker_exit(worker, pid, code)")
     return read.settings
 
 
 _IN_WORKER = (
     "it ran in each new worker",
-    "do it when the module of the application is imported, in the lifespan of ASGI, or with os.register_at_fork if preload is set",
+    "worker_ready(worker, pid) of the module that hooks names runs beside the workers, when one serves; what has to be done inside of "
+    "a worker belongs where the module of the application is imported, into the lifespan of ASGI, or os.register_at_fork if preload is set",
 )
-_IN_MASTER = ("it ran before workers were started", "write before_start() in a module and name it: hooks = \"MODULE\"")
+_IN_MASTER = (
+    "it ran before workers were started",
+    'before_start() is the same: it runs when the server listens and nothing of the application is loaded; write it in hooks.py and set hooks = "hooks.py"',
+)
+_AT_EXIT = (
+    "it ran when a worker ended",
+    'worker_exit(worker, pid, code) runs beside the workers when one has ended (code -9: by SIGKILL); write it in hooks.py and set hooks = "hooks.py"',
+)
 _REQUEST = ("it ran around each request", "write a middleware of the application; fields and access rules are filters")
 _HOOKS = {
     "on_starting": _IN_MASTER, "when_ready": _IN_MASTER, "pre_fork": _IN_WORKER, "post_fork": _IN_WORKER,
     "post_worker_init": _IN_WORKER, "pre_request": _REQUEST, "post_request": _REQUEST,
-    "child_exit": ("it ran in the arbiter when a worker had ended", "write worker_exit(worker, pid, code) in a module and name it: hooks = \"MODULE\""),
-    "worker_exit": ("it ran in a worker at its end", "use atexit, or the lifespan of ASGI"),
-    "on_exit": ("it ran at the end of the arbiter", "do it in the unit of the service manager: ExecStopPost="),
+    "child_exit": _AT_EXIT, "worker_int": _AT_EXIT, "worker_abort": _AT_EXIT,
+    "worker_exit": (
+        "it ran in a worker at its end",
+        "worker_exit(worker, pid, code) of the module that hooks names runs beside the workers, after the end; what has to be done inside of "
+        "a worker belongs into atexit, or the lifespan of ASGI",
+    ),
+    "nworkers_changed": ("it ran when the number of workers changed", "worker_ready(worker, pid) and worker_exit(worker, pid, code) of the module that hooks names count them"),
+    "on_exit": ("it ran at the end of the arbiter, and no hook is called then", "do it in the unit of the service manager: ExecStopPost="),
+    "on_reload": ("it ran at SIGHUP, and no hook is called then", "do it before the signal: ExecReload= may have several lines"),
+    "pre_exec": ("it ran before a new program took over", "SIGUSR2 imports the module of hooks again: do it there"),
     "ssl_context": ("the context of TLS cannot be changed by code", "see the tls- options"),
 }  # fmt: skip
+_HAVE_COUNTERPART = frozenset((
+    "on_starting", "when_ready", "pre_fork", "post_fork", "post_worker_init", "child_exit", "worker_int", "worker_abort", "worker_exit", "nworkers_changed",
+))  # fmt: skip
 
 
 def fill(result: Result, settings: dict[str, Given], environment: dict[str, str]) -> None:
@@ -249,7 +268,7 @@ def fill(result: Result, settings: dict[str, Given], environment: dict[str, str]
     if target:
         meaning.target(result, target, "application")
     else:
-        result.decide(result.source, "no application is named", "write application = \"MODULE:ATTRIBUTE\", or wsgi_app in the file")
+        result.decide(result.source, "no application is named", "write application = \"MODULE:ATTRIBUTE\", or wsgi_app in the file", key="application")
     if "WEB_CONCURRENCY" in environment and "workers" not in settings:
         settings["workers"] = Given(environment["WEB_CONCURRENCY"], "WEB_CONCURRENCY")
     if "FORWARDED_ALLOW_IPS" in environment and "forwarded_allow_ips" not in settings:
@@ -264,6 +283,7 @@ def fill(result: Result, settings: dict[str, Given], environment: dict[str, str]
         if truth(line.value) and result.find("workers"):
             result.put("preload", True, line.origin)
     _kind(result, settings)
+    _tell_numbers(result, settings)
     _listen(result, settings)
     _own = ("WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS", "PORT", "GUNICORN_CMD_ARGS")
     for name, value in environment.items():
@@ -306,6 +326,32 @@ def _kind(result: Result, settings: dict[str, Given]) -> None:
             result.put("max-threads", count, (threads or given).origin)
     else:
         result.decide(given.origin, f"the worker class {kind} is not known", "serve the application that it serves: WSGI or ASGI")
+
+
+def _tell_numbers(result: Result, settings: dict[str, Given]) -> None:
+    """How many workers and threads there were on this machine, how many there are here, and why."""
+    given = settings.get("workers")
+    if given is None or not isinstance(given.value, Processors):
+        return
+    before, here = given.value.count, _processors()
+    why = "auto is one worker for each processor, because more processes than processors compute no faster"
+    threads = result.find("max-threads")
+    if threads is None or not isinstance(threads.value, int):
+        result.tell(given.origin, f"gunicorn ran {before} workers on this machine, and auto runs {here}: {why}", f"write workers = {before} for as many")
+        return
+    count = threads.value
+    result.tell(
+        given.origin,
+        f"gunicorn ran {before} workers x {count} threads = {before * count} requests at a time on this machine, and here it is "
+        f"{here} x {count} = {here * count}: {why}; threads do the waiting",
+        f"write workers = {before} for the numbers as they were"
+        + (f", or max-threads = {math.ceil(before * count / here)} for as many requests at a time" if count > 1 else ""),
+    )
+
+
+def _processors() -> int:
+    """Those that this process may run on, which `auto` counts."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _listen(result: Result, settings: dict[str, Given]) -> None:

@@ -26,8 +26,11 @@ HOOKS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
 class Processors:
-    """A number that was computed from that of the processors."""
+    """A number that was computed from that of the processors, and what it is on this machine."""
+
+    count: int
 
 
 @dataclass
@@ -164,16 +167,21 @@ class _Reader:
     def _sum(self, node: ast.BinOp) -> object:
         left, right = self._value(node.left), self._value(node.right)
         if isinstance(left, Processors) or isinstance(right, Processors):
-            return Processors()
+            return Processors(int(self._of(node.op, _plain(left), _plain(right))))
+        return self._of(node.op, left, right)
+
+    def _of(self, op: ast.operator, left: object, right: object) -> Any:
         try:
-            if isinstance(node.op, ast.Add):
+            if isinstance(op, ast.Add):
                 return left + right  # type: ignore[operator]
-            if isinstance(node.op, ast.Mult) and max(_number(left), _number(right)) < 1e9:
+            if isinstance(op, ast.Mult) and max(_number(left), _number(right)) < 1e9:
                 return _number(left) * _number(right)
-            if isinstance(node.op, ast.Sub):
+            if isinstance(op, ast.Sub):
                 return _number(left) - _number(right)
-            if isinstance(node.op, ast.FloorDiv):
+            if isinstance(op, ast.FloorDiv):
                 return _number(left) // _number(right)
+            if isinstance(op, ast.Div):
+                return _number(left) / _number(right)
         except (TypeError, ZeroDivisionError, OverflowError):
             pass
         raise _Unknown
@@ -181,7 +189,7 @@ class _Reader:
     def _call(self, node: ast.Call) -> object:
         name = ast.unparse(node.func)
         if name in ("multiprocessing.cpu_count", "cpu_count", "os.cpu_count", "mp.cpu_count", "os.process_cpu_count"):
-            return Processors()
+            return Processors(os.cpu_count() or 1)
         if node.keywords:
             raise _Unknown
         if name in ("os.environ.get", "os.getenv", "environ.get", "getenv") and len(node.args) == 2:
@@ -191,9 +199,11 @@ class _Reader:
             return default
         values = [self._value(part) for part in node.args]
         if any(isinstance(value, Processors) for value in values):
-            if name in ("int", "min", "max"):
-                return Processors()
-            raise _Unknown
+            plain: dict[str, Any] = {"int": int, "min": min, "max": max}
+            try:
+                return Processors(int(plain[name](*(_number(_plain(value)) for value in values))))
+            except (KeyError, TypeError, ValueError):
+                raise _Unknown from None
         known: dict[str, Any] = {
             "int": int, "str": str, "float": float, "bool": bool, "min": min, "max": max, "os.path.join": os.path.join,
             "os.path.dirname": os.path.dirname, "os.path.abspath": os.path.abspath, "os.path.basename": os.path.basename,
@@ -205,6 +215,10 @@ class _Reader:
             return known[name](*values)
         except (TypeError, ValueError):
             raise _Unknown from None
+
+
+def _plain(value: object) -> object:
+    return value.count if isinstance(value, Processors) else value
 
 
 def _number(value: object) -> Any:

@@ -97,6 +97,7 @@ def listen(result: Result, address: str, origin: str, parameters: str = "", mode
                 origin,
                 f"everybody on the machine may connect to {path}, as before",
                 "write mode=660,group=NAME to let only the proxy's group in",
+                key="listen",
             )
         return
     address = re.sub(r"^tcp://", "", address)
@@ -125,15 +126,27 @@ def trust(result: Result, given: Given, more: tuple[str, ...] = ()) -> None:
             given.origin,
             "everybody was believed, so that every client could claim any address and https",
             'name the proxies: trusted-proxies = ["10.0.0.0/8"]; until then nobody is believed',
+            key="trusted-proxies",
         )
         result.offer("trusted-proxies", ["127.0.0.1"], "the address of your proxy")
         names = []
     bad = [name for name in names if not re.fullmatch(r"[0-9a-fA-F.:/]+", name)]
     for name in bad:
-        result.decide(given.origin, f"'{name}' is no address", "trusted-proxies takes addresses, networks and unix")
+        result.decide(given.origin, f"'{name}' is no address", "trusted-proxies takes addresses, networks and unix", key="trusted-proxies")
     names = [name for name in names if name not in bad]
     for name in (*more, *names):
         result.add("trusted-proxies", name, given.origin)
+    if line := result.find("trusted-proxies"):
+        result.tell(
+            given.origin,
+            f"{_listed(line.value)} may say who the client is, as the proxy in front",
+            "leave trusted-proxies out when no proxy is in front any more",
+            key="trusted-proxies",
+        )
+
+
+def _listed(value: object) -> str:
+    return ", ".join(texts(value))
 
 
 def _parts(value: object) -> list[object]:

@@ -18,7 +18,8 @@ from maitred._migrate.result import Host, Result, Table
 from maitred._tools import Mistake
 
 _REDIRECTS = ("301", "302", "303", "307", "308")
-_TO_HTTPS = re.compile(r"https://(?P<name>[^/$:]+|\$\{?(?:host|http_host|server_name)\}?)(?::(?P<port>\d+))?\$\{?request_uri\}?")
+#: To https with the host that was asked for, which `redirect=https` of an address does.
+_TO_HTTPS = re.compile(r"https://\$\{?(?:host|http_host)\}?(?::(?P<port>\d+))?\$\{?request_uri\}?")
 #: Of the whole program; what they do is done by other means, or by the service manager.
 _MAIN_NEEDLESS = frozenset((
     "user", "worker_processes", "worker_rlimit_nofile", "events", "pid", "daemon", "master_process", "http", "error_log",
@@ -157,6 +158,11 @@ class _Http:
                     "give it a name, or look which of them the others shall not have",
                 )  # fmt: skip
             self._site(server, table)
+        if alone and sites[0].names:
+            self._result.tell(
+                sites[0].scope.own("server_name")[0].origin, "it is the only server, so every name gets its answers, as with nginx",
+                f"to refuse other names, write its lines behind [host.\"{sites[0].names[0]}\"]",
+            )  # fmt: skip
         if not alone and sites and not any(not server.names for server in sites):
             self._result.tell(
                 sites[0].directive.place, "a name that no server has gets 421 and not the first server", "add the name to one: names = [...]"
@@ -230,13 +236,11 @@ class _Http:
         if not code.isdigit():
             code, text = "302", code
         match = _TO_HTTPS.fullmatch(text)
-        own = match is not None and (match["name"].startswith("$") or match["name"] in server.names)
+        is_plain = not any(address.is_tls for address in server.addresses)
         server.target = decisive
-        if own and match and code in _REDIRECTS and not any(address.is_tls for address in server.addresses):
+        if match and code in _REDIRECTS and is_plain:
             server.kind, server.port = "https", match["port"] or ""
-            if match["name"].startswith("$server_name") or match["name"].startswith("${server_name"):
-                self._result.tell(decisive.origin, "the name that was asked for is kept, and not replaced by the first one", "nothing has to be done")
-        elif code in _REDIRECTS and server.names:
+        elif code in _REDIRECTS and (server.names or is_plain and self._has_tls and re.match(r"https?:|\$scheme:", text)):
             server.kind = "name-redirect"
         elif not code.startswith(("2", "3")):
             server.kind = "refuse"
@@ -345,46 +349,77 @@ class _Http:
         return text
 
     def _name_redirect(self, server: Server, is_empty: bool) -> None:
-        """Its names lead elsewhere. A filter with the condition Host does it, unless no host is there for the name."""
+        """It leads elsewhere. Filters do it: for all that comes without TLS, or for its names."""
         target = server.target
         if target is None:
             return
-        text = target.args[-1]
         secure = any(address.is_tls for address in server.addresses)
-        text = re.sub(r"^\$scheme://", "https://" if secure or self._has_tls else "http://", text)
-        kept = text.endswith(("$request_uri", "${request_uri}"))
-        place = re.sub(r"\$\{?request_uri\}?$", "/*" if kept else "", text)
-        if "$" in place:
+        place = self._leads_to(server, target, secure)
+        if place is None:
             self._result.decide(target.origin, "the target has variables that a filter does not know", "write it with * for what is kept")
             return
-        served = next((f"/={str(pair).partition('=')[2]}" for host in self._result.hosts.values() for pair in _list(host, "static")), "")
-        if is_empty and served:
-            host = self._host(server)
-            host.put("static", [served], f"{target.place}: a host serves something; the redirect comes before it")
-            table = Table()
-            table.put("path", "/*", target.origin)
-            self._lead(table, place, target)
-            host.filters.append(table)
-            return
-        if is_empty:
-            self._result.decide(target.origin, "there is no host for these names", "give one of the others a folder, or make one the default")
-            return
-        ports = any(not re.search(r":(80|443)$", address.place) for address in server.addresses)
-        names = [name for name in server.names if not name.startswith("*.")] + [name for name in server.names if name.startswith("*.")]
-        for name in [*names, *(f"{name}:*" for name in names if ports)]:
-            table = Table()
-            table.put("header", f"Host: {name}", server.directive.place)
-            table.put("path", "/*", target.origin)
-            self._lead(table, place, target)
-            self._result.filters.append(table)
+        # A name that has no host is refused before filters are asked.
+        known = {name for host in self._result.hosts.values() for name in (host.name, *_list(host, "names"))}
+        left = [name for name in server.names if name not in known] if is_empty else []
+        scheme = "http" if self._has_tls and not secure else ""
+        if scheme and self._is_all_without_tls(server):
+            if any(not table.find("path") and (table.find("add-response") or table.find("set-response")) for table in self._result.filters):
+                self._result.tell(target.origin, "fields that add_header gives the whole site are on this redirect as well", "nothing has to be done")
+            self._lead(self._result, place, target, {"scheme": scheme})
+        elif not server.names:
+            self._result.decide(
+                target.origin, "which names lead there is not known, and other servers answer without TLS as well",
+                f'write a filter for each name: header = "Host: NAME", path = "/*", redirect = "{place}"',
+            )  # fmt: skip
+        else:
+            self._lead_names(server, [name for name in server.names if name not in left], place, scheme)
+        if left:
+            self._lead_hosts(server, left, place, target)
         for certificate, key in zip(server.scope.own("ssl_certificate"), server.scope.own("ssl_certificate_key")):
             self._result.add("tls-cert", certificate.arg, certificate.origin)
             if key.arg != certificate.arg:
                 self._result.add("tls-key", key.arg, key.origin)
 
-    def _lead(self, table: Table, place: str, target: Directive) -> None:
+    def _leads_to(self, server: Server, target: Directive, secure: bool) -> str | None:
+        text = target.args[-1]
+        text = re.sub(r"^\$scheme://", "https://" if secure else "http://", text)
+        if server.names:
+            # The first name of the server, whatever was asked for.
+            text = re.sub(r"\$(server_name\b|\{server_name\})", server.names[0], text)
+        kept = text.endswith(("$request_uri", "${request_uri}"))
+        place = re.sub(r"\$\{?request_uri\}?$", "/*" if kept else "", text)
+        return None if "$" in place else place
+
+    def _is_all_without_tls(self, server: Server) -> bool:
+        return all(other is server or all(address.is_tls for address in other.addresses) for other in self._servers)
+
+    def _lead_names(self, server: Server, names: list[str], place: str, scheme: str) -> None:
+        ports = any(not re.search(r":(80|443)$", address.place) for address in server.addresses)
+        names = [name for name in names if not name.startswith("*.")] + [name for name in names if name.startswith("*.")]
+        for name in [*names, *(f"{name}:*" for name in names if ports)]:
+            if server.target:
+                self._lead(self._result, place, server.target, {"header": f"Host: {name}", **({"scheme": scheme} if scheme else {})})
+
+    def _lead_hosts(self, server: Server, names: list[str], place: str, target: Directive) -> None:
+        served = next((f"/={str(pair).partition('=')[2]}" for host in self._result.hosts.values() for pair in _list(host, "static")), "")
+        if not served:
+            self._result.decide(target.origin, f"there is no host for {', '.join(names)}", "give one of the others a folder, or make one the default")
+            return
+        host = self._result.host(next((name for name in names if not name.startswith("*")), names[0]))
+        others = [name for name in names if name != host.name]
+        if others:
+            host.put("names", others, server.directive.place)
+        host.put("static", [served], f"{target.place}: a host serves something; the redirect comes before it")
+        self._lead(host, place, target, {})
+
+    def _lead(self, host: Host, place: str, target: Directive, conditions: dict[str, str]) -> None:
+        table = Table()
+        for key, value in conditions.items():
+            table.put(key, value, target.place)
+        table.put("path", "/*", target.origin)
         table.put("redirect", place, target.origin)
         table.put("status", int(target.args[0]) if target.args[0].isdigit() else 302, target.origin)
+        host.filters.append(table)
 
 
 def _list(table: Table, key: str) -> list[str]:

@@ -25,14 +25,14 @@ _OWN_FIELDS = frozenset((
 
 #: Directives that nothing has to be done about.
 NEEDLESS = frozenset((
-    "sendfile", "tcp_nopush", "tcp_nodelay", "types", "default_type", "types_hash_max_size", "server_tokens", "charset",
+    "sendfile", "tcp_nopush", "tcp_nodelay", "types", "default_type", "types_hash_max_size", "server_tokens",
     "server_names_hash_bucket_size", "server_names_hash_max_size", "variables_hash_max_size", "keepalive_requests",
     "open_file_cache", "open_file_cache_valid", "open_file_cache_min_uses", "open_file_cache_errors", "log_not_found", "aio",
     "proxy_http_version", "proxy_buffering", "proxy_buffers", "proxy_buffer_size", "proxy_busy_buffers_size", "proxy_redirect",
-    "proxy_request_buffering", "proxy_connect_timeout", "proxy_send_timeout", "proxy_max_temp_file_size", "proxy_temp_path",
+    "proxy_request_buffering", "proxy_max_temp_file_size", "proxy_temp_path",
     "proxy_headers_hash_max_size", "proxy_headers_hash_bucket_size", "proxy_pass_header", "proxy_ignore_client_abort",
     "proxy_next_upstream", "proxy_next_upstream_timeout", "proxy_next_upstream_tries", "client_body_buffer_size",
-    "uwsgi_param", "uwsgi_read_timeout", "uwsgi_buffers", "uwsgi_send_timeout", "uwsgi_connect_timeout", "uwsgi_buffering",
+    "uwsgi_param", "uwsgi_buffers", "uwsgi_buffering",
     "client_header_buffer_size", "large_client_header_buffers", "client_body_temp_path", "reset_timedout_connection", "directio",
     "ssl_ciphers", "ssl_prefer_server_ciphers", "ssl_dhparam", "ssl_session_cache", "ssl_session_timeout", "ssl_ecdh_curve",
     "ssl_buffer_size", "ssl_conf_command", "ssl_trusted_certificate", "ssl_early_data", "ssl_verify_depth", "resolver",
@@ -47,7 +47,8 @@ NEEDLESS = frozenset((
     "limit_req_status", "limit_conn_status", "proxy_bind", "proxy_socket_keepalive", "rewrite_log", "uninitialized_variable_warn",
     "log_format", "limit_req_zone", "limit_conn_zone", "upstream", "limit_req_dry_run", "ssl_reject_handshake",
     # Translated in this file and in nginx.
-    "add_header", "expires", "allow", "deny", "auth_basic", "auth_basic_user_file", "client_max_body_size", "autoindex",
+    "charset", "add_header", "expires", "allow", "deny", "auth_basic", "auth_basic_user_file", "client_max_body_size", "autoindex",
+    "proxy_connect_timeout", "proxy_send_timeout", "uwsgi_read_timeout", "uwsgi_send_timeout", "uwsgi_connect_timeout",
     "proxy_set_header", "proxy_hide_header", "proxy_read_timeout", "limit_req", "limit_conn", "limit_rate", "keepalive_timeout",
     "client_header_timeout", "client_body_timeout", "send_timeout", "gzip", "gzip_types", "gzip_comp_level", "gzip_min_length",
     "brotli", "brotli_types", "brotli_comp_level", "set_real_ip_from", "real_ip_header", "real_ip_recursive", "ssl_certificate",
@@ -55,6 +56,9 @@ NEEDLESS = frozenset((
     "ssl_stapling_verify", "ssl_client_certificate", "ssl_verify_client", "ssl_crl", "ssl_password_file", "ssl_stapling_file",
     "autoindex_exact_size", "autoindex_localtime", "autoindex_format", "limit_rate_after", "ssl",
 ))  # fmt: skip
+
+#: The answers that add_header without `always`, and expires, are for (ngx_http_headers_module).
+_SUCCEEDS = "200, 201, 204, 206, 301-304, 307, 308"
 
 _REASONS = {
     "auth_request": ("no other server is asked who may come in", "let the application decide, or use basic-auth"),
@@ -74,6 +78,8 @@ _REASONS = {
 def unknown(result: Result, scope: Scope) -> None:
     """Names each directive of a block that is not translated."""
     for directive in scope.directives:
+        if directive.name == "charset":
+            _charset(result, directive)
         if directive.name in NEEDLESS:
             continue
         if directive.name == "map" and directive.arg == "$http_upgrade":
@@ -85,6 +91,15 @@ def unknown(result: Result, scope: Scope) -> None:
                 break
         else:
             result.decide(directive.origin, f"{directive.name} is not translated", "look for it in docs/operations/configuration.md and filters.md")
+
+
+def _charset(result: Result, directive: Directive) -> None:
+    if directive.arg.lower() in ("utf-8", "utf8"):
+        result.tell(directive.origin, "files of text have charset=utf-8, and answers of the application keep their Content-Type", "have the application say it")
+    elif directive.arg == "off":
+        result.tell(directive.origin, "files of text have charset=utf-8", "nothing has to be done if they are in UTF-8")
+    else:
+        result.decide(directive.origin, "files of text have charset=utf-8", 'convert them, or set it by a filter: set-response = ["Content-Type: TYPE; charset=NAME"]')
 
 
 def seconds(text: str) -> int | float:
@@ -110,18 +125,19 @@ def put(result: Result, table: Host, scope: Scope, base: Scope | None, location:
     found = location.found if location else None
     numbers = range(max(1, len(found.patterns))) if found else range(1)
     for number in numbers:
-        made = Table()
-        fields(result, table, made, scope, base, has_tls)
+        made, good = Table(), Table()
+        fields(result, table, (made, good), scope, base, has_tls)
         access(result, made, scope)
         request_fields(result, made, scope)
         _body(made, scope, location is not None and location.path != "/")
         if location is not None:
             _rate(result, scope, location)
-        if made.lines:
-            if found and found.patterns:
+        for part in (made, good):
+            if part.lines and found and found.patterns:
                 origin = location.directive.origin if location else ""
-                made.lines.insert(0, Line("path", found.patterns[number], origin))
-            table.filters.append(made)
+                part.lines.insert(0, Line("path", found.patterns[number], origin))
+            if part.lines:
+                table.filters.append(part)
     listing = scope.own("autoindex") if location is not None else scope.all("autoindex")
     if listing and listing[-1].arg == "on":
         table.put("listing", True, listing[-1].origin)
@@ -129,8 +145,12 @@ def put(result: Result, table: Host, scope: Scope, base: Scope | None, location:
             result.tell(listing[-1].origin, "listing is for all folders of the site", "leave it out, or give such files a host of their own")
 
 
-def fields(result: Result, site: Host, made: Table, scope: Scope, base: Scope | None, has_tls: bool) -> None:
-    """Fields of answers: what a block has and ``base`` has not is added, and the other way round removed."""
+def fields(result: Result, site: Host, parts: tuple[Table, Table], scope: Scope, base: Scope | None, has_tls: bool) -> None:
+    """Fields of answers: what a block has and ``base`` has not is added, and the other way round removed.
+
+    The first of ``parts`` is for all answers, the second for those that succeed.
+    """
+    made, good = parts
     wanted, present = _headers(scope), _headers(base) if base else []
     for directive in present:
         if all(directive.arg.lower() != other.arg.lower() for other in wanted):
@@ -139,20 +159,23 @@ def fields(result: Result, site: Host, made: Table, scope: Scope, base: Scope | 
         if directive.arg.lower() == "strict-transport-security":
             _hsts(result, site, directive, has_tls)
     for directive in wanted:
-        if any(directive.args[:2] == other.args[:2] for other in present):
+        if any(directive.args == other.args for other in present):
             continue
         name, value = (directive.args + [""])[:2]
         if "$" in value:
             result.decide(directive.origin, "the value has a variable in it", "set the field in the application")
             continue
-        replaces = any(directive.arg.lower() == other.arg.lower() for other in present)
-        made.add("set-response" if replaces else "add-response", f"{name}: {value}", directive.origin)
-        if "always" not in directive.args:
-            result.tell("add_header without always", "the field is on answers with any status, not only on those that succeed", "nothing has to be done")
+        replaced = [other for other in present if directive.arg.lower() == other.arg.lower()]
+        always = "always" in directive.args
+        if not always and any("always" in other.args for other in replaced):
+            made.add("remove-response", name, f"{directive.place}: replaces the one outside")
+        (made if always else good).add("set-response" if replaced else "add-response", f"{name}: {value}", directive.origin)
     for directive in scope.own("expires"):
-        _expires(result, made, directive)
+        _expires(result, parts, directive, base)
     for directive in scope.own("proxy_hide_header"):
         made.add("remove-response", directive.arg, directive.origin)
+    if good.lines:
+        good.put("response-status", _SUCCEEDS, "nginx does so without 'always'")
 
 
 def _headers(scope: Scope) -> list[Directive]:
@@ -165,13 +188,18 @@ def _hsts(result: Result, site: Host, directive: Directive, has_tls: bool) -> No
     if age and has_tls:
         value = age[1] + (",include-subdomains" if "includesubdomains" in text else "") + (",preload" if "preload" in text else "")
         site.put("hsts", value, directive.origin)
+        if "always" not in directive.args:
+            result.tell(directive.origin, "hsts is sent with errors as well", "nothing has to be done")
     else:
         result.tell(directive.origin, "the field counts with https only", "hsts sends it there")
 
 
-def _expires(result: Result, made: Table, directive: Directive) -> None:
+def _expires(result: Result, parts: tuple[Table, Table], directive: Directive, base: Scope | None) -> None:
     text = directive.args[-1]
+    outside = base.one("expires") if base else None
     if text == "off":
+        if outside and outside.args[-1] != "off":
+            result.decide(directive.origin, f"the Cache-Control of {outside.place} is sent here as well", "write a filter for the other paths in its place")
         return
     if text in ("epoch",) or text.startswith("-"):
         value = "no-cache"
@@ -183,9 +211,9 @@ def _expires(result: Result, made: Table, directive: Directive) -> None:
         except ValueError:
             result.decide(directive.origin, "the age depends on something", "write a filter with Cache-Control for each path")
             return
-    cache = made.find("add-response")
-    also = cache is not None and any(str(field).lower().startswith("cache-control") for field in (cache.value if isinstance(cache.value, list) else []))
-    made.add("add-response" if also else "set-response", f"Cache-Control: {value}", directive.origin)
+    added = [line for part in parts if (line := part.find("add-response"))]
+    also = any(str(field).lower().startswith("cache-control") for line in added for field in (line.value if isinstance(line.value, list) else []))
+    parts[1].add("add-response" if also else "set-response", f"Cache-Control: {value}", directive.origin)
     result.tell("expires", "Cache-Control is sent, and no Expires beside it", "all clients of HTTP/1.1 go by Cache-Control")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from maitred._migrate import nginx_fields
+from maitred._migrate import nginx_fields, nginx_paths
 from maitred._migrate.nginx_fields import time_of
 from maitred._migrate.nginx_parse import BadConfiguration, Directive
 from maitred._migrate.nginx_site import Scope
@@ -16,12 +16,11 @@ from maitred._migrate.result import Result, Table
 
 def put(result: Result, scope: Scope, main: Scope, sites: list[Scope], has_tls: bool) -> None:
     """Translates what stands in ``http``, and what its servers say of such things."""
-    level = Table()
-    nginx_fields.fields(result, result, level, scope, None, has_tls)
+    level, good = Table(), Table()
+    nginx_fields.fields(result, result, (level, good), scope, None, has_tls)
     nginx_fields.access(result, level, scope)
     nginx_fields.request_fields(result, level, scope)
-    if level.lines:
-        result.filters.append(level)
+    result.filters.extend(part for part in (level, good) if part.lines)
     _Globals(result, scope, main, sites).put()
 
 
@@ -83,12 +82,39 @@ class _Globals:
         sends = self._first("send_timeout")
         if sends and not self._result.find("body-timeout"):
             self._result.put("body-timeout", time_of(sends), sends.origin)
-        reads = [directive for scope in [self._scope, *self._sites, *self._inner] for directive in scope.own("proxy_read_timeout", "uwsgi_read_timeout")]
-        for directive in reads:
-            if time_of(directive) <= 600 and not self._result.find("request-timeout"):
-                self._result.put("request-timeout", time_of(directive), directive.origin)
-            elif self._result.find("request-timeout") is None:
+        self._reads()
+        for name in ("proxy_connect_timeout", "proxy_send_timeout", "uwsgi_connect_timeout", "uwsgi_send_timeout"):
+            for directive in [found for scope in [self._scope, *self._sites, *self._inner] for found in scope.own(name)]:
+                self._result.tell(directive.origin, "no other server is connected to: the application runs here", "nothing has to be done")
+
+    def _reads(self) -> None:
+        """How long an answer may take: one time for all here, and another one for a pool."""
+        names = ("proxy_read_timeout", "uwsgi_read_timeout")
+        locations = [location for site in self._sites for location in site.own("location")]
+        main = [Scope(location.block or []) for location in locations if location.args == ["/"]]
+        outside = [directive for scope in [*main, *self._sites, self._scope] for directive in scope.own(*names)]
+        for directive in outside:
+            limit = self._result.find("request-timeout")
+            if limit is None and time_of(directive) <= 600:
+                self._result.put("request-timeout", time_of(directive), f"{directive.origin} (until the answer begins)")
+            elif limit is None:
                 self._result.tell(directive.origin, "a request may take as long as it likes", "set request-timeout for a limit")
+            elif limit.value != time_of(directive):
+                self._result.decide(directive.origin, f"request-timeout is one for all servers here: {limit.value}", "choose one")
+        for location in locations:
+            for directive in Scope(location.block or []).own(*names) if location.args != ["/"] else []:
+                self._read_of(directive, location)
+
+    def _read_of(self, directive: Directive, location: Directive) -> None:
+        limit = self._result.find("request-timeout")
+        modifier, path = location.args[:2] if len(location.args) > 1 else ("", location.arg)
+        found = nginx_paths.of_location(modifier, path)
+        patterns = ", ".join(f'"{pattern}"' for pattern in found.patterns) if found else '"/PATH/*"'
+        instead = f"a pool of its own has one: [pool.slow] match = [{patterns}], request-timeout = {time_of(directive)}"
+        if limit is not None and limit.value != time_of(directive):
+            self._result.decide(directive.origin, f"request-timeout = {limit.value} is for this path as well", instead)
+        elif limit is None:
+            self._result.tell(directive.origin, "the time of one path was not taken over", instead)
 
     def _limits(self) -> None:
         zones = {word.removeprefix("zone=").partition(":")[0]: zone for zone in self._scope.own("limit_req_zone") for word in zone.args if word.startswith("zone=")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from maitred._migrate import nginx_fields, nginx_paths
 from maitred._migrate.nginx_parse import Directive
@@ -161,7 +161,24 @@ class Site:
             self._return(returns[0], location)
         elif len(self._result.open) == before or not location.scope.own("rewrite"):
             self._serve(location)
+        self._tell_slash(location)
         self._error_pages(location.scope, location.scope.own("error_page"))
+
+    def _tell_slash(self, location: Location) -> None:
+        """nginx compares how paths begin; folders, mounts and patterns such as ``/a/*`` go by whole segments."""
+        path, url, origin = location.path, location.url, location.directive.origin
+        if location.modifier not in ("", "^~") or path == "/":
+            return
+        if not path.endswith("/"):
+            if self._stands_at(url, "static", "mount", "sendfile"):
+                self._result.tell(origin, f"nginx's {path} was for {path}-old and {path}.html as well; here it is for {url} and what is below it", "nothing has to be done, unless such paths are there")
+        elif self._stands_at(url, "mount") or location.scope.own("allow", "deny", "auth_basic", "return"):
+            self._result.tell(origin, f"nginx's {path} was not for {url}; here it is for both", f"nothing has to be done, unless {url} is a page of its own")
+
+    def _stands_at(self, url: str, *keys: str) -> bool:
+        lines = [table.find(key) for table in (self._table, self._result) for key in keys]
+        pairs = [str(pair) for line in lines if line and isinstance(line.value, (list, tuple)) for pair in line.value]
+        return any(pair.startswith(f"{url}=") for pair in pairs)
 
     def _let_in(self, location: Location, found: Found) -> None:
         """Who may see ``location /`` says nothing of other locations, while a filter without a path is for all."""
@@ -395,9 +412,13 @@ class Site:
             if changed or page.startswith(("@", "http")) or "$" in page or root is None:
                 self._result.decide(directive.origin, "only a file is sent, with the same status", "error-page = [\"404=FILE\"]")
                 continue
-            for code in codes:
-                if code.isdigit() and int(code) >= 400:
-                    self._table.add("error-page", f"{code}={root}", directive.origin)
+            given = [f"{code}={root}" for code in codes if code.isdigit() and int(code) >= 400]
+            if given and not Path(root).is_file():
+                self._result.decide(directive.origin, f"{root} is not there, and maitred reads it at the start", "write the file, then take the line error-page in")
+                self._table.offer("error-page", given, directive.origin)
+                continue
+            for pair in given:
+                self._table.add("error-page", pair, directive.origin)
         for directive in scope.own("proxy_intercept_errors", "uwsgi_intercept_errors"):
             if directive.arg == "on":
                 self._result.decide(directive.origin, "what the application answers itself is sent as it is", "make the pages in the application")

@@ -34,6 +34,8 @@ class Note:
     place: str
     what: str
     instead: str
+    #: The key that it is about, where a note is needless without that key.
+    key: str = ""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}; {self.instead}"
@@ -101,21 +103,21 @@ class Result(Host):
     def host(self, name: str) -> Host:
         return self.hosts.setdefault(name, Host(name=name))
 
-    def decide(self, place: str, what: str, instead: str) -> None:
+    def decide(self, place: str, what: str, instead: str, key: str = "") -> None:
         """Something that matters was not taken over."""
-        note = Note(place, what, instead)
+        note = Note(place, what, instead, key)
         if note not in self.open:
             self.open.append(note)
 
-    def tell(self, place: str, what: str, instead: str) -> None:
+    def tell(self, place: str, what: str, instead: str, key: str = "") -> None:
         """Something that works a little differently, or needs nothing."""
-        note = Note(place, what, instead)
+        note = Note(place, what, instead, key)
         if note not in self.told:
             self.told.append(note)
 
     def decide_but_shell(self, place: str, what: str, instead: str, words: str) -> None:
         """As :meth:`decide`, for a file: a command line has ``words``, which a shell completes."""
-        self.decide(place, what, instead)
+        self.decide(place, what, instead, key="listen")
         self.shell.append((words, self.open[-1]))
 
     def exit_code(self) -> int:

@@ -212,7 +212,8 @@ def _trust(result: Result, settings: dict[str, Given], line: CommandLine) -> Non
     given = settings.get("proxy_headers")
     if given is not None and not truth(given.value):
         result.tell(
-            given.origin, "nobody is believed, and the application does not see X-Forwarded-* either", "name a proxy in trusted-proxies"
+            given.origin, "nobody is believed, and the application does not see X-Forwarded-* either", "name a proxy in trusted-proxies",
+            key="trusted-proxies",
         )
         return
     allowed = settings.get("forwarded_allow_ips")
@@ -222,7 +223,8 @@ def _trust(result: Result, settings: dict[str, Given], line: CommandLine) -> Non
         allowed = Given("127.0.0.1,::1", "uvicorn's default", "forwarded_allow_ips")
         if "uds" in settings:
             result.tell(
-                settings["uds"].origin, "uvicorn believed nobody who came by the socket", 'trusted-proxies = ["unix"] believes the proxy'
+                settings["uds"].origin, "uvicorn believed nobody who came by the socket", 'trusted-proxies = ["unix"] believes the proxy',
+                key="trusted-proxies",
             )
     meaning.trust(result, allowed)
 

@@ -6,8 +6,14 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// A table that is wider is shown as blocks.
+/// A table that is wider loses columns of [`SPARE`], and if that is not enough is shown as blocks.
 const MAX_WIDTH: usize = 150;
+
+/// What a table can do without, in this order; `--json` has it.
+const SPARE: [&str; 3] = ["since", "peer", "name"];
+
+/// A longer text is cut in a table.
+const MAX_CELL: usize = 60;
 
 /// The whole answer.
 pub(super) fn show(value: &Value) -> String {
@@ -72,24 +78,26 @@ fn list(text: &mut String, name: &str, items: &[Value]) {
         return;
     }
     let _ = writeln!(text, "{}:", title(name));
-    let columns: Vec<&String> = items[0]
+    let mut columns: Vec<&String> = items[0]
         .keys()
         .filter(|column| items.iter().any(|item| item.get(*column).is_some_and(|value| !value.is_null())))
         .collect();
     let is_nested = |value: &Value| value.is_array() || value.is_object();
     let nested = items.iter().any(|item| item.values().any(is_nested));
-    let rows: Vec<Vec<String>> = items
-        .iter()
-        .map(|item| {
-            columns.iter().map(|column| cell(column, item.get(*column).unwrap_or(&Value::Null))).collect()
-        })
-        .collect();
-    let width = |position: usize| {
-        let cells = rows.iter().map(|row| row[position].chars().count());
-        cells.chain([title(columns[position]).chars().count()]).max().unwrap_or(0)
+    let width = |column: &String| {
+        let cells = items.iter().map(|item| table_cell(column, item).chars().count());
+        cells.chain([title(column).chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    if nested || widths.iter().map(|width| width + 2).sum::<usize>() > MAX_WIDTH {
+    let whole = |columns: &[&String]| columns.iter().map(|column| width(column) + 2).sum::<usize>();
+    for spare in SPARE {
+        if whole(&columns) > MAX_WIDTH {
+            columns.retain(|column| *column != spare);
+        }
+    }
+    let rows: Vec<Vec<String>> =
+        items.iter().map(|item| columns.iter().map(|column| table_cell(column, item)).collect()).collect();
+    let widths: Vec<usize> = columns.iter().map(|column| width(column)).collect();
+    if nested || whole(&columns) > MAX_WIDTH {
         for (position, item) in items.iter().enumerate() {
             if position > 0 {
                 text.push('\n');
@@ -112,6 +120,14 @@ fn list(text: &mut String, name: &str, items: &[Value]) {
             };
         }
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+fn table_cell(column: &str, item: &Map<String, Value>) -> String {
+    let cell = cell(column, item.get(column).unwrap_or(&Value::Null));
+    match cell.char_indices().nth(MAX_CELL) {
+        Some((end, _)) => format!("{}…", &cell[..end]),
+        None => cell,
     }
 }
 
@@ -183,6 +199,14 @@ mod tests {
             "total  2\n\nactive:\n  path           for     sent\n  /a          61.2 s    512 B\n  \
              /long/one  0.500 s  3.0 MiB\n\nqueued: none\n"
         );
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_loses_what_it_can_do_without() {
+        let thread = |tid: u32| json!({ "tid": tid, "name": "n".repeat(50), "path": format!("/{}", "p".repeat(80)), "since": "s".repeat(50), "peer": "127.0.0.1:1" });
+        let text = show(&json!({ "threads": [thread(7), thread(8)] }));
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(text.contains("name") && !text.contains("since") && text.contains("ppp…"), "{text}");
     }
 
     #[test]

@@ -122,6 +122,11 @@ impl Connection {
         }
     }
 
+    /// The bytes of a body that the peer may still send on a stream (RFC 9113 §6.9); 0 where it is over.
+    pub fn window_of(&mut self, stream: u32) -> u32 {
+        self.streams.open(stream).filter(|stream| !stream.received).map_or(0, |stream| stream.window.left())
+    }
+
     /// Appends why the connection ends.
     pub fn put_goaway(&mut self, error: &ConnectionError, out: &mut Vec<u8>) {
         frame::put_goaway(self.last, error.code, error.reason, out);

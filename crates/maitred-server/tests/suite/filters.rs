@@ -9,7 +9,7 @@ use std::time::Duration;
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_filters::{
     Access, Authentication, BasicAuth, Condition, Filter, FilterRequest, FilterRule, Place, Redirect,
-    Rewrite, Side, Step, Traced, Users, user_line,
+    Rewrite, Side, Statuses, Step, Traced, Users, user_line,
 };
 use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_log::Format;
@@ -57,6 +57,10 @@ fn access(rule: FilterRule, texts: &[&str]) -> FilterRule {
 fn response(mut rule: FilterRule, field: &str) -> FilterRule {
     rule.response.set(Side::Response, field).expect("a field");
     rule
+}
+
+fn of_status(rule: FilterRule, statuses: &str) -> FilterRule {
+    FilterRule { response_status: Some(Statuses::parse(statuses).expect("a list")), ..rule }
 }
 
 fn redirect(rule: FilterRule, to: &str) -> FilterRule {
@@ -166,6 +170,31 @@ fn redirects_keep_their_order_in_a_pipeline_and_the_connection() {
     }
     let answer = exchange(running.address, b"HEAD /old/x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
     assert!(answer.contains("Location: /new/x\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn a_list_of_statuses_says_which_responses_are_changed() {
+    let running = serve(vec![
+        of_status(response(FilterRule::default(), "X-Good: yes"), "200, 301-308"),
+        of_status(response(at("/closed"), "X-Bad: yes"), "4xx"),
+        access(at("/closed"), &["deny all"]),
+        redirect(at("/old"), "/new"),
+    ]);
+    let mut stream = connect(running.address);
+    for (path, status, good, bad) in
+        [("/", "200", true, false), ("/old", "307", true, false), ("/closed", "403", false, true)]
+    {
+        let (head, _) = ask(&mut stream, &get(path));
+        assert_eq!(&head[9..12], status, "{head}");
+        assert_eq!(
+            (head.contains("X-Good: yes\r\n"), head.contains("X-Bad: yes\r\n")),
+            (good, bad),
+            "{head}"
+        );
+    }
+    // No request has met a filter here: an answer to what is none has the fields of those without a condition.
+    let refused = exchange(running.address, b"GET / HTTP/1.1\r\n\r\n");
+    assert!(refused.starts_with("HTTP/1.1 400") && !refused.contains("X-Good"), "{refused}");
 }
 
 #[test]

@@ -63,6 +63,9 @@ pub(crate) trait Codec: Send {
     /// The bytes that a new stream, and a new connection, may send before the peer gives more.
     fn windows(&self) -> (u32, u32);
 
+    /// The bytes of a body that the peer may still send on a stream; 0 where it is over.
+    fn window_of(&mut self, stream: u32) -> u32;
+
     /// The fault of a peer that makes a window larger than it may be.
     fn overflow(&mut self) -> Fault;
 

@@ -122,6 +122,10 @@ impl Codec for Http2 {
         (self.connection.initial_window(), CONNECTION_WINDOW)
     }
 
+    fn window_of(&mut self, stream: u32) -> u32 {
+        self.connection.window_of(stream)
+    }
+
     fn overflow(&mut self) -> Fault {
         let reason = "a window of more than 2^31 - 1 bytes";
         self.breaks(ConnectionError { code: ErrorCode::FlowControlError, reason })

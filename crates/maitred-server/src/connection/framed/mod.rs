@@ -21,6 +21,7 @@ mod receive;
 mod table;
 #[cfg(test)]
 pub(super) mod tests;
+mod unwanted;
 
 use super::Connection;
 use super::Key;
@@ -32,6 +33,7 @@ pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
 pub(crate) use queue::Values;
 pub(super) use queue::{Heads, Queue};
 use table::Table;
+use unwanted::Unwanted;
 
 /// See the module text.
 pub(crate) struct Framed {
@@ -40,6 +42,8 @@ pub(crate) struct Framed {
     pub(super) streams: Table,
     /// The highest number that a request has had.
     newest: u32,
+    /// Those whose answer is complete, and whose request is not.
+    unwanted: Unwanted,
     /// Which stream has sent a frame last: the next one is another's turn.
     sent: u32,
     /// How many frames have been sent since all streams were last looked at in turn.
@@ -72,6 +76,7 @@ impl Framed {
             codec,
             streams: Table::default(),
             newest: 0,
+            unwanted: Unwanted::default(),
             sent: 0,
             turns: 0,
             prioritised: false,

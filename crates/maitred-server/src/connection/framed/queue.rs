@@ -366,7 +366,7 @@ impl Connection {
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let Some(number) = framed.pick() else { break };
             framed.sent = number;
-            let Framed { codec, streams, outward, wire, waits, .. } = &mut *framed;
+            let Framed { codec, streams, outward, wire, waits, unwanted, .. } = &mut *framed;
             let Some(queue) = streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
@@ -430,8 +430,7 @@ impl Connection {
                 ends = true;
             }
             if ends && !queue.received && !queue.cut && !queue.both_ways {
-                // What is still on its way is not wanted (RFC 9113 §8.1).
-                codec.put_reset(number, Why::Answered, wire);
+                unwanted.begin(number, &mut **codec, wire);
             }
             writer.push_all(wire);
             if !ends {

@@ -315,7 +315,10 @@ impl Connection {
                 }
                 Event::Data { stream, bytes } => self.take_data(context, stream, bytes),
                 Event::End { stream } => self.take_end(context, stream),
-                Event::Reset { stream } => self.cancel(context.group, stream, End::PeerGone),
+                Event::Reset { stream } => {
+                    framed.unwanted.end(stream);
+                    self.cancel(context.group, stream, End::PeerGone);
+                }
                 Event::Credit { stream, bytes } => {
                     if matches!(framed.take_credit(stream, bytes, context.now)?, Granted::TooMuch) {
                         framed.codec.put_reset(stream, Why::Overflow, &mut framed.control);
@@ -342,7 +345,9 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         // It is in the stream's memory from here on, or dropped. A frame is smaller than 4 GiB.
         framed.codec.put_credit(0, count as u32, &mut framed.control);
-        let Some(mut stream) = framed.streams.remove(number) else { return };
+        let Some(mut stream) = framed.streams.remove(number) else {
+            return framed.unwanted.look(number, &mut *framed.codec, &mut framed.control);
+        };
         if let Some(queue) = &mut stream.queue {
             queue.untaken += count;
         }
@@ -377,6 +382,7 @@ impl Connection {
 
     fn take_end(&mut self, context: &mut Context<'_>, number: u32) {
         let Some(framed) = self.protocol.framed() else { return };
+        framed.unwanted.end(number);
         let Some(mut stream) = framed.streams.remove(number) else { return };
         if let Some(queue) = &mut stream.queue {
             queue.received = true;

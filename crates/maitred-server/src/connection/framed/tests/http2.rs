@@ -258,20 +258,45 @@ fn an_urgent_response_leaves_first_and_the_others_are_not_forgotten() {
 }
 
 #[test]
-fn a_body_that_is_not_wanted_is_told_so_behind_the_answer() {
+fn a_body_that_is_not_wanted_is_told_so_when_the_window_is_used_up() {
     let mut client = open(|settings| settings.max_body = 10);
-    assert!(client.post(1, "/x", &[("content-length", "11")]).is_empty());
+    assert!(client.post(1, "/x", &[("content-length", "300000")]).is_empty());
     let frames = client.frames();
     assert_eq!(client.status(&frames[0]), "413");
-    let [.., data, reset] = &frames[..] else { panic!("{frames:?}") };
-    assert_eq!((data.kind, data.flags), (DATA, END_STREAM));
-    assert_eq!((reset.kind, reset.stream, reset.number(0)), (RESET, 1, 0), "NO_ERROR");
+    let [.., data] = &frames[..] else { panic!("{frames:?}") };
+    assert_eq!((data.kind, data.flags, data.stream), (DATA, END_STREAM, 1));
+    // 256 KiB are the window of a stream; what is left of the 15th frame on is the last one.
+    let part = [0; 16_384];
+    for _ in 0..14 {
+        assert!(client.asks(DATA, 0, 1, &part).is_empty());
+    }
+    assert!(client.frames().iter().all(|frame| frame.kind != RESET));
+    assert!(client.asks(DATA, 0, 1, &part).is_empty());
+    let frames = client.frames();
+    let resets: Vec<_> = frames.iter().filter(|frame| frame.kind == RESET).collect();
+    let [reset] = &resets[..] else { panic!("{frames:?}") };
+    assert_eq!((reset.stream, reset.number(0)), (1, 0), "NO_ERROR");
     // What was on its way does no harm.
     assert!(client.asks(DATA, END_STREAM, 1, b"hello, world").is_empty());
     let jobs = client.get(3, "/y", &[]);
     client.driven.run_here(jobs);
     let head = client.frames().into_iter().find(|frame| frame.kind == HEADERS).expect("a head");
     assert_eq!(client.status(&head), "200");
+}
+
+#[test]
+fn a_body_that_is_not_wanted_and_ends_is_not_reset() {
+    let mut client = open(|settings| settings.max_body = 10);
+    assert!(client.post(1, "/x", &[("content-length", "12")]).is_empty());
+    assert!(client.asks(DATA, END_STREAM, 1, b"hello, world").is_empty());
+    // Of those that do not end, eight wait: the ninth has the oldest one reset.
+    for number in 0..9 {
+        assert!(client.post(3 + 2 * number, "/x", &[("content-length", "12")]).is_empty());
+    }
+    let frames = client.frames();
+    let resets: Vec<_> =
+        frames.iter().filter(|frame| frame.kind == RESET).map(|frame| frame.stream).collect();
+    assert_eq!(resets, [3]);
 }
 
 #[test]

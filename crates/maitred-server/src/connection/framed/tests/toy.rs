@@ -106,6 +106,11 @@ impl Codec for Toy {
         out.extend_from_slice(&Frame::Reset(stream).bytes());
     }
 
+    fn window_of(&mut self, _stream: u32) -> u32 {
+        // What is not wanted is reset at once.
+        0
+    }
+
     fn put_credit(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
         match self.streams.get_mut(&stream) {
             _ if stream == 0 => self.inward += u64::from(bytes),
