@@ -12,7 +12,7 @@ PROFILE ?= release
 VENV   := .venv
 TOOLS  := .build/tools
 STAMPS := $(VENV)/stamps
-DEMO   := $(VENV)/bin/maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static
+DEMO   := $(VENV)/bin/maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static --server-timing
 
 # What the extension module is built from: a change of any of these builds it again.
 ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \

@@ -1,4 +1,4 @@
-"""The demo site: a WSGI application of the standard library only.
+"""The demo site: a WSGI application of the standard library and maitred only.
 
 Run it from the repository with ``make run``, or::
 
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from maitred.instrument import dbapi
 from pages import FORM, INDEX, NOT_MOUNTED, STREAM_END, STREAM_START, UPLOAD, page
 from upload import NoFile, file_of
 
@@ -88,7 +89,8 @@ def live(environ: Environ) -> Answer:
 
 def database() -> closing[sqlite3.Connection]:
     """A connection for one request: SQLite's may not move from thread to thread."""
-    connection = sqlite3.connect(DATABASE, timeout=10)
+    # Its statements and their time are in statistics and in the field Server-Timing.
+    connection = dbapi(sqlite3.connect(DATABASE, timeout=10))
     connection.execute(
         "CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL)"
     )

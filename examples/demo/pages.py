@@ -40,7 +40,7 @@ INDEX = """<p class="lead">Good evening. Your table is ready: a WSGI application
 static files straight from the engine.</p>
 <ul class="cards">
 <li><a href="/live/"><strong>Live</strong> three requests hang, and you watch the others stay quick</a></li>
-<li><a href="/guestbook"><strong>Guest book</strong> a form, SQLite, a redirect after POST</a></li>
+<li><a href="/guestbook"><strong>Guest book</strong> a form, a redirect after POST; SQLite, whose time the browser's tools show (Timing)</a></li>
 <li><a href="/stream"><strong>Stream</strong> a generator: every block leaves at once</a></li>
 <li><a href="/slow?seconds=3"><strong>Slow page</strong> sleeps for three seconds and holds up nobody</a></li>
 <li><a href="/download"><strong>Download</strong> 50 MB in blocks, as fast as you can read</a></li>

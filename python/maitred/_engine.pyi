@@ -1,9 +1,10 @@
 """The native part of maitred."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from os import PathLike
 
-__all__ = ["RequestTimeout", "__version__", "deprecated", "main"]
+__all__ = ["DatabaseCounts", "RequestTimeout", "__version__", "count_databases", "deprecated", "main"]
 
 __version__: str
 """The version of the package."""
@@ -33,3 +34,27 @@ def main(argv: Sequence[str | PathLike[str]], command: Sequence[str | PathLike[s
     main thread, which alone can take signals: elsewhere serving ends with code 1. Raises ``OSError``
     when the process has no descriptor left.
     """
+
+class DatabaseCounts:
+    """What one request has of databases; ``maitred.instrument`` counts, on whatever threads."""
+
+    def __new__(cls) -> DatabaseCounts: ...
+    def add(self, nanos: int, statements: int, failed: bool) -> None:
+        """Statements that took so long together; or one call that failed, whatever it would have been."""
+
+    def wait(self, nanos: int, connections: int) -> None:
+        """A connection of a pool was waited for, which has so many."""
+
+    @property
+    def statements(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def nanos(self) -> int: ...
+    @property
+    def wait_nanos(self) -> int: ...
+    @property
+    def connections(self) -> int: ...
+
+def count_databases(current: ContextVar[DatabaseCounts | None]) -> None:
+    """From now on each request has its counts in this context variable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("demo")
-    arguments = [str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}"]
+    arguments = [str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}", "--server-timing"]
     server = Server(arguments, folder, {"DEMO_DATABASE": str(folder / "guests.sqlite3")})
     try:
         yield server
@@ -76,6 +77,10 @@ def test_an_entry_is_kept_and_escaped(demo: Server) -> None:
     book = demo.fetch("/guestbook").body.decode()
     assert "Zoë &lt;i&gt;" in book
     assert "one &amp; two<br>three&lt;/article&gt;" in book
+
+
+def test_the_guest_book_tells_what_its_database_takes(demo: Server) -> None:
+    assert re.search(r'db;dur=\d+\.\d{3};desc="1 statement"', demo.fetch("/guestbook").headers["Server-Timing"])
 
 
 def test_an_empty_and_an_endless_entry_are_refused(demo: Server) -> None:

@@ -128,6 +128,8 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "queue_seconds": queue,
             "run_seconds": run,
             "total_seconds": total,
+            "db_seconds": entry.database.map(|database| database.nanos as f64 / 1e9),
+            "db_statements": entry.database.map(|database| database.statements),
         })
     });
     Ok(json!({

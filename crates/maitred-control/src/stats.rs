@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use maitred_stats::exposition::whole;
 use maitred_stats::{Leaf, Span};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
 use super::{QueryContext, nearest};
-use maitred_server::{ApplicationTiming, Statistics};
+use maitred_server::{ApplicationTiming, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
@@ -60,6 +61,7 @@ pub fn stats_of(counted: &Counted, statistics: &Statistics, given: &Given) -> Re
         "classes": leaves(&statistics.classes),
         "routes": leaves(&statistics.routes),
         "application_timings": timings(statistics, |_| true),
+        "databases": databases(statistics, |_| true),
         "application_timings_lost": statistics.application_lost,
     }))
 }
@@ -79,6 +81,7 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
         "body_bytes": leaf.bytes,
         "spans": spans(leaf),
         "application_timings": timings(statistics, |timing| timing.route == route),
+        "databases": databases(statistics, |one| one.route == route),
     }))
 }
 
@@ -101,6 +104,7 @@ fn of_pool(counted: &Counted, statistics: &Statistics, pool: &str) -> Value {
         .map(|(name, (requests, bytes))| json!({ "name": name, "requests": requests, "body_bytes": bytes }));
     answer["routes"] = routes.collect();
     answer["application_timings"] = timings(statistics, |timing| timing.pool == pool).into();
+    answer["databases"] = databases(statistics, |one| one.pool == pool).into();
     answer
 }
 
@@ -140,7 +144,8 @@ fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
 
 /// What applications have said of their own time (`Server-Timing`), the longest sums first.
 fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool) -> Vec<Value> {
-    let mut timings: Vec<_> = statistics.application.iter().filter(|timing| wanted(timing)).collect();
+    let mut timings: Vec<_> =
+        statistics.application.iter().filter(|timing| timing.is_duration() && wanted(timing)).collect();
     timings.sort_by_key(|timing| std::cmp::Reverse(timing.durations.sum()));
     let shown = timings.into_iter().take(MAX_LISTED).map(|timing| {
         let durations = &timing.durations;
@@ -153,6 +158,29 @@ fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool)
             "mean_seconds": durations.mean() / 1e9,
             "p99_seconds": seconds(durations.percentile(99.0)),
             "max_seconds": seconds(durations.max()),
+        })
+    });
+    shown.collect()
+}
+
+/// What applications have had of databases, the longest sums first.
+fn databases(statistics: &Statistics, wanted: impl Fn(&DatabaseUse) -> bool) -> Vec<Value> {
+    let mut all: Vec<_> = statistics.databases().into_iter().filter(|one| wanted(one)).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.time.sum()));
+    let shown = all.into_iter().take(MAX_LISTED).map(|one| {
+        let DatabaseUse { pool, route, time, wait, statements, failed, connections } = one;
+        json!({
+            "pool": pool,
+            "route": route,
+            "requests": statements.count(),
+            "statements": whole(statements.sum()),
+            "statements_mean": statements.mean() / 1e3,
+            "statements_p99": whole(statements.percentile(99.0)),
+            "failed": whole(failed.sum()),
+            "mean_seconds": time.mean() / 1e9,
+            "p99_seconds": seconds(time.percentile(99.0)),
+            "wait_seconds": seconds(wait.sum()),
+            "connections": whole(connections.max()),
         })
     });
     shown.collect()

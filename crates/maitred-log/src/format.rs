@@ -74,6 +74,8 @@ const FIELDS: &[(&str, Known)] = &[
     ("write", Known::Field(Field::Span(Span::Write))),
     ("total", Known::Field(Field::Total)),
     ("outer", Known::Field(Field::Outer)),
+    ("db", Known::Field(Field::Database)),
+    ("db_statements", Known::Field(Field::Statements)),
     ("tls_protocol", Known::Source(Source::TlsProtocol)),
     ("tls_cipher", Known::Source(Source::TlsCipher)),
     ("tls_group", Known::Source(Source::TlsGroup)),
@@ -117,6 +119,8 @@ pub(crate) enum Field {
     Span(Span),
     Total,
     Outer,
+    Database,
+    Statements,
     TlsHandshake,
     /// The whole line, see `short.rs`.
     Short {

@@ -39,7 +39,7 @@ pub use lines::Names;
 use maitred_match::Shape;
 pub use mask::Mask;
 use once::Once;
-pub use outcome::{End, Outcome};
+pub use outcome::{Database, End, Outcome};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
 use sharing::Sharing;

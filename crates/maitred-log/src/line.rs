@@ -171,6 +171,12 @@ impl Line {
                 let outer = upstream_queue(&outcome.head.fields, outcome.times.arrived).unwrap_or(0);
                 push_seconds(out, outer / 1_000);
             }
+            Field::Database => {
+                push_seconds(out, outcome.database.map_or(0, |database| database.nanos) / 1_000)
+            }
+            Field::Statements => {
+                push_decimal(out, outcome.database.map_or(0, |database| database.statements))
+            }
             Field::Short { colored } => {
                 let time = self.local.text(clock::monotonic_coarse());
                 let time = time.split(|byte| *byte == b' ').next().unwrap_or_default();

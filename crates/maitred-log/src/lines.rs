@@ -63,7 +63,7 @@ mod tests {
     use maitred_stats::Times;
 
     use super::*;
-    use crate::outcome::End;
+    use crate::outcome::{Database, End};
     use crate::request_id::RequestId;
 
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
@@ -86,6 +86,7 @@ mod tests {
             body_bytes: 6,
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
+            database: None,
         }
     }
 
@@ -151,6 +152,7 @@ mod tests {
             body_bytes: 0,
             times: Times::default(),
             end: End::Complete,
+            database: None,
         };
         let handler = (Some(0), None);
         for (format, by, line) in [
@@ -190,6 +192,7 @@ mod tests {
                 body_bytes: 0,
                 times,
                 end: End::Complete,
+                database: None,
             };
             written(lines(format, None), &outcome)
         };
@@ -211,6 +214,7 @@ mod tests {
     fn a_short_line_says_what_took_the_time() {
         let mut head = RequestHead::default();
         head.target = head.fields.adopt(b"/a\x1b[2J?q=1").unwrap();
+        let database = std::cell::Cell::new(None);
         let told = |format: &str, status, times, end| {
             let outcome = Outcome {
                 head: &head,
@@ -223,6 +227,7 @@ mod tests {
                 body_bytes: 0,
                 times,
                 end,
+                database: database.get(),
             };
             let line = written(lines(format, None), &outcome);
             // The time of day, which is of now.
@@ -244,6 +249,15 @@ mod tests {
         let (_, line) = told("short-color", Status::OK, quick, End::Complete);
         assert!(line.contains(" \x1b[32m200\x1b[0m GET "), "{line:?}");
         assert!(line.ends_with("\x1b[2m (run 1.5, write 0.1)\x1b[0m\n"), "{line:?}");
+        database.set(Some(Database { statements: 4, nanos: 1_100_000_000 }));
+        let (_, line) = told("short", Status::OK, slow, End::Complete);
+        assert_eq!(
+            line,
+            " 200 GET /a\\x1b[2J?q=1  1300 ms (queue 100, run 1200, db 1100 (4))\n         \
+             slow: the application took 1200 of 1300 ms, 1100 of them in the database (4 statements)\n"
+        );
+        let (_, line) = told("x $db_statements $db", Status::OK, slow, End::Complete);
+        assert_eq!(line, " 4 1.100000\n");
         let mut own = RequestHead::default();
         own.target = own.fields.adopt(b"/shop/.maitred/version").unwrap();
         let outcome = Outcome {
@@ -257,6 +271,7 @@ mod tests {
             body_bytes: 0,
             times: quick,
             end: End::Complete,
+            database: None,
         };
         assert_eq!(written(lines("short", None), &outcome), "");
         assert_ne!(written(lines("common", None), &outcome), "");

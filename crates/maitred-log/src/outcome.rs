@@ -28,6 +28,17 @@ pub struct Outcome<'a> {
     pub times: Times,
     /// How it ended.
     pub end: End,
+    /// What it has had of databases, if somebody has counted that.
+    pub database: Option<Database>,
+}
+
+/// What a request has had of databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Database {
+    /// Statements.
+    pub statements: u64,
+    /// What they took, in nanoseconds.
+    pub nanos: u64,
 }
 
 /// Who ended it, and how.

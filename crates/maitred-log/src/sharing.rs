@@ -91,6 +91,7 @@ mod tests {
             body_bytes: 6,
             times: Times::default(),
             end: End::Complete,
+            database: None,
         });
     }
 

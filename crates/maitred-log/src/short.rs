@@ -3,7 +3,8 @@
 //! ```text
 //! 14:03:11 200 GET /shop/?page=2  48.1 ms (queue 0.3, run 47.6)
 //! ```
-//! Of a request that took long, a second line says what took most of it.
+//! Of a request that has had a database, `run` is followed by `db 12.3 (4)`: the milliseconds and the statements. Of a request that
+//! took long, a second line says what took most of it.
 
 use std::io::Write as _;
 
@@ -60,6 +61,12 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
             let _ = write!(out, "{before}{} {}", span.name(), Milliseconds(time));
             before = ", ";
         }
+        if span == Span::Run
+            && let Some(database) = outcome.database
+        {
+            let _ = write!(out, "{before}db {} ({})", Milliseconds(database.nanos), database.statements);
+            before = ", ";
+        }
     }
     let _ = write!(out, "{}{reset}", if before == ", " { ")" } else { "" });
     if outcome.end != End::Complete {
@@ -68,12 +75,19 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
     if let Some((span, time)) = slowest(spans).filter(|_| total >= SLOW) {
         let _ = write!(
             out,
-            "\n         {}slow: {} {} of {} ms{reset}",
+            "\n         {}slow: {} {} of {} ms",
             paint(YELLOW),
             what(span),
             Milliseconds(time),
             Milliseconds(total)
         );
+        if let Some(database) =
+            outcome.database.filter(|database| span == Span::Run && database.nanos >= time / 2)
+        {
+            let (nanos, statements) = (Milliseconds(database.nanos), database.statements);
+            let _ = write!(out, ", {nanos} of them in the database ({statements} statements)");
+        }
+        out.push(reset.as_bytes());
     }
 }
 

@@ -8,6 +8,7 @@
 mod asgi;
 mod child;
 mod codings;
+mod database;
 mod deprecated;
 mod held;
 mod hooks;
@@ -52,6 +53,9 @@ mod _engine {
 
     #[pymodule_export]
     use super::deprecated::deprecated;
+
+    #[pymodule_export]
+    use super::database::{DatabaseCounts, count_databases};
 
     #[pymodule_export]
     use super::main;

@@ -6,6 +6,7 @@
 
 mod body;
 mod content;
+mod database;
 mod event_loop;
 mod exchange;
 mod handler;
@@ -16,6 +17,7 @@ mod websocket;
 
 pub use body::{Body, BodyReader, CloseFile, Keepsake, LiveBody};
 pub use content::{Content, FileRange, Last, Lend, Owner};
+pub use database::{Database, DatabaseCounts};
 pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};

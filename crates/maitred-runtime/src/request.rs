@@ -6,6 +6,7 @@ use std::sync::Arc;
 use maitred_http::{Peer, RequestHead, Version};
 
 use crate::body::Body;
+use crate::database::Database;
 
 /// A request: its head and its body.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Request {
     /// It asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler that
     /// [takes them](crate::Handler::takes_websockets) gets such a request.
     pub websocket: bool,
+    /// Where the handler counts what it has of databases; none if nobody does.
+    pub database: Option<Arc<Database>>,
 }
 
 impl Request {

@@ -74,7 +74,8 @@ pub use settings::{
 };
 pub use sharing::{Accept, Bell};
 pub use site::{
-    ApplicationTiming, Http2Settings, Insight, LeafCount, Statistics, Timeouts, WebSocketSettings,
+    ApplicationTiming, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
+    WebSocketSettings,
 };
 pub use spill::WriterSettings;
 pub use worker_listeners::WorkerListeners;

@@ -3,6 +3,7 @@
 //! Sections below: counters; figures of exchanges.
 
 mod contexts;
+mod database;
 mod handshakes;
 mod http2;
 mod metrics;
@@ -45,6 +46,7 @@ use crate::spill::Spilling;
 use crate::traced::Traced;
 
 pub(crate) use contexts::{Contexts, Share};
+pub use database::DatabaseUse;
 pub(crate) use handshakes::Handshakes;
 pub use http2::Http2Settings;
 pub(crate) use http2::{Http2Counters, Open};
@@ -366,14 +368,21 @@ impl Figures {
         self.recorder.record(key, outcome.body_bytes, timed.then(|| outcome.times.spans()));
     }
 
-    /// Counts what an application says of its own time (`Server-Timing`) in the head of a response.
-    pub(crate) fn record_timings(&self, pool: u16, head: &RequestHead, status: Status, fields: &FieldSet) {
+    /// Counts what an application says of its own time (`Server-Timing`) in the head of a response. What it says of its
+    /// database is left out where that is `counted` already.
+    pub(crate) fn record_timings(
+        &self,
+        (pool, counted): (u16, bool),
+        head: &RequestHead,
+        status: Status,
+        fields: &FieldSet,
+    ) {
         if !self.is_on() || !fields.contains("server-timing") {
             return;
         }
         let route = self.route_of_application(head, status);
         let entries = fields.all("server-timing").flat_map(server_timing::parse);
-        for entry in entries.take(MAX_ENTRIES) {
+        for entry in entries.take(MAX_ENTRIES).filter(|entry| !counted || entry.name != database::TIME) {
             self.recorder.record_timing(pool, route, entry.name, entry.nanos);
         }
     }

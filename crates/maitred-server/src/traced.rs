@@ -9,7 +9,7 @@ use maitred_io::sync::NamedLock;
 use maitred_stats::{LockSnapshot, Span, Spans};
 
 use maitred_dispatch::Trace;
-use maitred_log::Outcome;
+use maitred_log::{Database, Outcome};
 
 /// Entries that are kept: about 100 KiB.
 const KEPT: usize = 256;
@@ -30,6 +30,8 @@ pub struct Dispatched {
     pub pool: Option<usize>,
     /// The status of the response.
     pub status: u16,
+    /// What it has had of databases.
+    pub database: Option<Database>,
     /// What the dispatcher found.
     pub trace: Trace,
     spans: Spans,
@@ -53,6 +55,7 @@ impl Traced {
             path: path[..path.len().min(MAX_PATH)].escape_ascii().to_string(),
             pool: outcome.pool.map(usize::from),
             status: outcome.status.code(),
+            database: outcome.database,
             trace: *trace,
             spans: outcome.times.spans(),
             noted: clock::monotonic(),

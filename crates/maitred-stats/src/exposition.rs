@@ -86,6 +86,8 @@ pub enum Value<'a> {
     /// Percentiles, sum and count of nanoseconds, shown in seconds; its name ends in `_seconds`. For what there are many
     /// of: a histogram has three times as many lines. Summaries cannot be added to each other.
     Summary(&'a Distribution),
+    /// The same of what has no unit, in thousandths, shown as whole numbers: how many there were each time.
+    Numbers(&'a Distribution),
 }
 
 impl Value<'_> {
@@ -102,7 +104,7 @@ impl Value<'_> {
             Self::Counter(_) | Self::SecondsTotal(_) => "counter",
             Self::Gauge(_) | Self::Seconds(_) => "gauge",
             Self::Histogram(_) => "histogram",
-            Self::Summary(_) => "summary",
+            Self::Summary(_) | Self::Numbers(_) => "summary",
         }
     }
 }
@@ -124,7 +126,8 @@ pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
             }
             Value::Gauge(value) => sample(metric, "", None, format_args!("{value}"), out),
             Value::Histogram(of) => histogram(metric, of, format, out),
-            Value::Summary(of) => summary(metric, of, out),
+            Value::Summary(of) => summary(metric, of, seconds, out),
+            Value::Numbers(of) => summary(metric, of, |thousandths| whole(thousandths).to_string(), out),
         }
     }
 }
@@ -176,12 +179,12 @@ fn histogram(metric: &Metric<'_>, of: &Distribution, format: Format, out: &mut S
     sample(metric, "_count", None, format_args!("{count}"), out);
 }
 
-fn summary(metric: &Metric<'_>, of: &Distribution, out: &mut String) {
+fn summary(metric: &Metric<'_>, of: &Distribution, text: impl Fn(u64) -> String, out: &mut String) {
     for (quantile, percent) in QUANTILES {
-        let value = seconds(of.percentile(percent));
+        let value = text(of.percentile(percent));
         sample(metric, "", Some(("quantile", quantile)), format_args!("{value}"), out);
     }
-    sample(metric, "_sum", None, format_args!("{}", seconds(of.sum())), out);
+    sample(metric, "_sum", None, format_args!("{}", text(of.sum())), out);
     sample(metric, "_count", None, format_args!("{}", of.count()), out);
 }
 
@@ -214,6 +217,12 @@ fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String)
     if separator == ',' {
         out.push('}');
     }
+}
+
+/// The whole number next to so many thousandths.
+#[must_use]
+pub const fn whole(thousandths: u64) -> u64 {
+    thousandths.saturating_add(500) / 1000
 }
 
 /// Nanoseconds as a decimal number of seconds, exactly.

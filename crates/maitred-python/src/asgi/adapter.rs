@@ -18,6 +18,7 @@ use super::scope::ScopeBuilder;
 use super::waiting::Waiting;
 use super::watch::Inbox;
 use super::websocket::WebSocket;
+use crate::database;
 use crate::native::{Class, Object};
 use crate::report::{self, ErrorSink};
 
@@ -170,11 +171,12 @@ impl Adapter {
         py: Python<'_>,
         adapter: &Py<Self>,
         served: &Arc<Served>,
-        exchange: Exchange,
+        mut exchange: Exchange,
     ) -> PyResult<()> {
         let this = adapter.get();
         let tasks = this.tasks()?;
         let scope = served.scope.build(py, exchange.request())?;
+        let counts = database::counts_of(py, &mut exchange)?;
         let channel = if exchange.request().websocket {
             let socket = WebSocket::new(adapter.clone_ref(py), &scope, exchange);
             Channel::WebSocket(this.classes.websocket.make(py, socket)?)
@@ -183,7 +185,7 @@ impl Adapter {
             Channel::Http(this.classes.http.make(py, http)?)
         };
         let receive = this.classes.receive.make(py, Receive(channel.clone_ref(py)))?;
-        let coroutine = Coroutine::new(channel, Arc::clone(served), scope.dict.unbind(), receive);
+        let coroutine = Coroutine::new(channel, Arc::clone(served), scope.dict.unbind(), receive, counts);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
         let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
         let begins = this.waiting.is_none();

@@ -28,6 +28,7 @@ use super::receive::Receive;
 use super::steps::{self, Step, Steps, thrown};
 use super::waiting::Waits;
 use crate::child;
+use crate::database::{self, DatabaseCounts};
 use crate::held::Held;
 use crate::native::{Native, Object, answer, slot, value_of};
 use crate::report::{self, type_name};
@@ -46,7 +47,7 @@ struct State {
 }
 
 enum Life {
-    Fresh { scope: Held<PyDict>, receive: Object<Receive> },
+    Fresh { scope: Held<PyDict>, receive: Object<Receive>, counts: Option<Held<DatabaseCounts>> },
     Running,
     Suspended { inner: Held<PyAny> },
     Over,
@@ -58,12 +59,10 @@ impl Coroutine {
         served: Arc<Served>,
         scope: Py<PyDict>,
         receive: Object<Receive>,
+        counts: Option<Py<DatabaseCounts>>,
     ) -> Self {
-        Self {
-            channel,
-            served,
-            state: Mutex::new(State { life: Life::Fresh { scope: Held::new(scope), receive }, task: None }),
-        }
+        let life = Life::Fresh { scope: Held::new(scope), receive, counts: counts.map(Held::new) };
+        Self { channel, served, state: Mutex::new(State { life, task: None }) }
     }
 
     pub(super) fn channel(&self) -> &Channel {
@@ -282,8 +281,11 @@ impl Steps for Coroutine {
                 let stepped = send(&inner, value);
                 (Some(inner), stepped)
             }
-            Life::Fresh { scope, receive } => {
-                self.channel.adapter().polling.first_step(|| match self.start(py, &scope, &receive) {
+            Life::Fresh { scope, receive, counts } => {
+                // The context is the Task's own, and ends with it.
+                let entered = counts.as_deref().map_or(Ok(None), |counts| database::enter(py, counts));
+                let start = || entered.and_then(|_| self.start(py, &scope, &receive));
+                self.channel.adapter().polling.first_step(|| match start() {
                     Ok(inner) => {
                         let stepped = send(&inner, value);
                         (Some(inner), stepped)

@@ -29,7 +29,7 @@ use crate::interrupt::Interrupter;
 use crate::native::Class;
 use crate::report::{ErrorSink, type_name};
 use crate::threads::{enter_request, is_inside};
-use crate::{child, report, values};
+use crate::{child, database, report, values};
 use environ::{EARLY_HINTS, EnvironBuilder};
 use errors::ErrorStream;
 use file::FileWrapper;
@@ -72,13 +72,18 @@ impl WsgiHandler {
     fn answer(&self, py: Python<'_>, mut exchange: Exchange) -> PyResult<()> {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
+        let counts = database::counts_of(py, &mut exchange)?;
         let start = self.start_response.make(py, Response::new(exchange, is_head))?;
         environ.set_item(intern!(py, EARLY_HINTS), start.as_any())?;
+        let counting = counts.map(|counts| database::enter(py, &counts)).transpose()?.flatten();
         let result = self.application.bind(py).call1((&environ, start.as_any()));
         child::end_if_child(py, result.as_ref().err());
         match result {
             Ok(result) => self.deliver(py, &result, &start, &environ),
             Err(error) => self.fail(py, &start, &environ, Trouble::Raised(error)),
+        }
+        if let Some(token) = counting {
+            database::leave(py, token, &self.log);
         }
         Ok(())
     }

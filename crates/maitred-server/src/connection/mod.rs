@@ -794,6 +794,7 @@ pub(crate) fn clear_request(request: &mut Request) -> bool {
     let is_small = fields.memory() <= MAX_KEPT;
     if is_small {
         request.websocket = false;
+        request.database = None;
         request.head.clear();
         request.body.clear(MAX_KEPT);
     }

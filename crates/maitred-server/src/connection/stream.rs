@@ -20,8 +20,8 @@ use maitred_h1::{HeadFacts, Sender, TargetForm};
 use maitred_http::{BodyLength, Method, Peer, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 use maitred_limits::minimum::RateWatch;
-use maitred_log::{End, Outcome, RequestId, next_number};
-use maitred_runtime::{Observe, Request};
+use maitred_log::{Database, End, Outcome, RequestId, next_number};
+use maitred_runtime::{DatabaseCounts, Observe, Request};
 use maitred_stats::Times;
 
 use super::answer::{is_of_engine, leads_to_application};
@@ -554,6 +554,12 @@ impl Kept {
             Self::Head(head) => head,
         }
     }
+
+    /// What it has had of databases, if its handler has counted any.
+    fn database(&self) -> Option<DatabaseCounts> {
+        let Self::Request(request) = self else { return None };
+        request.database.as_deref().map(maitred_runtime::Database::counts).filter(|counts| !counts.is_empty())
+    }
 }
 
 impl Record {
@@ -577,6 +583,10 @@ impl Record {
             body_bytes: self.body_bytes,
             times: self.times,
             end: self.end,
+            database: self
+                .request
+                .database()
+                .map(|counts| Database { statements: counts.statements, nanos: counts.nanos }),
         }
     }
 
@@ -606,6 +616,9 @@ impl Site {
             asked.and_then(|(path, host)| self.figures.route_of_engine(path, host, &self.hosts));
         let outcome = record.outcome(engine_route.map(|route| &*route.name));
         self.figures.record(&outcome, engine_route, self.times());
+        if let Some(counts) = record.request.database() {
+            self.figures.record_database(&outcome, counts);
+        }
         if !record.refused {
             self.counters.count(&outcome);
         }

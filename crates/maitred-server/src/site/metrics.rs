@@ -5,6 +5,7 @@ use maitred_io::process;
 use maitred_stats::exposition::{Format, Metric, Value};
 use maitred_stats::{Distribution, Leaf, Span, exposition};
 
+use super::database;
 use crate::site::{LeafCount, Statistics};
 
 /// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
@@ -107,7 +108,7 @@ fn write_routes(routes: &[(String, Leaf)], format: Format, out: &mut String) {
 }
 
 fn write_application(statistics: &Statistics, format: Format, out: &mut String) {
-    let entries = &statistics.application;
+    let entries: Vec<_> = statistics.application.iter().filter(|entry| entry.is_duration()).collect();
     let labels = entries
         .iter()
         .map(|entry| [("pool", &*entry.pool), ("route", &*entry.route), ("name", &*entry.name)]);
@@ -119,6 +120,7 @@ fn write_application(statistics: &Statistics, format: Format, out: &mut String) 
         value: Value::Summary(&entry.durations),
     });
     exposition::write(&metrics.collect::<Vec<_>>(), format, out);
+    database::write(statistics, format, out);
 }
 
 /// What the caches of static files have done and hold, all mounts together.

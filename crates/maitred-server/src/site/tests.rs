@@ -3,6 +3,8 @@ use std::net::SocketAddr;
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::Method;
 use maitred_log::{End, RequestId};
+use maitred_runtime::DatabaseCounts;
+use maitred_stats::exposition::{Format, whole};
 use maitred_stats::{ARENA_BYTES, Leaf, MAX_ROUTES, Span, Times, memory};
 
 use crate::pages::ErrorPages;
@@ -44,21 +46,15 @@ impl Site {
 
     fn record_times(&self, pool: Option<u16>, path: &str, status: u16, times: Times, refused: bool) {
         let head = head(&Method::Get, path);
-        let outcome = Outcome {
-            head: &head,
-            id: RequestId::Made(1),
-            peer: SocketAddr::from(([127, 0, 0, 1], 1)).into(),
-            listener: 1,
-            pool,
-            engine_route: None,
-            status: Status::from_code(status).expect("a status"),
-            body_bytes: 10,
-            times,
-            end: End::Complete,
-        };
+        let outcome = outcome_of(&head, pool, status, times);
         let of_engine = pool.is_none() && !refused;
         let route = of_engine.then(|| self.figures.route_of_engine(head.path(), 0, &self.hosts)).flatten();
         self.figures.record(&outcome, route, true);
+    }
+
+    fn record_database(&self, pool: Option<u16>, path: &str, counts: DatabaseCounts) {
+        let head = head(&Method::Get, path);
+        self.figures.record_database(&outcome_of(&head, pool, 200, Times::default()), counts);
     }
 
     /// Route, class and number of requests.
@@ -67,6 +63,22 @@ impl Site {
         let mut counts: Vec<_> = leaves.map(|leaf| (leaf.route, leaf.class, leaf.requests)).collect();
         counts.sort();
         counts
+    }
+}
+
+fn outcome_of(head: &RequestHead, pool: Option<u16>, status: u16, times: Times) -> Outcome<'_> {
+    Outcome {
+        head,
+        id: RequestId::Made(1),
+        peer: SocketAddr::from(([127, 0, 0, 1], 1)).into(),
+        listener: 1,
+        pool,
+        engine_route: None,
+        status: Status::from_code(status).expect("a status"),
+        body_bytes: 10,
+        times,
+        end: End::Complete,
+        database: None,
     }
 }
 
@@ -155,8 +167,8 @@ fn an_application_s_timings_are_counted_by_pool_route_and_name() {
     fields.push("Server-Timing", "db;dur=20;desc=\"38 statements\", cache;dur=1");
     fields.push("server-timing", "db;dur=30");
     let request = head(&Method::Post, "/order/7");
-    site.figures.record_timings(1, &request, Status::OK, &fields);
-    site.figures.record_timings(1, &request, Status::OK, &FieldSet::default());
+    site.figures.record_timings((1, false), &request, Status::OK, &fields);
+    site.figures.record_timings((1, false), &request, Status::OK, &FieldSet::default());
     let timings = site.figures.snapshot().application;
     let shown: Vec<_> = timings
         .iter()
@@ -222,4 +234,45 @@ fn a_path_that_passes_for_normal_is_its_own_normal_form() {
     }
     assert!(plain > 100, "{plain}");
     assert!(is_plain(b"/a.b/c-d/") && !is_plain(b"") && !is_plain(b"*"));
+}
+
+#[test]
+fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
+    let site = Site::new();
+    let counts = |statements, failed, nanos, wait_nanos, connections| DatabaseCounts {
+        statements,
+        failed,
+        nanos,
+        wait_nanos,
+        connections,
+    };
+    site.record_database(Some(1), "/user/7", counts(12, 1, 3_000_000, 500_000, 4));
+    site.record_database(Some(1), "/user/8", counts(14, 0, 5_000_000, 0, 2));
+    site.record_database(None, "/user/8", counts(1, 0, 1, 0, 0));
+    let statistics = site.figures.snapshot();
+    let [one] = &*statistics.databases() else { panic!("one route of one pool") };
+    assert_eq!((&*one.pool, &*one.route), ("reports", "GET /user/*"));
+    assert_eq!((one.statements.count(), whole(one.statements.sum()), whole(one.failed.sum())), (2, 26, 1));
+    assert_eq!((one.time.sum(), one.wait.sum(), whole(one.connections.max())), (8_000_000, 500_000, 4));
+    // Numbers are no times.
+    let names: Vec<_> =
+        statistics.application.iter().filter(|one| one.is_duration()).map(|one| &*one.name).collect();
+    assert_eq!(names, ["db", "db-wait"]);
+    // What the application says of the same beside it counts no second time.
+    let mut fields = FieldSet::default();
+    fields.push("Server-Timing", "db;dur=20, cache;dur=1");
+    site.figures.record_timings((1, true), &head(&Method::Get, "/user/9"), Status::OK, &fields);
+    let said = site.figures.snapshot().application;
+    let times = said.iter().filter(|one| one.is_duration()).map(|one| (&*one.name, one.durations.count()));
+    assert_eq!(times.collect::<Vec<_>>(), [("db", 2), ("db-wait", 1), ("cache", 1)]);
+    let mut text = String::new();
+    super::database::write(&statistics, Format::Prometheus, &mut text);
+    let labels = r#"{pool="reports",route="GET /user/*"}"#;
+    for line in ["maitred_database_statements_sum", "maitred_database_failed_statements_total"]
+        .iter()
+        .zip([26, 1])
+        .map(|(name, value)| format!("{name}{labels} {value}\n"))
+    {
+        assert!(text.contains(&line), "{line}{text}");
+    }
 }

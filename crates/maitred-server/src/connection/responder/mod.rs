@@ -21,8 +21,8 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId, upstream_queue};
 use maitred_match::Shape;
 use maitred_runtime::{
-    Closed, Content, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages, Observe, Request, Respond,
-    SendError,
+    Closed, Content, Database, DatabaseCounts, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages,
+    Observe, Request, Respond, SendError,
 };
 use maitred_stats::{Span, Spans, Times};
 
@@ -175,6 +175,9 @@ impl Responder {
         last: Last<'_>,
         behind: &'static [u8],
     ) -> Result<(), SendError> {
+        if let Some(database) = &request.database {
+            database.end();
+        }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
         let heads = self.encoder.take_heads();
@@ -339,7 +342,9 @@ impl Respond for Responder {
             Some(Submitted { head, length, .. }) => (head, Some(*length)),
             None => (head, length),
         };
-        site.figures.record_timings(self.origin.pool, &request.head, head.status, &head.fields);
+        let database = request.database.as_deref().map(Database::counts);
+        let counted = database.is_some_and(|counts| !counts.is_empty());
+        site.figures.record_timings((self.origin.pool, counted), &request.head, head.status, &head.fields);
         let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
         let head = changed.as_ref().unwrap_or(head);
         let own = own_limits::take(head, site.submissions.is_on());
@@ -347,7 +352,11 @@ impl Respond for Responder {
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
             let times = Times { done: clock::monotonic(), ..self.origin.times };
             let outer = upstream_queue(&request.head.fields, times.arrived);
-            head.clone().with("Server-Timing", server_timing(outer, &times.spans()))
+            let mut value = server_timing(outer, &times.spans());
+            if let Some(database) = database {
+                push_database(&mut value, database);
+            }
+            head.clone().with("Server-Timing", value)
         });
         let head = timed.as_ref().unwrap_or(head);
         // What stands behind the body is about all of it.
@@ -643,6 +652,22 @@ fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
         let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
     }
     text
+}
+
+/// The time in databases up to the head, likewise, and for how many statements; nothing without any.
+fn push_database(text: &mut String, counts: DatabaseCounts) {
+    if counts.is_empty() {
+        return;
+    }
+    let DatabaseCounts { statements, nanos, .. } = counts;
+    let (micros, plural) = (nanos / 1000, if statements == 1 { "" } else { "s" });
+    // Writing to a String does not fail.
+    let _ = write!(
+        text,
+        ", db;dur={}.{:03};desc=\"{statements} statement{plural}\"",
+        micros / 1000,
+        micros % 1000
+    );
 }
 
 fn shape(request: &Request) -> Shape<'_> {

@@ -1,0 +1,96 @@
+//! What an application has had of databases, from `maitred.instrument`.
+//!
+//! Promises: statements are counted for the request in whose context they run (PEP 567), on whatever thread or task; nothing is made for a
+//! request of an application that has not imported one of those modules. Leaves out: what is a statement (`python/maitred/instrument/`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use maitred_runtime::{Database, Exchange};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::report::{self, ErrorSink};
+
+/// Whether [`count_databases`] was called.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+/// The context variable that has the counts of a request.
+static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// From now on each request has its counts in this context variable.
+#[pyfunction]
+pub(crate) fn count_databases(py: Python<'_>, current: Py<PyAny>) {
+    CURRENT.get_or_init(py, || current);
+    COUNTS.store(true, Ordering::Release);
+}
+
+/// The counts of one request.
+#[pyclass(frozen, module = "maitred._engine")]
+#[derive(Default)]
+pub(crate) struct DatabaseCounts(Arc<Database>);
+
+#[pymethods]
+impl DatabaseCounts {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn add(&self, nanos: u64, statements: u64, failed: bool) {
+        self.0.add(nanos, statements, failed);
+    }
+
+    fn wait(&self, nanos: u64, connections: u64) {
+        self.0.wait(nanos, connections);
+    }
+
+    #[getter]
+    fn statements(&self) -> u64 {
+        self.0.counts().statements
+    }
+
+    #[getter]
+    fn failed(&self) -> u64 {
+        self.0.counts().failed
+    }
+
+    #[getter]
+    fn nanos(&self) -> u64 {
+        self.0.counts().nanos
+    }
+
+    #[getter]
+    fn wait_nanos(&self) -> u64 {
+        self.0.counts().wait_nanos
+    }
+
+    #[getter]
+    fn connections(&self) -> u64 {
+        self.0.counts().connections
+    }
+}
+
+/// Has the engine read the counts of this exchange's request, and makes the object that [`enter`] takes. One load where nobody counts.
+pub(crate) fn counts_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Option<Py<DatabaseCounts>>> {
+    if !COUNTS.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let database = Arc::<Database>::default();
+    exchange.request_mut().database = Some(Arc::clone(&database));
+    Py::new(py, DatabaseCounts(database)).map(Some)
+}
+
+/// Statements of the current context count there from now on; gives what [`leave`] takes.
+pub(crate) fn enter(py: Python<'_>, counts: &Py<DatabaseCounts>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(current) = CURRENT.get(py) else { return Ok(None) };
+    current.call_method1(py, intern!(py, "set"), (counts,)).map(Some)
+}
+
+/// Statements of this context count as before.
+pub(crate) fn leave(py: Python<'_>, token: Py<PyAny>, log: &ErrorSink) {
+    let Some(current) = CURRENT.get(py) else { return };
+    if let Err(error) = current.call_method1(py, intern!(py, "reset"), (token,)) {
+        report::write(py, log, &report::traceback(py, &error));
+    }
+}
