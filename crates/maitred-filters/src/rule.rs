@@ -73,11 +73,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether there is no condition, so that every request meets it.
-    pub fn is_unconditional(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether an answer to a request of which only the host and the scheme are known has what this rule sets: it has no other condition.
     pub(crate) fn is_met_by(&self, host: u16, secure: bool) -> bool {
         let Self { host: of_host, secure: of_scheme, path, method, header, client, certificate } = self;
