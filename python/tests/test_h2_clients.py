@@ -147,4 +147,4 @@ def test_the_log_says_by_which_protocol(site: Site) -> None:
     with httpx.Client(base_url=site.address, http2=True, verify=site.context(), trust_env=False, timeout=PATIENCE) as client:
         client.get("/app/1.js?logged")
     log = site.folder / "access.log"
-    until("it is logged", lambda: "GET /app/1.js?logged HTTP/2 200" in log.read_text())
+    until("it is logged", lambda: "GET /app/1.js?logged HTTP/2.0 200" in log.read_text())

@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def install(folder: Path, *arguments: str, code: int = 0, checked: bool = False) -> str:
-    """Everything that it says. Whoever does not say ``checked=True`` has a folder of pytest, into which nobody else may look."""
+    """Everything that it says. Without ``checked=True`` it looks at nothing: only root may look into a folder of pytest."""
     unchecked = [] if checked else ["--unchecked"]
     ended = subprocess.run(
         [MAITRED, "install-service", *unchecked, *arguments], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE

@@ -288,6 +288,8 @@ def test_clients_that_come_while_no_worker_serves_are_served_by_the_next_one(cre
         peer.request("GET", "/")
     (tmp_path / "hold").unlink()
     assert [peer.getresponse().status for peer in peers] == [200] * 20
+    # Else the stop might be told of one first, which would be a worker that was killed while it ended.
+    until("the supervisor knows of both", lambda: len(re.findall(r"worker \d was killed by SIGKILL", server.said)) == 2)
     server.ends()
 
 

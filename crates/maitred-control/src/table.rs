@@ -362,7 +362,7 @@ mod tests {
         );
         let all = [("method", "GET"), ("url", "/"), ("colour", "red")];
         let usage =
-            "explain METHOD URL [--from FROM] [--certificate CERTIFICATE] [--header HEADER] [--pool POOL]";
+            "explain [METHOD] URL [--from FROM] [--certificate CERTIFICATE] [--header HEADER] [--pool POOL]";
         assert_eq!(refused("explain", &all), format!("explain takes no 'colour'; it is written {usage}"));
     }
 

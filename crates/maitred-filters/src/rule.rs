@@ -73,16 +73,15 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether there is no condition, so that every request meets it.
-    pub fn is_unconditional(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether an answer to a request of which only the host and the scheme are known has what this rule sets: it has no other condition.
     pub(crate) fn is_met_by(&self, host: u16, secure: bool) -> bool {
-        let Self { host: of_host, secure: of_scheme, .. } = self;
-        let others = Self { host: None, secure: None, ..self.clone() };
-        others.is_unconditional()
+        let Self { host: of_host, secure: of_scheme, path, method, header, client, certificate } = self;
+        let has_others = path.is_some()
+            || method.is_some()
+            || header.is_some()
+            || client.is_some()
+            || certificate.is_some();
+        !has_others
             && of_host.as_ref().is_none_or(|of| of.number == host)
             && of_scheme.is_none_or(|of| of == secure)
     }

@@ -1,7 +1,7 @@
 //! Requests that end together: others have waited for what one of them held.
 //!
-//! Somebody who takes a lock, or the last connection of a database, and keeps it, holds up whoever needs it next. Those have a thread, so
-//! that their waiting is a part of `run`; but they end as soon as it is given back:
+//! A request that keeps a lock, or the last connection of a database, holds up the requests that need it next. They have a thread, so
+//! their waiting is a part of `run`. They end as soon as it is given back:
 //!
 //! ```text
 //! GET /export   |------------------- run --------------------|

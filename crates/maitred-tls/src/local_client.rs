@@ -2,7 +2,7 @@
 //!
 //! Promises: the server has proven that it has the key of the certificate that it shows. With authorities also that one of them vouches for it,
 //! and that it is for this host and still valid.
-//! Leaves out: without authorities, whose server it is. That is for whoever knows by the address that it is one of this machine.
+//! Leaves out: without authorities the client does not check whose server it is. Use it so for addresses of this machine only.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

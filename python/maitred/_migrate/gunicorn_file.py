@@ -28,7 +28,7 @@ HOOKS = (
 
 @dataclass(frozen=True)
 class Processors:
-    """A number that was computed from that of the processors, and what it is on this machine."""
+    """A number that the file computes from the number of processors, and its value on this machine."""
 
     count: int
 

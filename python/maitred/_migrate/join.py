@@ -6,6 +6,7 @@ Leaves out what either of them means; that is in the module of each.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def translate(path: Path, behind: Result, named: list[str]) -> Result:
     if application is not None:
         _place_application(result, behind, application, listens)
     _take_processes(result, behind)
+    _drop_what_the_other_says(result)
     _tell_between(result, behind)
     dropped = {"listen", "trusted-proxies"}
     if any(table.find("application") or table.find("mount") for table in (result, *result.hosts.values())):
@@ -103,6 +105,16 @@ def _take_processes(result: Result, behind: Result) -> None:
             result.lines.append(line)
         elif before.value != line.value and line.key != "access-log-format":
             result.tell(line.origin, f"{line.key} is what {before.origin} says", "write the other value if that is meant")
+
+
+def _drop_what_the_other_says(result: Result) -> None:
+    """Remarks about one of the two that the other one answers."""
+    has_log, has_timeout = result.find("access-log") is not None, result.find("request-timeout") is not None
+    result.told = [note for note in result.told if not (note.place == "access_log" and has_log)]
+    for at, note in enumerate(result.told):
+        if has_timeout and "set request-timeout =" in note.instead:
+            instead = f"request-timeout is what nginx's proxy_read_timeout says{'; a worker in which nothing moves is replaced (worker-timeout)' if result.find('worker-timeout') else ''}"
+            result.told[at] = dataclasses.replace(note, instead=instead)
 
 
 def _logs_elsewhere(result: Result) -> bool:

@@ -14,7 +14,7 @@ from maitred._migrate import nginx_fields, nginx_globals
 from maitred._migrate.nginx_fields import bytes_of
 from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse_file
 from maitred._migrate.nginx_site import Applications, Scope, Site
-from maitred._migrate.result import Host, Result, Table
+from maitred._migrate.result import Host, Line, Result, Table
 from maitred._tools import Mistake
 
 _REDIRECTS = ("301", "302", "303", "307", "308")
@@ -300,9 +300,17 @@ class _Http:
 
     def _site(self, server: Server, table: Host) -> None:
         nginx_fields.unknown(self._result, server.scope)
+        before = len(table.filters)
         Site(self._result, table, server.scope, self._applications, any(address.is_tls for address in server.addresses)).translate()
+        others = [address for other in self._servers if other is not server for address in other.addresses]
+        if all(address.is_tls for address in server.addresses) and any(not address.is_tls for address in others):
+            # What comes without TLS is another server's.
+            for made in table.filters[before:]:
+                if made.find("scheme") is None and made.find("redirect") is None:
+                    made.lines.insert(1 if made.find("path") else 0, Line("scheme", "https", server.directive.place))
         size = server.scope.one("client_max_body_size")
-        if table.find("application") or table.find("mount"):
+        # An application that is to be named yet has it, too.
+        if size or table.find("application") or table.find("mount"):
             table.put("max-body", bytes_of(size.arg) if size else "1m", size.origin if size else "nginx's default of client_max_body_size")
         for certificate, key in zip(server.scope.all("ssl_certificate"), server.scope.all("ssl_certificate_key")):
             if any(address.is_tls for address in server.addresses):
@@ -363,7 +371,7 @@ class _Http:
         left = [name for name in server.names if name not in known] if is_empty else []
         scheme = "http" if self._has_tls and not secure else ""
         if scheme and self._is_all_without_tls(server):
-            if any(not table.find("path") and (table.find("add-response") or table.find("set-response")) for table in self._result.filters):
+            if any(not table.find("path") and not table.find("scheme") and (table.find("add-response") or table.find("set-response")) for table in self._result.filters):
                 self._result.tell(target.origin, "fields that add_header gives the whole site are on this redirect as well", "nothing has to be done")
             self._lead(self._result, place, target, {"scheme": scheme})
         elif not server.names:

@@ -172,6 +172,13 @@ class Site:
         if not path.endswith("/"):
             if self._stands_at(url, "static", "mount", "sendfile"):
                 self._result.tell(origin, f"nginx's {path} was for {path}-old and {path}.html as well; here it is for {url} and what is below it", "nothing has to be done, unless such paths are there")
+        elif location.scope.own("proxy_pass", "uwsgi_pass", "fastcgi_pass", "grpc_pass"):
+            self._result.tell(
+                origin, f"nginx answered {url} with a redirect to {path}; here the application gets both",
+                f'nothing has to be done where it redirects itself, as Django does; else a filter: path = "{url}", redirect = "{path}"',
+            )  # fmt: skip
+        elif self._stands_at(url, "static"):
+            self._result.tell(origin, f"nginx's {path} was not for {url}; here that is a redirect to {path}", f"nothing has to be done, unless {url} is a page of its own")
         elif self._stands_at(url, "mount") or location.scope.own("allow", "deny", "auth_basic", "return"):
             self._result.tell(origin, f"nginx's {path} was not for {url}; here it is for both", f"nothing has to be done, unless {url} is a page of its own")
 

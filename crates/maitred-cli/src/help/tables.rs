@@ -73,6 +73,7 @@ pub(crate) fn of_filter_key(key: &str) -> &'static str {
         "method" => "Condition: a method, in capitals.",
         "header" => "Condition: 'Name: value'; each * stands for anything.",
         "client" => "Condition: an address or a network.",
+        "scheme" => "Condition: 'http' or 'https'.",
         "client-certificate" => "Condition: a name in a verified certificate.",
         "access" => {
             "Who may ask: a list of 'allow' and 'deny', each with an address, a network or 'all'. Others get 403."
@@ -87,6 +88,9 @@ pub(crate) fn of_filter_key(key: &str) -> &'static str {
         "remove-request" => "Names of fields that are taken from the request.",
         "set-request" => "'Name: value': such a field of the request is replaced.",
         "add-request" => "'Name: value': one more field of the request.",
+        "response-status" => {
+            "Fields of responses are changed for these statuses only, such as \"200, 301-308, 4xx\"."
+        }
         "remove-response" => "Names of fields that are taken from every response.",
         "set-response" => "'Name: value': such a field of every response is replaced.",
         "add-response" => "'Name: value': one more field of every response.",

@@ -22,7 +22,7 @@ pub(super) struct Reader {
     group: Option<String>,
 }
 
-/// Something that is closed to the reader, and what is missing: `r`, `x` or `rx`.
+/// A path that the user may not use, and the permission that is missing: `r`, `x` or `rx`.
 pub(super) type Closed = (PathBuf, &'static str);
 
 impl Reader {

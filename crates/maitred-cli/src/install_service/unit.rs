@@ -266,7 +266,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|own| own == line), "{line} in {text}");
         }
-        let linked = Service { links: vec!["/root/.local/python/bin/python3".into()], ..service() };
+        let linked = Service { links: vec!["/home/ann/.local/bin/python3".into()], ..service() };
         assert!(linked.service_unit().contains("\nProtectHome=read-only\n"));
         assert!(!text.contains("PrivateUsers") && !text.contains("MemoryDenyWriteExecute"), "{text}");
     }

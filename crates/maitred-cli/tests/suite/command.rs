@@ -101,7 +101,7 @@ fn help_about_nothing_that_there_is_names_the_nearest() {
     for (name, meant) in [("wrkers", "workers"), ("--bnd", "bind"), ("chek", "check")] {
         let output = run(&folder, &["help", name]);
         let said = format!(
-            "maitred: help: there is no option or command '{name}'; did you mean 'maitred help {meant}'?"
+            "maitred: help: there is no option, command or table '{name}'; did you mean 'maitred help {meant}'?"
         );
         assert_eq!(usage_error(&output), said);
     }

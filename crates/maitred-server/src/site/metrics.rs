@@ -155,7 +155,7 @@ pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut Str
     exposition::write(&metrics, format, out);
 }
 
-/// The commit that the program was built from, where whoever built it has said that.
+/// The commit that the program was built from; none unless the build named one.
 const COMMIT: Option<&str> = option_env!("MAITRED_COMMIT");
 
 /// What program this is. The value is always 1, so that other figures can be multiplied by it for its labels.
