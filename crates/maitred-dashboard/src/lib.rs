@@ -71,10 +71,26 @@ const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-static ASSETS: [Asset; 7] = assets! {
+static ASSETS: [Asset; 23] = assets! {
     "" "index.html" HTML;
     "style.css" "style.css" CSS;
     "icon.svg" "icon.svg" SVG;
+    "format.js" "format.js" JS;
+    "dom.js" "dom.js" JS;
+    "table.js" "table.js" JS;
+    "generic.js" "generic.js" JS;
+    "api.js" "api.js" JS;
+    "router.js" "router.js" JS;
+    "live.js" "live.js" JS;
+    "series.js" "series.js" JS;
+    "spans.js" "spans.js" JS;
+    "chart.js" "chart.js" JS;
+    "page-overview.js" "page-overview.js" JS;
+    "page-routes.js" "page-routes.js" JS;
+    "page-threads.js" "page-threads.js" JS;
+    "page-requests.js" "page-requests.js" JS;
+    "page-network.js" "page-network.js" JS;
+    "page-system.js" "page-system.js" JS;
     "main.js" "main.js" JS;
     "vendor/uplot.js" "vendor/uplot.js" JS;
     "vendor/uplot.css" "vendor/uplot.css" CSS;
