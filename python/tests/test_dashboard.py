@@ -327,6 +327,8 @@ def test_who_has_no_token_sees_nothing_and_other_origins_change_nothing(chromium
         with view(chromium, site.admin) as own:
             page = own.open()
             page.get_by_label("Token").fill("wrong")
+            assert page.evaluate("document.querySelector('.sign-in').scrollWidth <= document.querySelector('.sign-in').clientWidth")
+            assert not AXE.exists() or violations(page) == []
             page.get_by_role("button", name="Sign in").click()
             expect(page.get_by_role("alert")).to_contain_text("not the token")
             page.get_by_label("Token").fill(TOKEN)

@@ -362,7 +362,7 @@ function hotRoutes() {
     const table = new DataTable({
         label: "Routes that take the most time",
         key: (row) => row.name,
-        empty: "No requests yet.",
+        empty: "No request.",
         order: { key: "share", down: true },
         columns: [
             { key: "name", title: "Route", main: true, paint: (cell, row) => paintRoute(cell, row.name) },

@@ -2,7 +2,7 @@
 
 import { bytes, count, duration, isNumber, localTime, NOTHING, percent } from "./format.js";
 import { element, remark, section, setText } from "./dom.js";
-import { ask, has, Refused } from "./api.js";
+import { ask, canChange, has, Refused } from "./api.js";
 import { addressOf, note } from "./router.js";
 import { paintShare, paintSpans, SpanBar, spanLegend, SPANS, spanTimes } from "./spans.js";
 import { DataTable } from "./table.js";
@@ -106,16 +106,20 @@ function oneRoute(given, route) {
     const recent = recentRequests(route);
     const classes = new Facts();
     const distribution = section("Distribution", histogram.root);
+    const details = [
+        section("Spans", bar.root, spanLegend(), spans.root),
+        distribution,
+        section("What the application says", said.root),
+    ];
     given.root.append(
         element("p", {}, element("a", { href: addressOf("routes") }, "All routes")),
         element("h2", { class: "path" }, route),
         figures,
         classes.root,
-        section("Spans", bar.root, spanLegend(), spans.root),
-        distribution,
+        ...details.slice(0, 2),
         section("Slowest of late", recent.root),
         database,
-        section("What the application says", said.root),
+        ...details.slice(2),
     );
     const item = `stats?route=${encodeURIComponent(route)}`;
     const show = (/** @type {any} */ answer) => {
@@ -131,9 +135,13 @@ function oneRoute(given, route) {
     };
     // The feed has one event for both kinds of `stats`: this one has a route.
     given.follow([item, ...recent.item]);
-    ask(item).then(show, (error) => {
+    ask(item).then(show, async (error) => {
         if (!(error instanceof Refused)) throw error;
-        setText(figures, error.message);
+        details.forEach((part) => (part.hidden = true));
+        const row = (await ask("stats")).routes?.find((/** @type {Row} */ one) => one.name === route);
+        // A snapshot has of a route only what the table of all has.
+        const words = row && `${count(row.requests)} requests; mean ${duration(row.mean_seconds)}, p50 ${duration(row.p50_seconds)}, p99 ${duration(row.p99_seconds)}, max ${duration(row.max_seconds)}. `;
+        setText(figures, `${words ?? ""}${error.message}`);
     });
     return {
         hear(name, answer) {
@@ -150,7 +158,8 @@ export function recentRequests(route) {
     const failed = recentTable("The last requests that failed", "None has failed.", "ended");
     return {
         root: element("div", { class: "part" }, slow.root, element("h3", {}, "The last that failed"), failed.root),
-        item: [route === undefined ? "recent" : `recent?route=${encodeURIComponent(route)}`],
+        // A snapshot has those of all routes.
+        item: [route === undefined || !canChange() ? "recent" : `recent?route=${encodeURIComponent(route)}`],
         /** @param {any} answer */
         show(answer) {
             const [own, bad] = [answer.slow ?? [], answer.failed ?? []].map((rows) => rows.filter((/** @type {Row} */ row) => route === undefined || row.route === route));

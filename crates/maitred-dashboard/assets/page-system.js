@@ -192,7 +192,7 @@ export function configurationPage(given) {
             { key: "name", title: "Setting", main: true },
             { key: "value", title: "Value", paint: paintSetting },
             { key: "configured", title: "Configured", help: "where the value is another one", text: (value, row) => (value === row.value ? NOTHING : String(value)) },
-            { key: "takes", title: "Takes", fixed: true },
+            { key: "takes", title: "Takes", fixed: true, wrap: true },
         ],
     });
     const inForce = new DataTable({
