@@ -5,8 +5,15 @@
 //! such crates away. Comments and literals are skipped; code made by macros is seen where it is written.
 
 /// The crates that are free of I/O.
-pub(crate) const PURE_CRATES: &[&str] =
-    &["maitred-http", "maitred-h1", "maitred-h2", "maitred-ws", "maitred-match", "maitred-forward"];
+pub(crate) const PURE_CRATES: &[&str] = &[
+    "maitred-http",
+    "maitred-h1",
+    "maitred-h2",
+    "maitred-ws",
+    "maitred-match",
+    "maitred-forward",
+    "maitred-finding",
+];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.
 const FORBIDDEN: &[&str] = &["net", "time", "thread", "fs", "process", "env", "os"];

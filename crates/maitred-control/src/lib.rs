@@ -8,6 +8,7 @@
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! dashboard/   what browsers get: the page, sessions, answers as they change
+//! finding/     what stands in the way now
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -24,6 +25,7 @@ mod dashboard;
 mod deliveries;
 mod doors;
 mod explain;
+mod finding;
 mod http;
 mod http2;
 mod nearest;
@@ -54,6 +56,7 @@ use watch::SpinWatch;
 pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use finding::{FINDING, Finder, picture_from_json, picture_of, picture_to_json};
 pub use maitred_io::local;
 pub use nearest::nearest;
 pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
@@ -75,6 +78,7 @@ pub(crate) struct Inner {
     /// Of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
     feed: Feed,
+    finder: Finder,
 }
 
 /// Who knows the answers.
@@ -104,6 +108,7 @@ pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
     pub(crate) doors: &'a Doors,
+    pub(crate) finder: &'a Finder,
     pub(crate) up: Duration,
 }
 
@@ -127,8 +132,8 @@ impl Control {
 
     fn start_with(answers: Answers, doors: Doors) -> io::Result<Self> {
         let sessions = doors.admin().map(|address| Sessions::new(address.port())).transpose()?;
-        let feed = Feed::default();
-        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed });
+        let (feed, finder) = (Feed::default(), Finder::new());
+        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed, finder });
         let own = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
@@ -190,7 +195,10 @@ impl Inner {
         let Answers::Server { server, owner, began } = &self.answers else { return None };
         let server = server.read().unwrap_or_else(PoisonError::into_inner);
         let up = began.elapsed();
-        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors: &self.doors, up }))
+        server.as_deref().map(|server| {
+            let (owner, doors, finder) = (&**owner, &self.doors, &self.finder);
+            ask(&QueryContext { server, owner, doors, finder, up })
+        })
     }
 
     /// Looks at the threads of the server; when to look again, none after the end.
@@ -215,6 +223,10 @@ impl Inner {
         let ended = || Answered::error(503, "the server has ended");
         match &self.answers {
             Answers::Server { .. } => {
+                if question.name() == FINDING && question.is_query() && self.finder.is_first() {
+                    self.with_server(|asking| asking.finder.keep(picture_of(asking.server)));
+                    self.finder.wait();
+                }
                 self.with_server(|asking| question::answer(asking, question, &caller)).unwrap_or_else(ended)
             }
             Answers::Relay { relay } => {

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, http2, nearest, requests, stats, status, threads, tls,
-    websockets,
+    QueryContext, change, deliveries, explain, finding, http2, nearest, requests, stats, status, threads,
+    tls, websockets,
 };
 
 /// A query or a change.
@@ -88,6 +88,12 @@ const COMMANDS: &[Command] = &[
         &[option("route", "a route that stats shows: its spans alone"), POOL],
         "What has been counted since the start.",
         stats::stats,
+    ),
+    query(
+        finding::FINDING,
+        &[POOL],
+        "What stands in the way now, with its reason and what to look at next.",
+        finding::finding,
     ),
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
@@ -200,7 +206,7 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Queries about what requests meet before they have a pool, and about what no pool has of its own.
-const OF_ALL_POOLS: [&str; 4] = ["status", "filters", "caches", "tls"];
+const OF_ALL_POOLS: [&str; 5] = ["status", finding::FINDING, "filters", "caches", "tls"];
 
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {
@@ -334,7 +340,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_answered_with_what_may_be_meant() {
         assert_eq!(refused("treads", &[]), "there is no command 'treads'; did you mean 'threads'?");
-        assert!(refused("cucumber", &[]).contains("there are status, stats, active"));
+        assert!(refused("cucumber", &[]).contains("there are status, stats, finding"));
         assert_eq!(
             refused("set", &[("name", "x")]),
             "set needs value: a value that settings shows; it is written set NAME VALUE [--pool POOL]"

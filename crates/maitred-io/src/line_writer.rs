@@ -139,6 +139,17 @@ pub struct Options {
     pub kept: Option<Kept>,
 }
 
+/// How far a writer is; who looks twice sees whether it moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Lines that were accepted and neither written nor lost.
+    pub waiting: u64,
+    /// Lines that were.
+    pub settled: u64,
+    /// Lines that were dropped.
+    pub dropped: u64,
+}
+
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
 /// for that: call [`flush`](Self::flush) before.
 pub struct LineWriter {
@@ -276,6 +287,13 @@ impl LineWriter {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let state = self.shared.lock();
+        Progress { waiting: state.accepted - state.settled, settled: state.settled, dropped: state.dropped }
     }
 
     /// Number of lines accepted and neither written nor lost so far, and of those dropped that no line has told of yet.

@@ -79,6 +79,12 @@ impl Memory {
     }
 }
 
+/// What is in memory of this process (RSS), in bytes. Costs some microseconds.
+pub fn resident_bytes() -> Option<u64> {
+    let pages = fs::read_to_string("/proc/self/statm").ok()?;
+    pages.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size() as u64)
+}
+
 /// Memory that belongs to this process alone as a rule, in bytes: what it has written that is no file's (anonymous pages), in memory or
 /// swapped out. A leak is here, while the programs and libraries that it shares with others are not; of pages that a fork
 /// has left to parent and child, each counts all until it writes to them. None where the kernel does not tell (before Linux 4.5).
@@ -136,6 +142,7 @@ mod tests {
         assert!(now.threads.unwrap() >= 2);
         assert!(now.processor_ns.0 + now.processor_ns.1 >= before.processor_ns.0 + before.processor_ns.1);
         let memory = now.memory;
+        assert!(resident_bytes().unwrap() >= 32 << 20);
         assert!(memory.resident.unwrap() >= 32 << 20, "{memory:?}");
         assert!(memory.virtual_size.unwrap() >= memory.resident.unwrap());
         assert!(memory.proportional.unwrap() >= 32 << 20);

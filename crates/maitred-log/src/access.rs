@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Target, Tell, Trouble};
+use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Progress, Target, Tell, Trouble};
 
 use super::entries::Entries;
 use super::{CAPACITY, Level, trouble};
@@ -83,6 +83,14 @@ impl Access {
         match &self.writer {
             Writer::Thread(writer) => writer.dropped(),
             Writer::Direct(direct) => direct.writer.dropped(),
+        }
+    }
+
+    /// A log without a thread has written each line, or lost it.
+    pub(crate) fn progress(&self) -> Progress {
+        match &self.writer {
+            Writer::Thread(writer) => writer.progress(),
+            Writer::Direct(direct) => Progress { dropped: direct.writer.dropped(), ..Progress::default() },
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{Kept, LineWriter, Options, Reminder, Severity, Target};
+use maitred_io::line_writer::{Kept, LineWriter, Options, Progress, Reminder, Severity, Target};
 
 use super::fold::{Fold, Folds};
 use super::{CAPACITY, Level, printable, trouble};
@@ -95,6 +95,10 @@ impl Entries {
 
     pub(crate) fn dropped(&self) -> u64 {
         self.writer.dropped()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.writer.progress()
     }
 
     pub(crate) fn flush(&self, limit: Duration) -> bool {

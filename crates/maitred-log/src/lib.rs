@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use maitred_io::line_writer::Progress;
 use maitred_io::line_writer::{Severity, Target};
 use maitred_io::shared_memory::SharedMemory;
 use maitred_stats::Span;
@@ -392,6 +393,11 @@ impl Log {
     /// Lines dropped because a disk or a reader was too slow: of the error log, and of all access logs if there are any.
     pub fn dropped(&self) -> (u64, Option<u64>) {
         (self.errors.dropped(), self.access_logs().map(Access::dropped).reduce(|one, other| one + other))
+    }
+
+    /// How far the writers are: of the error log, and of each access log.
+    pub fn progress(&self) -> (Progress, Vec<Progress>) {
+        (self.errors.progress(), self.access_logs().map(Access::progress).collect())
     }
 
     /// Waits until everything is written, at most for `limit` each.

@@ -9,6 +9,7 @@ use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
 use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
+use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_match::Shape;
 use maitred_runtime::ThreadStack;
@@ -20,7 +21,7 @@ use crate::connection::answer::asks_for;
 use crate::group::slots::Token;
 use crate::pool_map::PoolMap;
 use crate::server::Server;
-use maitred_spool::BodyMemoryFigures;
+use maitred_spool::{BodyMemoryFigures, Spooler};
 
 use crate::hosts::Hosts;
 use crate::routes::Application;
@@ -194,6 +195,22 @@ impl Server {
     /// What request bodies hold in memory beyond what each may hold in any case.
     pub fn body_memory(&self) -> BodyMemoryFigures {
         self.first().site.body_budget.figures()
+    }
+
+    /// What waits to be written to files of bodies or is being written, and what was.
+    pub fn spool_progress(&self) -> (u64, u64) {
+        self.first().site.spooler.as_ref().map(Spooler::progress).unwrap_or_default()
+    }
+
+    /// How many threads can run the application's code at once: one where the language has one lock for all, or one thread.
+    pub fn parallel_threads(&self) -> usize {
+        let has_loop = || self.members().iter().any(|member| member.role == Role::EventLoop);
+        if self.first().host.is_exclusive() || has_loop() { 1 } else { machine::processors() }
+    }
+
+    /// Whether the pool with this number is run by an event loop.
+    pub fn is_loop(&self, pool: usize) -> bool {
+        pool == 0 && self.members().iter().any(|member| member.role == Role::EventLoop)
     }
 
     /// What limits peers, and how often it has.

@@ -8,14 +8,18 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use maitred_control::{Answered, Caller, Control, Counted, Doors, Question, WORKER, help, stats_of};
+use maitred_control::{
+    Answered, Caller, Control, Counted, Doors, FINDING, Finder, Question, WORKER, help, picture_from_json,
+    stats_of,
+};
+use maitred_finding::Picture;
 use maitred_server::Log;
 use maitred_server::figures::{Retired, Statistics, WorkerPage, merge_pages};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
 use super::Happening;
-use super::message::{COUNTED, OWN_PAGE, ToWorker};
+use super::message::{COUNTED, OWN_PAGE, PICTURE, ToWorker};
 use super::process::{Pending, Process};
 
 /// Changes of settings, which workers that are started later get as well.
@@ -31,6 +35,8 @@ pub(super) struct Workers {
     accept: &'static str,
     began: Instant,
     sender: Sender<Happening>,
+    /// Pictures of all workers together.
+    finder: Finder,
     state: Mutex<State>,
 }
 
@@ -67,7 +73,14 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
 
 impl Workers {
     pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
-        Self { languages, accept, began: Instant::now(), sender, state: Mutex::default() }
+        Self {
+            languages,
+            accept,
+            began: Instant::now(),
+            sender,
+            finder: Finder::new(),
+            state: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,6 +185,9 @@ impl Workers {
         if one.is_none() && name == "stats" {
             return self.stats(&question).unwrap_or_else(|refused| refused);
         }
+        if name == FINDING && question.is_query() {
+            return self.finding(&question, one);
+        }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
@@ -261,6 +277,46 @@ impl Workers {
         counted.add_retired(&retired.counters);
         counted.up = self.began.elapsed();
         Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
+    }
+
+    /// What stands in the way of all workers together, or of one: pictures of that are kept by nobody.
+    fn finding(&self, question: &Question, one: Option<usize>) -> Answered {
+        let checked = question.given().and_then(|given| Ok(maitred_control::find(FINDING)?.check(&given)?));
+        if let Err(refused) = checked {
+            return refused;
+        }
+        let own = Finder::new();
+        let finder = if one.is_none() { &self.finder } else { &own };
+        if finder.is_first() {
+            match self.picture(one) {
+                Some(picture) => finder.keep(picture),
+                None => {
+                    return Answered::error(503, "no such worker serves at this moment; 'status' lists them");
+                }
+            }
+            finder.wait();
+        }
+        match self.picture(one) {
+            Some(picture) => {
+                let pool = question.given().ok().and_then(|given| Some(given.value("pool")?.to_owned()));
+                if let Some(pool) = pool.filter(|pool| !picture.pools.contains_key(pool)) {
+                    return Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them"));
+                }
+                Answered::json(200, &finder.answer(picture))
+            }
+            None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
+        }
+    }
+
+    fn picture(&self, one: Option<usize>) -> Option<Picture> {
+        let asked = Question { method: "GET".to_owned(), path: PICTURE.to_owned(), ..Question::default() };
+        let answers = self.ask(&asked, one, "the supervisor").into_iter();
+        let pictures = answers.filter(|(_, answer)| answer.status == 200);
+        let mut pictures = pictures.filter_map(|(number, answer)| Some((number, answer.value()?))).peekable();
+        pictures.peek()?;
+        let mut all = Picture::default();
+        pictures.for_each(|(number, value)| all.merge(&number.to_string(), &picture_from_json(&value)));
+        Some(all)
     }
 
     /// The page of figures of all workers.
