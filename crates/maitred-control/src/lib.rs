@@ -8,7 +8,8 @@
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! dashboard/   what browsers get: the page, sessions, answers as they change
-//! finding/     what stands in the way now
+//! finding/     what stands in the way now    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   what processes take
+//! snapshot.rs  all answers as one file
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -28,12 +29,16 @@ mod explain;
 mod finding;
 mod http;
 mod http2;
+mod logs;
+mod memory;
 mod nearest;
 mod owner;
 mod pool;
 mod question;
+mod recent;
 mod requests;
 mod shown;
+mod snapshot;
 mod sockets;
 mod stats;
 mod status;
@@ -57,10 +62,14 @@ pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
 pub use finding::{FINDING, Finder, picture_from_json, picture_of, picture_to_json};
+pub use logs::{LOGS, merge_logs};
 pub use maitred_io::local;
+pub use memory::{MEMORY, process_row};
 pub use nearest::nearest;
-pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
+pub use owner::{Configured, Done, NoOwner, Owner, Refusal, Setting};
 pub use question::{Answered, Question, help};
+pub use recent::{RECENT, merge_recent};
+pub use snapshot::{HIDDEN, SNAPSHOT, snapshot_name, snapshot_of, snapshot_page};
 pub use stats::stats_of;
 pub use table::{Argument, Command, Given, WORKER, commands, find};
 
@@ -223,7 +232,10 @@ impl Inner {
         let ended = || Answered::error(503, "the server has ended");
         match &self.answers {
             Answers::Server { .. } => {
-                if question.name() == FINDING && question.is_query() && self.finder.is_first() {
+                if [FINDING, SNAPSHOT].contains(&&*question.name())
+                    && question.is_query()
+                    && self.finder.is_first()
+                {
                     self.with_server(|asking| asking.finder.keep(picture_of(asking.server)));
                     self.finder.wait();
                 }

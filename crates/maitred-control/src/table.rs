@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, finding, http2, nearest, requests, stats, status, threads,
-    tls, websockets,
+    QueryContext, change, deliveries, explain, finding, http2, logs, memory, nearest, recent, requests,
+    snapshot, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.
@@ -98,6 +98,24 @@ const COMMANDS: &[Command] = &[
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
+    query(
+        recent::RECENT,
+        &[option("route", "a route that stats shows"), POOL],
+        "The slowest requests of the last two minutes, and the last that failed, with where their time has gone.",
+        recent::recent,
+    ),
+    query(
+        logs::LOGS,
+        &[
+            option("which", "error or access"),
+            option("last", "how many lines of each, 1 to 1000; 50 without it"),
+            option("request", "the id of a request"),
+            option("level", change::LEVELS),
+            POOL,
+        ],
+        "The last lines of the error log, and of the access log if it is a file.",
+        logs::logs,
+    ),
     query("connections", &[POOL], "Connections by what they are doing.", requests::connections),
     query("threads", &[POOL], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
     query("pools", &[POOL], "Pools with their limits and counts.", status::pools),
@@ -167,6 +185,24 @@ const COMMANDS: &[Command] = &[
         "What can be set at run time: present and configured value, range.",
         status::settings,
     ),
+    query(
+        "configuration",
+        &[POOL],
+        "Every option as it holds now, and where it was written.",
+        status::configuration,
+    ),
+    query(
+        memory::MEMORY,
+        &[POOL],
+        "What each process takes, and what the engine holds of it.",
+        memory::memory,
+    ),
+    query(
+        snapshot::SNAPSHOT,
+        &[POOL],
+        "All these answers at one time; 'maitred ctl snapshot FILE' makes a page of them that needs no server.",
+        snapshot::snapshot,
+    ),
     change(
         "set",
         &[
@@ -206,7 +242,8 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Queries about what requests meet before they have a pool, and about what no pool has of its own.
-const OF_ALL_POOLS: [&str; 5] = ["status", finding::FINDING, "filters", "caches", "tls"];
+const OF_ALL_POOLS: [&str; 8] =
+    ["status", finding::FINDING, logs::LOGS, memory::MEMORY, snapshot::SNAPSHOT, "filters", "caches", "tls"];
 
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {

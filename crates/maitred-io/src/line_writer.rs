@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 pub use direct::DirectWriter;
 pub use kept::{Kept, LeftBehind, left_behind};
 use ring::Ring;
-pub use rotation::{Period, Rotation};
+pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
 use state::{Adopted, State};
 

@@ -79,6 +79,46 @@ impl Memory {
     }
 }
 
+/// What the process takes, as far as it is cheap to know: some ten system calls, whatever its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes in memory (RSS), and the most there ever were.
+    pub resident: Option<u64>,
+    /// The second.
+    pub peak: Option<u64>,
+    /// Bytes of it that are no file's.
+    pub anonymous: Option<u64>,
+    /// Bytes that are swapped out.
+    pub swapped: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Descriptors that are open.
+    pub descriptors: Option<u64>,
+    /// Processor time of all threads in the program and in the kernel, in nanoseconds.
+    pub processor: (u64, u64),
+    /// How often threads gave the processor away, and how often it was taken from them (getrusage(2)).
+    pub switches: (u64, u64),
+}
+
+impl Usage {
+    /// Now.
+    pub fn read() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let number = |name| line(&status, name)?.split_ascii_whitespace().next()?.parse::<u64>().ok();
+        let kib = |name| number(name)?.checked_mul(1024);
+        Self {
+            resident: kib("VmRSS:"),
+            peak: kib("VmHWM:"),
+            anonymous: kib("RssAnon:"),
+            swapped: kib("VmSwap:"),
+            threads: number("Threads:"),
+            descriptors: count_descriptors(),
+            processor: crate::usage::of_process(),
+            switches: crate::usage::switches_of_process(),
+        }
+    }
+}
+
 /// What is in memory of this process (RSS), in bytes. Costs some microseconds.
 pub fn resident_bytes() -> Option<u64> {
     let pages = fs::read_to_string("/proc/self/statm").ok()?;
@@ -142,6 +182,8 @@ mod tests {
         assert!(now.threads.unwrap() >= 2);
         assert!(now.processor_ns.0 + now.processor_ns.1 >= before.processor_ns.0 + before.processor_ns.1);
         let memory = now.memory;
+        let usage = Usage::read();
+        assert!(usage.resident.unwrap() >= 32 << 20 && usage.peak >= usage.resident && usage.switches.0 > 0);
         assert!(resident_bytes().unwrap() >= 32 << 20);
         assert!(memory.resident.unwrap() >= 32 << 20, "{memory:?}");
         assert!(memory.virtual_size.unwrap() >= memory.resident.unwrap());

@@ -33,6 +33,7 @@ pub use crate::connection::stream::RequestSummary;
 pub use crate::connection::writer::Marks;
 pub use crate::group::{Inside, Member, Role, Times};
 pub use crate::roles::{ProcessThread, ThreadList};
+pub use crate::site::{RecentRequest, RecentRequests};
 pub use crate::traced::Dispatched;
 
 /// A listener as it is now.
@@ -237,6 +238,11 @@ impl Server {
     /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.
     pub fn dispatched(&self) -> Vec<Dispatched> {
         self.first().site.traced.all()
+    }
+
+    /// The slowest requests of the last two minutes, and the last that failed.
+    pub fn recent(&self) -> RecentRequests {
+        self.first().site.recent.all()
     }
 
     /// The connection at a place, if it is still there.

@@ -6,6 +6,7 @@ mod contexts;
 mod handshakes;
 mod http2;
 mod metrics;
+mod recent;
 mod rows;
 mod snapshot;
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub(crate) use http2::Http2Counters;
 pub use http2::Http2Settings;
 pub use metrics::write_exchanges;
 pub(crate) use metrics::{write_cache, write_process};
+pub(crate) use recent::Recent;
+pub use recent::{RecentRequest, RecentRequests};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 pub(crate) use websockets::WebSocketCounters;
 pub use websockets::WebSocketSettings;
@@ -98,6 +101,8 @@ pub(crate) struct Site {
     pub(crate) figures: Figures,
     /// How the last requests got their threads, while that is traced.
     pub(crate) traced: Traced,
+    /// The slowest of the last minutes, and the last that failed.
+    pub(crate) recent: Recent,
     /// All figures as text, for `metrics_path`; there from the start on.
     pub(crate) metrics: OnceLock<MetricsText>,
 }

@@ -3,16 +3,17 @@
 //! ```text
 //! mod.rs   the command line    find.rs  where sockets are    choose.rs  which server is meant    client.rs  one request    show.rs  the answer for people
 //! ```
-//! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name.
+//! What can be asked is the server's table ([`maitred_control::commands`]); of these only `snapshot` is known by name here, which ends in a file (`snapshot.rs`).
 
 pub(crate) mod choose;
 pub(crate) mod client;
 pub(crate) mod find;
 mod show;
+mod snapshot;
 
 use std::path::PathBuf;
 
-use maitred_control::{Command, Given, WORKER};
+use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
@@ -34,6 +35,7 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
     let Some((command, given)) = &line.asked else { return print(&help()) };
     let answer = line.place().and_then(|place| client::ask(&place, command, given));
     match answer {
+        Ok(value) if command.name == SNAPSHOT => snapshot::write(&value, line.file.as_deref(), line.json),
         Ok(value) if line.json => print(&format!("{value:#}\n")),
         Ok(value) => print(&show::show(&value)),
         Err(Failed::Refused(text)) => {
@@ -59,6 +61,8 @@ struct Line {
     /// The number of one worker.
     worker: Option<String>,
     json: bool,
+    /// Where a snapshot goes.
+    file: Option<PathBuf>,
     /// None when help is wanted.
     asked: Option<(&'static Command, Given)>,
 }
@@ -124,6 +128,9 @@ impl Line {
                 None => Ok(line),
                 Some((name, _)) => Err(unknown_option(name, None)),
             };
+        }
+        if words[0] == SNAPSHOT && words.len() == 2 {
+            line.file = words.pop().map(PathBuf::from);
         }
         let (command, mut given) = command(words, options)?;
         given.0.extend(line.worker.take().map(|worker| (WORKER.to_owned(), worker)));
@@ -252,6 +259,9 @@ mod tests {
         let (command, given) = parse("deliveries end 0.1.2").expect("right").asked.expect("a command");
         assert_eq!((command.name, given.value("id")), ("deliveries end", Some("0.1.2")));
         assert_eq!(parse("deliveries").expect("right").asked.expect("a command").0.name, "deliveries");
+        let line = parse("snapshot now.html --json").expect("right");
+        assert!(line.json && line.file == Some("now.html".into()));
+        assert_eq!(error("snapshot a b"), "'a' is too much; it is written snapshot [--pool POOL]");
         assert!(parse("").expect("right").asked.is_none());
         assert!(parse("status --help").expect("right").asked.is_none());
     }

@@ -72,6 +72,13 @@ fn list(text: &mut String, name: &str, items: &[Value]) {
         return;
     }
     let _ = writeln!(text, "{}:", title(name));
+    // Lines of a log are lines.
+    if let Some(all) = items.iter().map(|item| item.get("line")).collect::<Option<Vec<_>>>() {
+        all.iter().flat_map(|line| line.as_str().unwrap_or_default().lines()).for_each(|line| {
+            let _ = writeln!(text, "  {}", cell("", &line.into()));
+        });
+        return;
+    }
     let columns: Vec<&String> = items[0]
         .keys()
         .filter(|column| items.iter().any(|item| item.get(*column).is_some_and(|value| !value.is_null())))
@@ -183,6 +190,12 @@ mod tests {
             "total  2\n\nactive:\n  path           for     sent\n  /a          61.2 s    512 B\n  \
              /long/one  0.500 s  3.0 MiB\n\nqueued: none\n"
         );
+    }
+
+    #[test]
+    fn lines_of_a_log_are_lines() {
+        let value = json!({ "error_log": [{ "time": "t", "line": "t info a" }, { "time": "t", "line": "t error b\n  c", "worker": 2 }] });
+        assert_eq!(show(&value), "error log:\n  t info a\n  t error b\n    c\n");
     }
 
     #[test]

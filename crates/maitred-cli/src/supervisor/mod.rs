@@ -202,6 +202,7 @@ pub(crate) fn run(
         host.languages(),
         if listeners.is_own() { "reuseport" } else { "shared" },
         sender.clone(),
+        log,
     ));
     let control = match predecessor {
         Some(_) => None,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use maitred_control::{
-    Answered, Caller, Control, Counted, Doors, FINDING, Finder, Question, WORKER, help, picture_from_json,
-    stats_of,
+    Answered, Caller, Control, Counted, Doors, FINDING, Finder, LOGS, MEMORY, Question, RECENT, SNAPSHOT,
+    WORKER, help, merge_logs, merge_recent, picture_from_json, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::Log;
@@ -26,7 +26,7 @@ use super::process::{Pending, Process};
 const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
 /// Queries whose answer is the same for all workers.
-const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
+const SAME: [&str; 5] = ["map", "handlers", "explain", "settings", "configuration"];
 
 /// What the doors know of workers.
 pub(super) struct Workers {
@@ -37,6 +37,8 @@ pub(super) struct Workers {
     sender: Sender<Happening>,
     /// Pictures of all workers together.
     finder: Finder,
+    /// Of the supervisor.
+    log: Arc<Log>,
     state: Mutex<State>,
 }
 
@@ -72,13 +74,19 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
 }
 
 impl Workers {
-    pub(super) fn new(languages: &'static str, accept: &'static str, sender: Sender<Happening>) -> Self {
+    pub(super) fn new(
+        languages: &'static str,
+        accept: &'static str,
+        sender: Sender<Happening>,
+        log: &Arc<Log>,
+    ) -> Self {
         Self {
             languages,
             accept,
             began: Instant::now(),
             sender,
             finder: Finder::new(),
+            log: Arc::clone(log),
             state: Mutex::default(),
         }
     }
@@ -188,6 +196,9 @@ impl Workers {
         if name == FINDING && question.is_query() {
             return self.finding(&question, one);
         }
+        if name == SNAPSHOT && question.is_query() {
+            return Answered::json(200, &snapshot_of(one, |part| self.answer(part, caller, doors)));
+        }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
@@ -203,6 +214,8 @@ impl Workers {
                     404,
                     &format!("there is no worker {number} that serves; 'status' lists them"),
                 ),
+                // Why none serves is there.
+                None if name == LOGS => self.merged(&question, Vec::new()),
                 None if name == "status" => Answered::json(200, &self.status(Value::Null, doors)),
                 None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
             };
@@ -214,8 +227,30 @@ impl Workers {
             return answers[0].1.clone();
         }
         let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
-        let merged = merge(values.collect());
-        Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+        if name == "status" {
+            return Answered::json(200, &self.status(merge(values.collect()), doors));
+        }
+        self.merged(&question, values.collect())
+    }
+
+    /// The answers of several workers as one, with what the supervisor itself knows.
+    fn merged(&self, question: &Question, values: Vec<(usize, Value)>) -> Answered {
+        let name = question.name();
+        if name == LOGS {
+            let merged = question.given().and_then(|given| Ok(merge_logs(values, &self.log, &given)?));
+            return merged.map_or_else(|refused| refused, |merged| Answered::json(200, &merged));
+        }
+        let mut merged = merge(values);
+        if name == RECENT {
+            merge_recent(&mut merged);
+        }
+        if name == MEMORY
+            && let Some(rows) = merged["processes"].as_array_mut()
+        {
+            rows.iter_mut().for_each(|row| row["process"] = "worker".into());
+            rows.push(process_row("supervisor"));
+        }
+        Answered::json(200, &merged)
     }
 
     /// Before anybody is asked: who becomes ready meanwhile is told.
@@ -404,7 +439,7 @@ fn merge(answers: Vec<(usize, Value)>) -> Value {
 
 /// Whether a number of an answer is a count, so that those of several workers add up.
 fn is_count(name: &str) -> bool {
-    !name.ends_with("_seconds") && !["pid", "poll_groups"].contains(&name)
+    !name.ends_with("_seconds") && !["pid", "poll_groups", "limit_bytes"].contains(&name)
 }
 
 /// Rows of lists that are a worker's own get its number; what is the same for all does not.
