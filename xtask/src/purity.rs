@@ -13,6 +13,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-match",
     "maitred-forward",
     "maitred-history",
+    "maitred-finding",
 ];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.

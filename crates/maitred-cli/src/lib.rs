@@ -9,6 +9,7 @@ mod check;
 mod commands;
 mod completion;
 mod config;
+mod configuration;
 mod control;
 mod ctl;
 mod development;

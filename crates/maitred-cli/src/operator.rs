@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use maitred_control::{Done, Owner, Refusal, Setting};
+use maitred_control::{Configured, Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::config::Config;
+use crate::configuration;
 use crate::hosts;
 use crate::log_values::LogPlace;
 use crate::options::{self, Definition, renamed};
@@ -66,6 +67,11 @@ impl Operator {
 impl Owner for Operator {
     fn about(&self) -> Vec<(&'static str, String)> {
         self.about.clone()
+    }
+
+    fn configuration(&self) -> Vec<Configured> {
+        let reload = self.reload();
+        configuration::of(&reload.running, &reload.origins)
     }
 
     fn settings(&self) -> Vec<Setting> {

@@ -20,6 +20,7 @@ use super::Inner;
 use super::access::{self, Caller, Denied, admit_local};
 use super::dashboard::{self, Feed, Item, Wanted};
 use super::question::{Answered, Question, in_query};
+use super::snapshot::SNAPSHOT;
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
 
@@ -167,6 +168,13 @@ fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) 
         Some(Wanted::Session) => Reply::Answer(dashboard::session(&csrf, token.is_some())),
         Some(Wanted::Leave) => {
             Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &sessions.end(&csrf)))
+        }
+        Some(Wanted::Snapshot) => {
+            let question =
+                Question { method: "GET".to_owned(), path: format!("/{SNAPSHOT}"), ..Question::default() };
+            let answered = inner.answer(&question, Caller::Remote(peer));
+            let taken = answered.value().filter(|_| answered.status == 200);
+            Reply::Answer(taken.map_or_else(|| answered.into(), |taken| dashboard::snapshot(&taken)))
         }
         Some(Wanted::Feed) if inner.feed.is_full() => return Err((503, "too many pages follow already")),
         Some(Wanted::Feed) => {

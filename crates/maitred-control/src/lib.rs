@@ -9,6 +9,8 @@
 //! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
 //! dashboard/   what browsers get: the page, sessions, answers as they change
 //! history/     the figures over time: who looks each second, the answer, the file
+//! finding/     what stands in the way now    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   what processes take
+//! snapshot.rs  all answers as one file
 //! watch.rs     threads that compute and get nowhere
 //! ```
 //! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
@@ -25,15 +27,20 @@ mod dashboard;
 mod deliveries;
 mod doors;
 mod explain;
+mod finding;
 mod history;
 mod http;
 mod http2;
+mod logs;
+mod memory;
 mod nearest;
 mod owner;
 mod pool;
 mod question;
+mod recent;
 mod requests;
 mod shown;
+mod snapshot;
 mod sockets;
 mod stats;
 mod status;
@@ -56,11 +63,16 @@ use watch::SpinWatch;
 pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
+pub use finding::{FINDING, Finder, picture_from_json, picture_of, picture_to_json};
 pub use history::{CounterSums, Keeper, Looked, counts_of};
+pub use logs::{LOGS, merge_logs};
 pub use maitred_io::local;
+pub use memory::{MEMORY, process_row};
 pub use nearest::nearest;
-pub use owner::{Done, NoOwner, Owner, Refusal, Setting};
+pub use owner::{Configured, Done, NoOwner, Owner, Refusal, Setting};
 pub use question::{Answered, Question, help};
+pub use recent::{RECENT, merge_recent};
+pub use snapshot::{HIDDEN, SNAPSHOT, snapshot_name, snapshot_of, snapshot_page};
 pub use stats::stats_of;
 pub use table::{Argument, Command, Given, WORKER, commands, find};
 
@@ -78,6 +90,7 @@ pub(crate) struct Inner {
     /// Of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
     feed: Feed,
+    finder: Finder,
 }
 
 /// Who knows the answers.
@@ -109,6 +122,7 @@ pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
     pub(crate) doors: &'a Doors,
+    pub(crate) finder: &'a Finder,
     pub(crate) up: Duration,
     pub(crate) history: Option<&'a Keeper>,
 }
@@ -139,8 +153,8 @@ impl Control {
 
     fn start_with(answers: Answers, doors: Doors) -> io::Result<Self> {
         let sessions = doors.admin().map(|address| Sessions::new(address.port())).transpose()?;
-        let feed = Feed::default();
-        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed });
+        let (feed, finder) = (Feed::default(), Finder::new());
+        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed, finder });
         let own = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
@@ -209,8 +223,11 @@ impl Inner {
         let Answers::Server { server, owner, began, history } = &self.answers else { return None };
         let server = server.read().unwrap_or_else(PoisonError::into_inner);
         let up = began.elapsed();
-        let (doors, history) = (&self.doors, history.as_deref());
-        server.as_deref().map(|server| ask(&QueryContext { server, owner: &**owner, doors, up, history }))
+        let history = history.as_deref();
+        server.as_deref().map(|server| {
+            let (owner, doors, finder) = (&**owner, &self.doors, &self.finder);
+            ask(&QueryContext { server, owner, doors, finder, up, history })
+        })
     }
 
     /// Looks at the threads and the figures of the server; when to look again, none after the end.
@@ -239,6 +256,13 @@ impl Inner {
         let ended = || Answered::error(503, "the server has ended");
         match &self.answers {
             Answers::Server { .. } => {
+                if [FINDING, SNAPSHOT].contains(&&*question.name())
+                    && question.is_query()
+                    && self.finder.is_first()
+                {
+                    self.with_server(|asking| asking.finder.keep(picture_of(asking.server)));
+                    self.finder.wait();
+                }
                 self.with_server(|asking| question::answer(asking, question, &caller)).unwrap_or_else(ended)
             }
             Answers::Relay { relay } => {

@@ -16,6 +16,11 @@ pub trait Owner: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// All options as they hold now, and where each came from.
+    fn configuration(&self) -> Vec<Configured> {
+        Vec::new()
+    }
+
     /// Changes a setting.
     ///
     /// # Errors
@@ -80,6 +85,17 @@ pub struct Setting {
     pub configured: String,
     /// The values it takes, in words.
     pub takes: String,
+}
+
+/// An option as it holds now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Configured {
+    /// Its name; of a table with that before it, `pool.reports.queue`.
+    pub name: String,
+    /// As the file would have it; none where it is not set. No secret.
+    pub value: Option<String>,
+    /// Where it was written, in words.
+    pub from: String,
 }
 
 /// What a change has done: lines for the log and for whoever asked, and what else there is to say.

@@ -75,10 +75,18 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
         };
         return Err(Refusal::unknown(format!("no request of a route '{route}' has been counted; {remedy}")));
     };
+    let mut classes = BTreeMap::<&str, u64>::new();
+    for count in statistics.leaves.iter().filter(|count| count.route == route) {
+        *classes.entry(&count.class).or_default() += count.requests;
+    }
+    let classes = classes.into_iter().map(|(name, requests)| json!({ "name": name, "requests": requests }));
+    let buckets = leaf.total.buckets().into_iter();
     Ok(json!({
         "route": name,
         "requests": leaf.requests,
         "body_bytes": leaf.bytes,
+        "classes": classes.collect::<Vec<_>>(),
+        "buckets": buckets.map(|(bound, count)| json!([seconds(bound), count])).collect::<Vec<_>>(),
         "spans": spans(leaf),
         "application_timings": timings(statistics, |timing| timing.route == route),
         "databases": databases(statistics, |one| one.route == route),

@@ -281,6 +281,19 @@ pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     Ok(json!({ "settings": settings.collect::<Vec<_>>() }))
 }
 
+/// All options with their values and origins; those that somebody has set first.
+pub(super) fn configuration(asking: &QueryContext<'_>, given: &Given) -> Answer {
+    let wanted = Wanted::of(asking, given)?;
+    let of_pool = wanted.name.map(|pool| format!("pool.{pool}."));
+    let mut all = asking.owner.configuration();
+    all.retain(|option| of_pool.as_ref().is_none_or(|start| option.name.starts_with(start)));
+    all.sort_by_key(|option| option.from == "default");
+    let rows = all
+        .into_iter()
+        .map(|option| json!({ "name": option.name, "value": option.value, "from": option.from }));
+    Ok(json!({ "configuration": rows.collect::<Vec<_>>() }))
+}
+
 fn nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::owner::{Done, Refusal};
 use super::pool::{self, Wanted};
 use super::{
-    QueryContext, change, deliveries, explain, history, http2, nearest, requests, stats, status, threads,
-    tls, websockets,
+    QueryContext, change, deliveries, explain, finding, history, http2, logs, memory, nearest, recent,
+    requests, snapshot, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.
@@ -100,6 +100,12 @@ const COMMANDS: &[Command] = &[
         "What has been counted since the start.",
         stats::stats,
     ),
+    query(
+        finding::FINDING,
+        &[POOL],
+        "What stands in the way now, with its reason and what to look at next.",
+        finding::finding,
+    ),
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
@@ -108,6 +114,24 @@ const COMMANDS: &[Command] = &[
         &HISTORY,
         "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days.",
         history::history,
+    ),
+    query(
+        recent::RECENT,
+        &[option("route", "a route that stats shows"), POOL],
+        "The slowest requests of the last two minutes, and the last that failed, with where their time has gone.",
+        recent::recent,
+    ),
+    query(
+        logs::LOGS,
+        &[
+            option("which", "error or access"),
+            option("last", "how many lines of each, 1 to 1000; 50 without it"),
+            option("request", "the id of a request"),
+            option("level", change::LEVELS),
+            POOL,
+        ],
+        "The last lines of the error log, and of the access log if it is a file.",
+        logs::logs,
     ),
     query("connections", &[POOL], "Connections by what they are doing.", requests::connections),
     query("threads", &[POOL], "Threads with role, CPU time and request; CPU time by role.", threads::threads),
@@ -178,6 +202,24 @@ const COMMANDS: &[Command] = &[
         "What can be set at run time: present and configured value, range.",
         status::settings,
     ),
+    query(
+        "configuration",
+        &[POOL],
+        "Every option as it holds now, and where it was written.",
+        status::configuration,
+    ),
+    query(
+        memory::MEMORY,
+        &[POOL],
+        "What each process takes, and what the engine holds of it.",
+        memory::memory,
+    ),
+    query(
+        snapshot::SNAPSHOT,
+        &[POOL],
+        "All these answers at one time; 'maitred ctl snapshot FILE' makes a page of them that needs no server.",
+        snapshot::snapshot,
+    ),
     change(
         "set",
         &[
@@ -217,7 +259,8 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Queries about what requests meet before they have a pool, and about what no pool has of its own.
-const OF_ALL_POOLS: [&str; 4] = ["status", "filters", "caches", "tls"];
+const OF_ALL_POOLS: [&str; 8] =
+    ["status", finding::FINDING, logs::LOGS, memory::MEMORY, snapshot::SNAPSHOT, "filters", "caches", "tls"];
 
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {
@@ -351,7 +394,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_answered_with_what_may_be_meant() {
         assert_eq!(refused("treads", &[]), "there is no command 'treads'; did you mean 'threads'?");
-        assert!(refused("cucumber", &[]).contains("there are status, stats, active"));
+        assert!(refused("cucumber", &[]).contains("there are status, stats, finding"));
         assert_eq!(
             refused("set", &[("name", "x")]),
             "set needs value: a value that settings shows; it is written set NAME VALUE [--pool POOL]"

@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 pub use direct::DirectWriter;
 pub use kept::{Kept, LeftBehind, left_behind};
 use ring::Ring;
-pub use rotation::{Period, Rotation};
+pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
 use state::{Adopted, State};
 
@@ -137,6 +137,17 @@ pub struct Options {
     pub several: bool,
     /// Where another process finds the lines that are accepted and not written, if this one is killed.
     pub kept: Option<Kept>,
+}
+
+/// How far a writer is; who looks twice sees whether it moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Lines that were accepted and neither written nor lost.
+    pub waiting: u64,
+    /// Lines that were.
+    pub settled: u64,
+    /// Lines that were dropped.
+    pub dropped: u64,
 }
 
 /// See the module text. Dropping it ends the thread once it has tried to write what was accepted, without waiting
@@ -276,6 +287,13 @@ impl LineWriter {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let state = self.shared.lock();
+        Progress { waiting: state.accepted - state.settled, settled: state.settled, dropped: state.dropped }
     }
 
     /// Number of lines accepted and neither written nor lost so far, and of those dropped that no line has told of yet.

@@ -79,6 +79,52 @@ impl Memory {
     }
 }
 
+/// What the process takes, as far as it is cheap to know: some ten system calls, whatever its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes in memory (RSS), and the most there ever were.
+    pub resident: Option<u64>,
+    /// The second.
+    pub peak: Option<u64>,
+    /// Bytes of it that are no file's.
+    pub anonymous: Option<u64>,
+    /// Bytes that are swapped out.
+    pub swapped: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Descriptors that are open.
+    pub descriptors: Option<u64>,
+    /// Processor time of all threads in the program and in the kernel, in nanoseconds.
+    pub processor: (u64, u64),
+    /// How often threads gave the processor away, and how often it was taken from them (getrusage(2)).
+    pub switches: (u64, u64),
+}
+
+impl Usage {
+    /// Now.
+    pub fn read() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let number = |name| line(&status, name)?.split_ascii_whitespace().next()?.parse::<u64>().ok();
+        let kib = |name| number(name)?.checked_mul(1024);
+        Self {
+            resident: kib("VmRSS:"),
+            peak: kib("VmHWM:"),
+            anonymous: kib("RssAnon:"),
+            swapped: kib("VmSwap:"),
+            threads: number("Threads:"),
+            descriptors: count_descriptors(),
+            processor: crate::usage::of_process(),
+            switches: crate::usage::switches_of_process(),
+        }
+    }
+}
+
+/// What is in memory of this process (RSS), in bytes. Costs some microseconds.
+pub fn resident_bytes() -> Option<u64> {
+    let pages = fs::read_to_string("/proc/self/statm").ok()?;
+    pages.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size() as u64)
+}
+
 /// Memory that belongs to this process alone as a rule, in bytes: what it has written that is no file's (anonymous pages), in memory or
 /// swapped out. A leak is here, while the programs and libraries that it shares with others are not; of pages that a fork
 /// has left to parent and child, each counts all until it writes to them. None where the kernel does not tell (before Linux 4.5).
@@ -151,6 +197,9 @@ mod tests {
         assert!(now.threads.unwrap() >= 2);
         assert!(now.processor_ns.0 + now.processor_ns.1 >= before.processor_ns.0 + before.processor_ns.1);
         let memory = now.memory;
+        let usage = Usage::read();
+        assert!(usage.resident.unwrap() >= 32 << 20 && usage.peak >= usage.resident && usage.switches.0 > 0);
+        assert!(resident_bytes().unwrap() >= 32 << 20);
         assert!(memory.resident.unwrap() >= 32 << 20, "{memory:?}");
         assert!(memory.virtual_size.unwrap() >= memory.resident.unwrap());
         assert!(memory.proportional.unwrap() >= 32 << 20);

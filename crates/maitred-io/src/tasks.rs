@@ -47,13 +47,18 @@ pub fn read(tid: i32) -> Option<Task> {
 /// How long a thread of this process has run or waited for a processor so far: on a machine with too few processors a
 /// thread that computes does both. None when it has ended.
 pub fn busy(tid: i32) -> Option<Duration> {
+    schedule(tid).map(|(ran, waited)| ran + waited)
+}
+
+/// The same in two parts: how long it has run, and how long it has waited for a processor.
+pub fn schedule(tid: i32) -> Option<(Duration, Duration)> {
     // Nanoseconds that it ran, and that it waited in a processor's queue (Documentation/scheduler/sched-stats.rst).
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
     let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
     match (fields.next().flatten(), fields.next().flatten()) {
-        (Some(ran), Some(waited)) => Some(Duration::from_nanos(ran) + Duration::from_nanos(waited)),
+        (Some(ran), Some(waited)) => Some((Duration::from_nanos(ran), Duration::from_nanos(waited))),
         // A kernel without these counts.
-        _ => read(tid).map(|task| task.user + task.system),
+        _ => read(tid).map(|task| (task.user + task.system, Duration::ZERO)),
     }
 }
 

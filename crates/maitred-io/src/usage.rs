@@ -30,6 +30,12 @@ pub(crate) fn of_process() -> (u64, u64) {
     (nanos(usage.ru_utime), nanos(usage.ru_stime))
 }
 
+/// How often threads of the process have gone to sleep by themselves, and how often the processor was taken from them.
+pub(crate) fn switches_of_process() -> (u64, u64) {
+    let usage = ask(libc::RUSAGE_SELF);
+    (usage.ru_nvcsw.unsigned_abs(), usage.ru_nivcsw.unsigned_abs())
+}
+
 fn ask(whose: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a value of that type, which the call only writes to.

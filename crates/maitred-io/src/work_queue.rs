@@ -15,13 +15,16 @@ pub struct WorkQueue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
+    /// What threads are doing, and have done.
+    running: usize,
+    done: u64,
     ended: bool,
 }
 
 impl<T> WorkQueue<T> {
     /// At most `most` may wait.
     pub fn new(most: usize) -> Self {
-        let state = Mutex::new(State { waiting: VecDeque::new(), ended: false });
+        let state = Mutex::new(State { waiting: VecDeque::new(), running: 0, done: 0, ended: false });
         Self { state, work: Condvar::new(), most }
     }
 
@@ -51,17 +54,31 @@ impl<T> WorkQueue<T> {
         self.lock().waiting.len()
     }
 
+    /// What waits or is being done, and what was done: who looks twice sees whether it moves.
+    pub fn progress(&self) -> (u64, u64) {
+        let state = self.lock();
+        ((state.waiting.len() + state.running) as u64, state.done)
+    }
+
     /// Does all that comes, on the calling thread, until the end.
     pub fn work(&self, mut each: impl FnMut(T)) {
-        while let Some(work) = self.next() {
+        let mut has_done = false;
+        while let Some(work) = self.next(has_done) {
             each(work);
+            has_done = true;
         }
     }
 
-    fn next(&self) -> Option<T> {
+    /// The next for a thread that has done one, or begins.
+    fn next(&self, has_done: bool) -> Option<T> {
         let mut state = self.lock();
+        if has_done {
+            state.running -= 1;
+            state.done += 1;
+        }
         while !state.ended {
             if let Some(work) = state.waiting.pop_front() {
+                state.running += 1;
                 return Some(work);
             }
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +111,10 @@ mod tests {
     fn no_more_waits_than_may() {
         let queue = WorkQueue::new(2);
         assert!(queue.push(1) && queue.push_first(0) && !queue.push(2));
-        assert_eq!((queue.waiting(), queue.next(), queue.next()), (2, Some(0), Some(1)));
+        assert_eq!((queue.waiting(), queue.next(false), queue.next(false)), (2, Some(0), Some(1)));
+        assert_eq!(queue.progress(), (2, 0), "both are being done");
+        assert!(queue.push(2) && queue.next(true) == Some(2));
+        assert_eq!(queue.progress(), (2, 1));
     }
 
     #[test]
@@ -117,6 +137,6 @@ mod tests {
         let work = Arc::new(());
         assert!(queue.push(Arc::clone(&work)));
         queue.end();
-        assert_eq!((Arc::strong_count(&work), queue.next()), (1, None));
+        assert_eq!((Arc::strong_count(&work), queue.next(false)), (1, None));
     }
 }

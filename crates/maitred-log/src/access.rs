@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Target, Tell, Trouble};
+use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Progress, Target, Tell, Trouble};
 
+use super::access_tail::Place;
 use super::entries::Entries;
 use super::{CAPACITY, Level, trouble};
 use crate::lines::Lines;
@@ -19,6 +20,7 @@ pub(crate) struct Access {
     lines: Lines,
     writer: Writer,
     errors: Arc<Entries>,
+    pub(crate) place: Place,
 }
 
 enum Writer {
@@ -40,20 +42,22 @@ impl Access {
         errors: &Arc<Entries>,
         options: Options,
     ) -> io::Result<Self> {
+        let place = Place::of(&target);
         let trouble = Some(trouble::told_in(Arc::downgrade(errors)));
         let writer = LineWriter::open_with(target, CAPACITY, Options { trouble, ..options })?;
         writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);
         }
-        Ok(Self { lines, writer: Writer::Thread(writer), errors: Arc::clone(errors) })
+        Ok(Self { lines, writer: Writer::Thread(writer), errors: Arc::clone(errors), place })
     }
 
     /// Whose lines the threads that answer write.
     pub(crate) fn open_direct(target: Target, lines: Lines, errors: &Arc<Entries>) -> io::Result<Self> {
+        let place = Place::of(&target);
         let tell = trouble::told_in(Arc::downgrade(errors));
         let direct = Direct { writer: DirectWriter::open(target)?, tell, missing: AtomicU64::new(0) };
-        Ok(Self { lines, writer: Writer::Direct(Box::new(direct)), errors: Arc::clone(errors) })
+        Ok(Self { lines, writer: Writer::Direct(Box::new(direct)), errors: Arc::clone(errors), place })
     }
 
     /// Has it write what another process has left, if that is of the target with this key.
@@ -83,6 +87,14 @@ impl Access {
         match &self.writer {
             Writer::Thread(writer) => writer.dropped(),
             Writer::Direct(direct) => direct.writer.dropped(),
+        }
+    }
+
+    /// A log without a thread has written each line, or lost it.
+    pub(crate) fn progress(&self) -> Progress {
+        match &self.writer {
+            Writer::Thread(writer) => writer.progress(),
+            Writer::Direct(direct) => Progress { dropped: direct.writer.dropped(), ..Progress::default() },
         }
     }
 

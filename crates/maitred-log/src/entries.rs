@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{Kept, LineWriter, Options, Reminder, Severity, Target};
+use maitred_io::line_writer::{Kept, LineWriter, Options, Progress, Reminder, Severity, Target};
 
 use super::fold::{Fold, Folds};
+use super::kept_entries::{KeptEntries, KeptEntry};
 use super::{CAPACITY, Level, printable, trouble};
 use crate::wall_time::write_iso_time;
 
@@ -17,6 +18,7 @@ pub(crate) struct Entries {
     level: AtomicU8,
     writer: LineWriter,
     folds: Arc<Folds>,
+    kept: Arc<KeptEntries>,
     /// Whether standard error is another place.
     elsewhere: bool,
     /// The number of this process among several, or 0.
@@ -32,10 +34,11 @@ impl Entries {
     ) -> io::Result<Self> {
         let folds = Arc::<Folds>::default();
         let elsewhere = !matches!(target, Target::Stderr);
-        let reminder = Some(reminder(&folds, &worker));
+        let kept = Arc::<KeptEntries>::default();
+        let reminder = Some(reminder(&folds, &worker, &kept));
         let trouble = elsewhere.then(trouble::told_on_standard_error);
         let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, ..options })?;
-        Ok(Self { level: AtomicU8::new(level as u8), writer, folds, elsewhere, worker })
+        Ok(Self { level: AtomicU8::new(level as u8), writer, folds, kept, elsewhere, worker })
     }
 
     pub(crate) fn level(&self) -> Level {
@@ -74,14 +77,18 @@ impl Entries {
     }
 
     /// The same with a word of its own in the place of the level.
-    pub(crate) fn write_marked(&self, severity: Severity, mark: &str, text: &str) {
-        let worker = self.worker.load(Ordering::Relaxed);
-        self.writer.write_as(severity, entry(mark, worker, text).as_bytes());
+    pub(crate) fn write_marked(&self, severity: Severity, mark: &'static str, text: &str) {
+        let (worker, micros) = (self.worker.load(Ordering::Relaxed), clock::unix_micros());
+        let line = entry(micros, mark, worker, text);
+        self.kept.add(micros, mark, &line);
+        self.writer.write_as(severity, line.as_bytes());
     }
 
     /// Without time and level.
     pub(crate) fn plain(&self, text: &str) {
-        self.writer.write(printable(text.trim_end()).as_bytes());
+        let text = printable(text.trim_end());
+        self.kept.add(clock::unix_micros(), "", &text);
+        self.writer.write(text.as_bytes());
     }
 
     /// Has it write what another process has left, if that is of the target with this key.
@@ -97,6 +104,15 @@ impl Entries {
         self.writer.dropped()
     }
 
+    /// The last entries, the oldest first.
+    pub(crate) fn kept(&self) -> Vec<KeptEntry> {
+        self.kept.all()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.writer.progress()
+    }
+
     pub(crate) fn flush(&self, limit: Duration) -> bool {
         self.folds.all(Instant::now(), &mut |level, text| self.put(level, text));
         self.writer.flush(limit)
@@ -110,20 +126,22 @@ impl Entries {
 }
 
 /// Tells of repeated entries when their time is over.
-fn reminder(folds: &Arc<Folds>, worker: &Arc<AtomicU32>) -> Reminder {
-    let (folds, worker) = (Arc::clone(folds), Arc::clone(worker));
+fn reminder(folds: &Arc<Folds>, worker: &Arc<AtomicU32>, kept: &Arc<KeptEntries>) -> Reminder {
+    let (folds, worker, kept) = (Arc::clone(folds), Arc::clone(worker), Arc::clone(kept));
     Box::new(move |write| {
         folds.due(Instant::now(), &mut |level, text| {
-            let worker = worker.load(Ordering::Relaxed);
-            write(level.severity(), entry(level.name(), worker, text).as_bytes());
+            let (worker, micros) = (worker.load(Ordering::Relaxed), clock::unix_micros());
+            let line = entry(micros, level.name(), worker, text);
+            kept.add(micros, level.name(), &line);
+            write(level.severity(), line.as_bytes());
         })
     })
 }
 
 /// An entry of the process with this number, or of the only one.
-fn entry(mark: &str, worker: u32, text: &str) -> String {
+fn entry(micros: u64, mark: &str, worker: u32, text: &str) -> String {
     let mut line = String::with_capacity(text.len() + 64);
-    write_iso_time(&mut line, clock::unix_micros());
+    write_iso_time(&mut line, micros);
     line.push(' ');
     line.push_str(mark);
     line.push(' ');

@@ -2,10 +2,12 @@
 //! waits for a disk or for the reader of a pipe.
 
 mod access;
+mod access_tail;
 mod entries;
 mod escape;
 mod fold;
 mod format;
+mod kept_entries;
 mod line;
 mod lines;
 mod mask;
@@ -27,13 +29,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use maitred_io::line_writer::Progress;
 use maitred_io::line_writer::{Severity, Target};
 use maitred_io::shared_memory::SharedMemory;
 use maitred_stats::Span;
 
 use access::Access;
+pub use access_tail::AccessTail;
 use entries::Entries;
 pub use format::{BadFormat, Format};
+pub use kept_entries::KeptEntry;
 use lines::Lines;
 pub use lines::Names;
 use maitred_match::Shape;
@@ -392,6 +397,21 @@ impl Log {
     /// Lines dropped because a disk or a reader was too slow: of the error log, and of all access logs if there are any.
     pub fn dropped(&self) -> (u64, Option<u64>) {
         (self.errors.dropped(), self.access_logs().map(Access::dropped).reduce(|one, other| one + other))
+    }
+
+    /// The last entries of the error log of this process, the oldest first.
+    pub fn kept_entries(&self) -> Vec<KeptEntry> {
+        self.errors.kept()
+    }
+
+    /// The end of each access log: at most `most` of the last lines that `wanted` says. Reads files.
+    pub fn access_tails(&self, most: usize, wanted: &dyn Fn(&str) -> bool) -> Vec<AccessTail> {
+        self.access_logs().map(|access| access.place.tail(most, wanted)).collect()
+    }
+
+    /// How far the writers are: of the error log, and of each access log.
+    pub fn progress(&self) -> (Progress, Vec<Progress>) {
+        (self.errors.progress(), self.access_logs().map(Access::progress).collect())
     }
 
     /// Waits until everything is written, at most for `limit` each.

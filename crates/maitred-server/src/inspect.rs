@@ -9,6 +9,7 @@ use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
 use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
+use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_match::Shape;
 use maitred_runtime::ThreadStack;
@@ -20,7 +21,7 @@ use crate::connection::answer::asks_for;
 use crate::group::slots::Token;
 use crate::pool_map::PoolMap;
 use crate::server::Server;
-use maitred_spool::BodyMemoryFigures;
+use maitred_spool::{BodyMemoryFigures, Spooler};
 
 use crate::hosts::Hosts;
 use crate::routes::Application;
@@ -32,6 +33,7 @@ pub use crate::connection::stream::RequestSummary;
 pub use crate::connection::writer::Marks;
 pub use crate::group::{Inside, Member, Role, Times};
 pub use crate::roles::{ProcessThread, ThreadList};
+pub use crate::site::{RecentRequest, RecentRequests};
 pub use crate::traced::Dispatched;
 
 /// A listener as it is now.
@@ -206,6 +208,22 @@ impl Server {
         self.first().site.body_budget.figures()
     }
 
+    /// What waits to be written to files of bodies or is being written, and what was.
+    pub fn spool_progress(&self) -> (u64, u64) {
+        self.first().site.spooler.as_ref().map(Spooler::progress).unwrap_or_default()
+    }
+
+    /// How many threads can run the application's code at once: one where the language has one lock for all, or one thread.
+    pub fn parallel_threads(&self) -> usize {
+        let has_loop = || self.members().iter().any(|member| member.role == Role::EventLoop);
+        if self.first().host.is_exclusive() || has_loop() { 1 } else { machine::processors() }
+    }
+
+    /// Whether the pool with this number is run by an event loop.
+    pub fn is_loop(&self, pool: usize) -> bool {
+        pool == 0 && self.members().iter().any(|member| member.role == Role::EventLoop)
+    }
+
     /// What limits peers, and how often it has.
     pub fn guard(&self) -> &Guard {
         &self.first().site.guard
@@ -230,6 +248,11 @@ impl Server {
     /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.
     pub fn dispatched(&self) -> Vec<Dispatched> {
         self.first().site.traced.all()
+    }
+
+    /// The slowest requests of the last two minutes, and the last that failed.
+    pub fn recent(&self) -> RecentRequests {
+        self.first().site.recent.all()
     }
 
     /// The connection at a place, if it is still there.

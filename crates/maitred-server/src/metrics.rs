@@ -207,7 +207,12 @@ impl Group {
         folders.for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
         locks.extend(self.site.guard.lock_snapshot());
         locks.extend(self.scheduler.shared_locks());
-        locks.extend([self.site.figures.lock_snapshot(), self.site.traced.lock_snapshot()]);
+        let site = &self.site;
+        locks.extend([
+            site.figures.lock_snapshot(),
+            site.traced.lock_snapshot(),
+            site.recent.lock_snapshot(),
+        ]);
         locks
     }
 }

@@ -35,8 +35,8 @@ use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings
 #[cfg(doc)]
 use crate::sharing::Accept;
 use crate::site::{
-    self, Contexts, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Site, Statistics,
-    Totals, WebSocketCounters,
+    self, Contexts, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Recent, Site,
+    Statistics, Totals, WebSocketCounters,
 };
 use crate::spill::{Spilling, WriterSettings};
 use crate::traced::Traced;
@@ -258,6 +258,7 @@ impl Server {
             measures: Measures::new(settings.insight),
             figures,
             traced: Traced::new(),
+            recent: Recent::new(),
             metrics: OnceLock::new(),
         });
         let mut first = settings.pool;

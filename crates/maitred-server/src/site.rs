@@ -7,6 +7,7 @@ mod database;
 mod handshakes;
 mod http2;
 mod metrics;
+mod recent;
 mod rows;
 mod snapshot;
 #[cfg(test)]
@@ -52,6 +53,8 @@ pub use http2::Http2Settings;
 pub(crate) use http2::{Http2Counters, Open};
 pub use metrics::{page_of_workers, write_exchanges};
 pub(crate) use metrics::{write_build, write_cache, write_process};
+pub(crate) use recent::Recent;
+pub use recent::{RecentRequest, RecentRequests};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 pub use totals::Totals;
 pub(crate) use websockets::WebSocketCounters;
@@ -107,6 +110,8 @@ pub(crate) struct Site {
     pub(crate) figures: Figures,
     /// How the last requests got their threads, while that is traced.
     pub(crate) traced: Traced,
+    /// The slowest of the last minutes, and the last that failed.
+    pub(crate) recent: Recent,
     /// All figures as text, for `metrics_path`; there from the start on.
     pub(crate) metrics: OnceLock<MetricsText>,
 }

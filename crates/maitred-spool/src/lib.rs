@@ -121,6 +121,11 @@ impl Spooler {
         open_with(&self.open)
     }
 
+    /// What waits for the disk or is being written, and what was: who looks twice sees whether it moves.
+    pub fn progress(&self) -> (u64, u64) {
+        self.queue.progress()
+    }
+
     /// What closes a file of the folder on the spooler's thread.
     pub fn closer(&self) -> CloseFile {
         Arc::clone(&self.close)

@@ -214,6 +214,26 @@ impl Distribution {
         }
     }
 
+    /// How many values there are between one bound and the next, which are a quarter of their power of two apart: upper bounds with counts,
+    /// from the first to the last that has any. Those that are known not to lie anywhere ([`is_coarse`](Self::is_coarse)) are missing.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        const QUARTER: usize = STEPS / 4;
+        let mut buckets: Vec<(u64, u64)> = Vec::new();
+        if self.zeros > 0 {
+            buckets.push((0, self.zeros));
+        }
+        for (slot, step, count) in self.steps().filter(|(.., count)| *count > 0) {
+            let last_step = step / QUARTER * QUARTER + QUARTER - 1;
+            let bound = scale::bounds(slot, last_step).1;
+            match buckets.last_mut() {
+                Some((known, sum)) if *known == bound => *sum += count,
+                _ => buckets.push((bound, count)),
+            }
+        }
+        buckets
+    }
+
     /// Slot, step and count, ascending.
     fn steps(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         self.chunks.iter().flat_map(|(slot, steps)| {
@@ -248,6 +268,19 @@ mod tests {
             let rank = ((percent / 100.0 * sorted.len() as f64).ceil() as usize).max(1);
             let exact = sorted[rank - 1];
             prop_assert!(read.abs_diff(exact) <= (exact / 50).max(32), "{read} for {exact}");
+        }
+
+        #[test]
+        fn buckets_have_every_value_below_their_bound(values in values()) {
+            let buckets = of(&values).buckets();
+            let (mut sorted, mut below) = (values, 0);
+            sorted.sort_unstable();
+            for (bound, count) in buckets {
+                let next = sorted.partition_point(|value| *value <= bound) as u64;
+                prop_assert_eq!(next - below, count, "{}", bound);
+                below = next;
+            }
+            prop_assert_eq!(below, sorted.len() as u64);
         }
 
         #[test]

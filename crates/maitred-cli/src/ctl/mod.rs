@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! mod.rs   the command line    find.rs  where sockets are    choose.rs, named.rs  which server is meant    client.rs  one request
-//! show.rs, history.rs  the answer for people
+//! show.rs, history.rs  the answer for people    snapshot.rs  the answer as a file
 //! ```
-//! What can be asked is the server's table ([`maitred_control::commands`]); nothing here knows a command by name, but
-//! history.rs: its answer is made for programs.
+//! What can be asked is the server's table ([`maitred_control::commands`]). Two of these are known by name here: `history`, whose answer is
+//! made for programs, and `snapshot`, which ends in a file.
 
 pub(crate) mod choose;
 pub(crate) mod client;
@@ -13,8 +13,11 @@ pub(crate) mod find;
 mod history;
 pub(crate) mod named;
 mod show;
+mod snapshot;
 
-use maitred_control::{Command, Given, WORKER};
+use std::path::PathBuf;
+
+use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
 use crate::problem::nearest;
 use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
@@ -41,6 +44,7 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
     let answer = line.named.place().and_then(|place| client::ask(&place, command, given));
     match answer {
         Ok(value) if is_history => print(&show::show(&history::rows(value))),
+        Ok(value) if command.name == SNAPSHOT => snapshot::write(&value, line.file.as_deref(), line.json),
         Ok(value) if line.json => print(&format!("{value:#}\n")),
         Ok(value) => print(&show::show(&value)),
         Err(Failed::Refused(text)) => {
@@ -61,6 +65,8 @@ struct Line {
     /// The number of one worker.
     worker: Option<String>,
     json: bool,
+    /// Where a snapshot goes.
+    file: Option<PathBuf>,
     /// None when help is wanted.
     asked: Option<(&'static Command, Given)>,
 }
@@ -112,6 +118,9 @@ impl Line {
                 None => Ok(line),
                 Some((name, _)) => Err(unknown_option(name, None)),
             };
+        }
+        if words[0] == SNAPSHOT && words.len() == 2 {
+            line.file = words.pop().map(PathBuf::from);
         }
         let (command, mut given) = command(words, options)?;
         given.0.extend(line.worker.take().map(|worker| (WORKER.to_owned(), worker)));
@@ -225,6 +234,9 @@ mod tests {
         let (command, given) = parse("deliveries end 0.1.2").expect("right").asked.expect("a command");
         assert_eq!((command.name, given.value("id")), ("deliveries end", Some("0.1.2")));
         assert_eq!(parse("deliveries").expect("right").asked.expect("a command").0.name, "deliveries");
+        let line = parse("snapshot now.html --json").expect("right");
+        assert!(line.json && line.file == Some("now.html".into()));
+        assert_eq!(error("snapshot a b"), "'a' is too much; it is written snapshot [--pool POOL]");
         assert!(parse("").expect("right").asked.is_none());
         assert!(parse("status --help").expect("right").asked.is_none());
     }

@@ -78,6 +78,13 @@ fn list(text: &mut String, name: &str, items: &[Value]) {
         return;
     }
     let _ = writeln!(text, "{}:", title(name));
+    // Lines of a log are lines.
+    if let Some(all) = items.iter().map(|item| item.get("line")).collect::<Option<Vec<_>>>() {
+        all.iter().flat_map(|line| line.as_str().unwrap_or_default().lines()).for_each(|line| {
+            let _ = writeln!(text, "  {}", cell("", &line.into()));
+        });
+        return;
+    }
     let mut columns: Vec<&String> = items[0]
         .keys()
         .filter(|column| items.iter().any(|item| item.get(*column).is_some_and(|value| !value.is_null())))
@@ -207,6 +214,12 @@ mod tests {
         let text = show(&json!({ "threads": [thread(7), thread(8)] }));
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(text.contains("name") && !text.contains("since") && text.contains("ppp…"), "{text}");
+    }
+
+    #[test]
+    fn lines_of_a_log_are_lines() {
+        let value = json!({ "error_log": [{ "time": "t", "line": "t info a" }, { "time": "t", "line": "t error b\n  c", "worker": 2 }] });
+        assert_eq!(show(&value), "error log:\n  t info a\n  t error b\n    c\n");
     }
 
     #[test]

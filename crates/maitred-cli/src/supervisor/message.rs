@@ -21,6 +21,8 @@ use crate::validation::PassedName;
 /// Questions of the supervisor's own: what a worker has counted, and its part of the page of figures.
 pub(crate) const COUNTED: &str = "/worker/counted";
 pub(crate) const LOOKED: &str = "/worker/looked";
+/// A picture of the process, for `finding`.
+pub(crate) const PICTURE: &str = "/worker/picture";
 pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
 /// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the memory in which it

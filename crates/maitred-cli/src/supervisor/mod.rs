@@ -203,6 +203,7 @@ pub(crate) fn run(
         if listeners.is_own() { "reuseport" } else { "shared" },
         sender.clone(),
         control::history(config, origins, log)?,
+        log,
     ));
     relay::keep_history(&workers, log);
     let control = match predecessor {

@@ -9,23 +9,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use maitred_control::{
-    Answered, Caller, Control, Counted, CounterSums, Doors, Keeper, Looked, Question, WORKER, counts_of,
-    find, help, stats_of,
+    Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Looked, MEMORY,
+    Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent, picture_from_json,
+    process_row, snapshot_of, stats_of,
 };
+use maitred_finding::Picture;
 use maitred_server::Log;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
 use super::Happening;
-use super::message::{COUNTED, LOOKED, OWN_PAGE, ToWorker};
+use super::message::{COUNTED, LOOKED, OWN_PAGE, PICTURE, ToWorker};
 use super::process::{Pending, Process};
 
 /// Changes of settings, which workers that are started later get as well.
 const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
 /// Queries whose answer is the same for all workers.
-const SAME: [&str; 4] = ["map", "handlers", "explain", "settings"];
+const SAME: [&str; 5] = ["map", "handlers", "explain", "settings", "configuration"];
 
 /// What the doors know of workers.
 pub(super) struct Workers {
@@ -34,6 +36,10 @@ pub(super) struct Workers {
     accept: &'static str,
     began: Instant,
     sender: Sender<Happening>,
+    /// Pictures of all workers together.
+    finder: Finder,
+    /// Of the supervisor.
+    log: Arc<Log>,
     state: Mutex<State>,
     seen: Mutex<Seen>,
     history: Keeper,
@@ -172,12 +178,15 @@ impl Workers {
         accept: &'static str,
         sender: Sender<Happening>,
         history: Keeper,
+        log: &Arc<Log>,
     ) -> Self {
         Self {
             languages,
             accept,
             began: Instant::now(),
             sender,
+            finder: Finder::new(),
+            log: Arc::clone(log),
             state: Mutex::default(),
             seen: Mutex::default(),
             history,
@@ -291,6 +300,12 @@ impl Workers {
         if one.is_none() && name == "history" && question.is_query() {
             return self.history(&question).unwrap_or_else(|refused| refused);
         }
+        if name == FINDING && question.is_query() {
+            return self.finding(&question, one);
+        }
+        if name == SNAPSHOT && question.is_query() {
+            return Answered::json(200, &snapshot_of(one, |part| self.answer(part, caller, doors)));
+        }
         let lasting =
             (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
@@ -306,6 +321,8 @@ impl Workers {
                     404,
                     &format!("there is no worker {number} that serves; 'status' lists them"),
                 ),
+                // Why none serves is there.
+                None if name == LOGS => self.merged(&question, Vec::new()),
                 None if name == "status" => Answered::json(200, &self.status(Value::Null, doors)),
                 None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
             };
@@ -317,8 +334,30 @@ impl Workers {
             return answers[0].1.clone();
         }
         let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
-        let merged = merge(values.collect());
-        Answered::json(200, &if name == "status" { self.status(merged, doors) } else { merged })
+        if name == "status" {
+            return Answered::json(200, &self.status(merge(values.collect()), doors));
+        }
+        self.merged(&question, values.collect())
+    }
+
+    /// The answers of several workers as one, with what the supervisor itself knows.
+    fn merged(&self, question: &Question, values: Vec<(usize, Value)>) -> Answered {
+        let name = question.name();
+        if name == LOGS {
+            let merged = question.given().and_then(|given| Ok(merge_logs(values, &self.log, &given)?));
+            return merged.map_or_else(|refused| refused, |merged| Answered::json(200, &merged));
+        }
+        let mut merged = merge(values);
+        if name == RECENT {
+            merge_recent(&mut merged);
+        }
+        if name == MEMORY
+            && let Some(rows) = merged["processes"].as_array_mut()
+        {
+            rows.iter_mut().for_each(|row| row["process"] = "worker".into());
+            rows.push(process_row("supervisor"));
+        }
+        Answered::json(200, &merged)
     }
 
     fn history(&self, question: &Question) -> Result<Answered, Answered> {
@@ -386,6 +425,46 @@ impl Workers {
         counted.add_retired(&retired.counters);
         counted.up = self.began.elapsed();
         Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
+    }
+
+    /// What stands in the way of all workers together, or of one: pictures of that are kept by nobody.
+    fn finding(&self, question: &Question, one: Option<usize>) -> Answered {
+        let checked = question.given().and_then(|given| Ok(maitred_control::find(FINDING)?.check(&given)?));
+        if let Err(refused) = checked {
+            return refused;
+        }
+        let own = Finder::new();
+        let finder = if one.is_none() { &self.finder } else { &own };
+        if finder.is_first() {
+            match self.picture(one) {
+                Some(picture) => finder.keep(picture),
+                None => {
+                    return Answered::error(503, "no such worker serves at this moment; 'status' lists them");
+                }
+            }
+            finder.wait();
+        }
+        match self.picture(one) {
+            Some(picture) => {
+                let pool = question.given().ok().and_then(|given| Some(given.value("pool")?.to_owned()));
+                if let Some(pool) = pool.filter(|pool| !picture.pools.contains_key(pool)) {
+                    return Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them"));
+                }
+                Answered::json(200, &finder.answer(picture))
+            }
+            None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
+        }
+    }
+
+    fn picture(&self, one: Option<usize>) -> Option<Picture> {
+        let asked = Question { method: "GET".to_owned(), path: PICTURE.to_owned(), ..Question::default() };
+        let answers = self.ask(&asked, one, "the supervisor").into_iter();
+        let pictures = answers.filter(|(_, answer)| answer.status == 200);
+        let mut pictures = pictures.filter_map(|(number, answer)| Some((number, answer.value()?))).peekable();
+        pictures.peek()?;
+        let mut all = Picture::default();
+        pictures.for_each(|(number, value)| all.merge(&number.to_string(), &picture_from_json(&value)));
+        Some(all)
     }
 
     /// The page of figures of all workers.
@@ -478,7 +557,7 @@ fn merge(answers: Vec<(usize, Value)>) -> Value {
 
 /// Whether a number of an answer is a count, so that those of several workers add up.
 fn is_count(name: &str) -> bool {
-    !name.ends_with("_seconds") && !["pid", "poll_groups"].contains(&name)
+    !name.ends_with("_seconds") && !["pid", "poll_groups", "limit_bytes"].contains(&name)
 }
 
 /// Rows of lists that are a worker's own get its number; what is the same for all does not.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Caller, Control, Counted, Looked, Question};
+use maitred_control::{Answered, Caller, Control, Counted, Looked, Question, picture_of, picture_to_json};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
@@ -18,7 +18,7 @@ use maitred_server::service_manager::Passing;
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
-use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, Setup, ToWorker};
+use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker};
 use crate::logs::Writer;
 use crate::passed::passing;
 use crate::problem::Problem;
@@ -302,6 +302,7 @@ impl Link {
                 server.settle_figures();
                 Some(Answered::json(200, &Looked::at(server).to_json()))
             }
+            PICTURE => Some(Answered::json(200, &picture_to_json(&picture_of(server)))),
             OWN_PAGE => {
                 server.settle_figures();
                 let format = question.format();

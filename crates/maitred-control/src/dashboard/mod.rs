@@ -5,6 +5,7 @@
 //! GET  /dashboard/session     whether one is let in, and what changes have to show (`csrf`)
 //! POST /dashboard/session     the token, for a cookie
 //! POST /dashboard/leave       ends the session
+//! GET  /dashboard/snapshot    all answers in a page that needs no server, as a file
 //! GET  /dashboard/feed?of=stats&of=threads    server-sent events: the answers of these queries, each second
 //! ```
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::http::Answer;
 use super::question::Answered;
+use super::snapshot::{snapshot_name, snapshot_page};
 pub(super) use feed::{Feed, Item};
 pub(super) use sessions::{CSRF, Sessions};
 
@@ -32,6 +34,7 @@ pub(super) enum Wanted {
     Login,
     Leave,
     Feed,
+    Snapshot,
 }
 
 impl Wanted {
@@ -49,6 +52,7 @@ impl Wanted {
             ("/session", false) => Self::Session,
             ("/leave", true) => Self::Leave,
             ("/feed", false) => Self::Feed,
+            ("/snapshot", false) => Self::Snapshot,
             (file, _) if file.starts_with('/') => Self::File(file[1..].to_owned()),
             _ => return None,
         })
@@ -96,6 +100,13 @@ pub(super) fn file(path: &str, head: &RequestHead) -> Answer {
         .with("Referrer-Policy", "no-referrer")
         .with("Cross-Origin-Opener-Policy", "same-origin")
         .with("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+/// The page with a snapshot in it, for a file.
+pub(super) fn snapshot(taken: &Value) -> Answer {
+    let name = snapshot_name(taken, "html");
+    Answer::bytes(200, "text/html; charset=utf-8", snapshot_page(taken).into_bytes())
+        .with("Content-Disposition", &format!("attachment; filename=\"{name}\""))
 }
 
 /// The token that somebody shows who wants a session.

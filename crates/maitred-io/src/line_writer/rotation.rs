@@ -357,8 +357,9 @@ fn rename_to_new(old: &Path, new: &Path) -> Result<(), Errno> {
     }
 }
 
-/// The path now.
-pub(super) fn present(given: &Path, rotation: Rotation) -> PathBuf {
+/// The path of a file that is rotated, with the date of now where its name has one.
+#[must_use]
+pub fn present(given: &Path, rotation: Rotation) -> PathBuf {
     rendered(given, rotation, now())
 }
 

@@ -21,6 +21,7 @@ use maitred_http::{BodyLength, Method, Peer, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 use maitred_limits::minimum::RateWatch;
 use maitred_log::{Database, End, Outcome, RequestId, next_number};
+use maitred_match::Shape;
 use maitred_runtime::{DatabaseCounts, Observe, Request};
 use maitred_stats::Times;
 
@@ -33,6 +34,7 @@ use super::request_timeout::Awaited;
 use super::websocket::{Offer, Socket};
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
+use crate::group::own_name;
 use crate::group::slots::Flags;
 use crate::pages::PLAIN;
 use crate::site::Site;
@@ -622,6 +624,9 @@ impl Site {
         if !record.refused {
             self.counters.count(&outcome);
         }
+        if self.recent.wants(&outcome, written) {
+            self.recent.add(&outcome, self.route_of(&outcome), own_name());
+        }
         self.log.access(&outcome);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);
@@ -629,6 +634,16 @@ impl Site {
         }
         self.filters.trace(&outcome);
         record.recycle();
+    }
+
+    /// What statistics call the route of an exchange, if it has one.
+    fn route_of(&self, outcome: &Outcome<'_>) -> Option<String> {
+        let head = outcome.head;
+        let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
+        match (outcome.pool, outcome.engine_route) {
+            (Some(_), _) => Some(self.figures.name_of(shape)),
+            (None, route) => route.map(str::to_owned),
+        }
     }
 
     /// The same for several; none has reached its end if `end` says so.

@@ -741,6 +741,11 @@ pub(crate) fn own_tid() -> i32 {
     OWN.with(|own| own.get().map_or(0, |own| own.member.tid))
 }
 
+/// What the calling thread is called; none if it is in no registry.
+pub(crate) fn own_name() -> Option<String> {
+    OWN.with(|own| own.get().map(|own| own.member.name.clone()))
+}
+
 /// The calling thread serves an event. False if it is in no registry.
 pub(crate) fn note_event(token: u64) -> bool {
     OWN.with(|own| {

@@ -1,0 +1,167 @@
+//! A picture of this process.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue};
+use maitred_io::{clock, machine, process, tasks};
+use maitred_match::Shape;
+use maitred_server::inspect::{Member, RequestSummary, Role};
+use maitred_server::{Place, Progress, Server};
+use maitred_stats::Span;
+
+use super::super::pool::ENGINE;
+
+/// Requests that wait are looked at, of each pool, and deliveries that are kept: those that wait for longest.
+const MOST: usize = 1000;
+
+/// What applications call the time of their databases (`Server-Timing`).
+const DATABASE: &str = "db";
+
+/// A request that is longer on a thread is stuck.
+const STUCK: u64 = 30_000_000_000;
+
+/// What this process looks like now. Takes some milliseconds with many routes or connections.
+pub fn of(server: &Server) -> Picture {
+    let mut picture = Picture { at: clock::monotonic(), ..Picture::default() };
+    add_pools(server, &mut picture);
+    add_routes(server, &mut picture);
+    let members = server.members();
+    add_connections(server, &members, &mut picture);
+    let runs = |member: &&std::sync::Arc<Member>| member.role != Role::Driver;
+    for (ran, waited) in members.iter().filter(runs).filter_map(|member| tasks::schedule(member.tid)) {
+        picture.ran += nanos(ran);
+        picture.wanted += nanos(ran + waited);
+    }
+    picture.timeouts = server.snapshot().timeouts;
+    picture.parallel = server.parallel_threads() as u64;
+    picture.processors = machine::processors() as u64;
+    let (errors, access) = server.log().progress();
+    picture.logs.insert("error".to_owned(), log(errors));
+    for own in access {
+        let sum = picture.logs.entry("access".to_owned()).or_default();
+        let own = log(own);
+        sum.waiting += own.waiting;
+        sum.settled += own.settled;
+        sum.dropped += own.dropped;
+    }
+    let (waiting, done) = server.spool_progress();
+    picture.spool = Queue { waiting, done };
+    let bodies = server.body_memory().held + server.guard().budget.figures().0;
+    picture.memory = Memory {
+        resident: process::resident_bytes().unwrap_or_default(),
+        held: picture.memory.held + bodies,
+        limit: machine::memory_limit(),
+    };
+    picture
+}
+
+fn log(progress: Progress) -> Log {
+    let Progress { waiting, settled, dropped } = progress;
+    Log { waiting, settled, dropped }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn add_pools(server: &Server, picture: &mut Picture) {
+    for (number, figures) in server.pool_figures().into_iter().enumerate() {
+        let pool = Pool {
+            threads: figures.threads as u64,
+            max_threads: figures.max as u64,
+            idle: figures.parked as u64,
+            queued: figures.queued as u64,
+            is_loop: server.is_loop(number),
+            ..Pool::default()
+        };
+        picture.pools.insert(figures.name, pool);
+    }
+}
+
+/// What has ended of each route that the application has answered.
+fn add_routes(server: &Server, picture: &mut Picture) {
+    let statistics = server.statistics();
+    let mut most = HashMap::<&str, u64>::new();
+    for leaf in statistics.leaves.iter().filter(|leaf| leaf.pool != ENGINE) {
+        let route = picture.routes.entry(leaf.route.clone()).or_default();
+        route.requests += leaf.requests;
+        route.errors += if leaf.class == "5xx" { leaf.requests } else { 0 };
+        let so_far = most.entry(&leaf.route).or_default();
+        if leaf.requests >= *so_far {
+            *so_far = leaf.requests;
+            route.pool.clone_from(&leaf.pool);
+        }
+    }
+    for (name, leaf) in &statistics.routes {
+        if let Some(route) = picture.routes.get_mut(name) {
+            let sum = |span: Span| leaf.spans[span as usize].sum();
+            route.run = sum(Span::Run);
+            route.waited = sum(Span::Queue).saturating_add(sum(Span::Gate));
+        }
+    }
+    for timing in statistics.application.iter().filter(|timing| timing.name == DATABASE) {
+        if let Some(route) = picture.routes.get_mut(&timing.route) {
+            route.database = route.database.saturating_add(timing.durations.sum());
+        }
+    }
+}
+
+/// Requests that have not ended, and responses on their way.
+fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture: &mut Picture) {
+    let now = picture.at;
+    let names = server.pool_names();
+    let waiting = server.waiting(MOST);
+    for one in &waiting {
+        if let Some(pool) = names.get(one.pool).and_then(|name| picture.pools.get_mut(*name)) {
+            pool.queued_for += now.saturating_sub(one.since);
+        }
+    }
+    let queued: HashSet<Place> = waiting.into_iter().map(|one| one.place).collect();
+    let inside: HashMap<Place, u64> = members
+        .iter()
+        .filter_map(|member| member.inside())
+        .map(|inside| (inside.place, inside.since))
+        .collect();
+    let mut deliveries = Vec::new();
+    server.each_connection(|connection, shown| {
+        for (stream, asked) in &shown.requests {
+            let id = connection.with_stream(*stream);
+            let Some(name) = names.get(asked.pool) else { continue };
+            let Some(pool) = picture.pools.get_mut(*name) else { continue };
+            let on_thread = inside.get(&id).copied();
+            // On a loop all are in the application that it has been given; WebSockets stay there for ever.
+            let is_socket = shown.websockets.iter().any(|(number, _)| number == stream);
+            let since = on_thread
+                .or(Some(asked.since).filter(|_| pool.is_loop && !queued.contains(&id) && !is_socket));
+            let Some(since) = since else { continue };
+            let lasts = now.saturating_sub(since);
+            pool.inside += 1;
+            pool.stuck += u64::from(on_thread.is_some() && lasts > STUCK);
+            let route = picture.routes.entry(route_of(server, asked)).or_default();
+            if route.pool.is_empty() {
+                (*name).clone_into(&mut route.pool);
+            }
+            route.inside += 1;
+            route.inside_for += lasts;
+        }
+        for (stream, delivery) in shown.deliveries {
+            picture.memory.held += delivery.marks.memory + delivery.marks.file;
+            let route = delivery.answers.as_ref().map(|(asked, _)| route_of(server, asked));
+            let id = format!("{}@{}", connection.with_stream(stream), delivery.since);
+            let (sent, waiting) = (delivery.sent, delivery.marks.memory + delivery.marks.file);
+            deliveries.push((
+                delivery.since,
+                id,
+                Delivery { sent, waiting, route: route.unwrap_or_default() },
+            ));
+        }
+    });
+    deliveries.sort_by_key(|(since, ..)| *since);
+    picture.deliveries = deliveries.into_iter().take(MOST).map(|(_, id, one)| (id, one)).collect();
+}
+
+/// As the statistics call it.
+fn route_of(server: &Server, asked: &RequestSummary) -> String {
+    server.route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
+}

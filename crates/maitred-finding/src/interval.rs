@@ -1,0 +1,227 @@
+//! What has happened between two pictures.
+//!
+//! The time that requests spend is counted when they end. One that lasts would be seen too late and then at once, so what requests have
+//! spent so far that are still there is added at the end and taken away at the begin: the difference is what was spent in between.
+
+use super::picture::{Log, Memory, Picture, Pool, Queue, Route};
+
+/// The differences. Rates and times are in seconds and per second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// Its length.
+    pub seconds: f64,
+    /// Requests of the application that have ended.
+    pub requests: u64,
+    /// Those of them with a status of 500 or above.
+    pub errors: u64,
+    /// Those of them that were only too slow (504).
+    pub timeouts: u64,
+    /// Requests that have waited at each moment, on average.
+    pub waiting: f64,
+    /// Threads of the application that have run, or would have if they had a processor, on average.
+    pub computing: f64,
+    /// Those that have run.
+    pub ran: f64,
+    /// As in the later picture.
+    pub parallel: u64,
+    pub(crate) processors: u64,
+    pub(crate) routes: Vec<OfRoute>,
+    pub(crate) pools: Vec<OfPool>,
+    pub(crate) logs: Vec<OfLog>,
+    pub(crate) spool: OfQueue,
+    pub(crate) standing: Standing,
+    pub(crate) memory: Memory,
+    /// Bytes by which what the engine does not hold has grown.
+    pub(crate) grown: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfRoute {
+    pub(crate) name: String,
+    pub(crate) pool: String,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) inside: u64,
+    /// Requests in the application, on average.
+    pub(crate) held: f64,
+    /// How long one is there.
+    pub(crate) mean: f64,
+    /// How many have waited at each moment, on average.
+    pub(crate) waiting: f64,
+    /// How much of that time was the database's.
+    pub(crate) database: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfPool {
+    pub(crate) name: String,
+    pub(crate) before: Pool,
+    pub(crate) after: Pool,
+    /// Requests in the application, on average.
+    pub(crate) held: f64,
+    /// Requests that have waited, on average.
+    pub(crate) waiting: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfLog {
+    pub(crate) name: String,
+    pub(crate) waiting: u64,
+    pub(crate) dropped: u64,
+    /// Lines waited in both pictures, and none was written in between.
+    pub(crate) stands: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OfQueue {
+    pub(crate) waiting: u64,
+    pub(crate) least: u64,
+    pub(crate) stands: bool,
+}
+
+/// Responses that nobody has taken a noticeable part of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) all: u64,
+    /// What most of them answer.
+    pub(crate) route: String,
+}
+
+/// A response of which less leaves in a second stands: a page takes minutes then.
+const MIN_RATE: f64 = 1024.0;
+
+impl Interval {
+    /// From the earlier picture to the later one.
+    #[must_use]
+    pub fn between(before: &Picture, after: &Picture) -> Self {
+        let seconds = after.at.saturating_sub(before.at) as f64 / 1e9;
+        let routes: Vec<OfRoute> = after
+            .routes
+            .iter()
+            .map(|(name, now)| {
+                let none = Route::default();
+                OfRoute::between(name, before.routes.get(name).unwrap_or(&none), now, seconds)
+            })
+            .collect();
+        let pools: Vec<OfPool> = after
+            .pools
+            .iter()
+            .map(|(name, now)| {
+                let then = before.pools.get(name).cloned().unwrap_or_default();
+                let own = || routes.iter().filter(|route| route.pool == *name);
+                let queued = now.queued_for as f64 - then.queued_for as f64;
+                OfPool {
+                    name: name.clone(),
+                    held: own().map(|route| route.held).sum(),
+                    waiting: average(
+                        own().map(|route| route.waiting).sum::<f64>() * seconds + queued / 1e9,
+                        seconds,
+                    ),
+                    before: then,
+                    after: now.clone(),
+                }
+            })
+            .collect();
+        let since = |then: u64, now: u64| average(now.saturating_sub(then) as f64 / 1e9, seconds);
+        Self {
+            seconds,
+            requests: routes.iter().map(|route| route.requests).sum(),
+            errors: routes.iter().map(|route| route.errors).sum(),
+            timeouts: after.timeouts.saturating_sub(before.timeouts),
+            waiting: pools.iter().map(OfPool::waiting).sum(),
+            computing: since(before.wanted, after.wanted),
+            ran: since(before.ran, after.ran),
+            parallel: after.parallel,
+            processors: after.processors,
+            logs: logs(before, after),
+            spool: OfQueue::between(before.spool, after.spool),
+            standing: Standing::between(before, after, seconds),
+            memory: after.memory,
+            grown: grown(before.memory, after.memory),
+            routes,
+            pools,
+        }
+    }
+}
+
+impl OfPool {
+    /// Requests that have waited. The time of those that have left the queue is known when they end, so that it counts too what has waited at
+    /// both ends.
+    pub(crate) fn waiting(&self) -> f64 {
+        self.waiting.max(self.before.queued.min(self.after.queued) as f64)
+    }
+}
+
+/// What the engine holds for connections is theirs, and no growth of the application.
+fn grown(before: Memory, after: Memory) -> u64 {
+    let held = after.held.saturating_sub(before.held);
+    after.resident.saturating_sub(before.resident).saturating_sub(held)
+}
+
+/// Not below zero: a process that has ended takes its counts with it.
+fn average(sum: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { (sum / seconds).max(0.0) } else { 0.0 }
+}
+
+impl OfRoute {
+    fn between(name: &str, then: &Route, now: &Route, seconds: f64) -> Self {
+        let more = |then: u64, now: u64| now.saturating_sub(then);
+        let requests = more(then.requests, now.requests);
+        let run = more(then.run, now.run) as f64 / 1e9;
+        let spent = run + (now.inside_for as f64 - then.inside_for as f64) / 1e9;
+        let ended = if requests > 0 { run / requests as f64 } else { 0.0 };
+        let lasts = if now.inside > 0 { now.inside_for as f64 / 1e9 / now.inside as f64 } else { 0.0 };
+        Self {
+            name: name.to_owned(),
+            pool: now.pool.clone(),
+            requests,
+            errors: more(then.errors, now.errors),
+            inside: now.inside,
+            held: average(spent, seconds),
+            mean: ended.max(lasts),
+            waiting: average(more(then.waited, now.waited) as f64 / 1e9, seconds),
+            // What is known of it is of requests that have ended.
+            database: if run > 0.0 { more(then.database, now.database) as f64 / 1e9 / run } else { 0.0 },
+        }
+    }
+}
+
+impl OfQueue {
+    fn between(then: Queue, now: Queue) -> Self {
+        let least = then.waiting.min(now.waiting);
+        Self { waiting: now.waiting, least, stands: least > 0 && then.done == now.done }
+    }
+}
+
+fn logs(before: &Picture, after: &Picture) -> Vec<OfLog> {
+    let of = |(name, now): (&String, &Log)| {
+        let then = before.logs.get(name).copied().unwrap_or_default();
+        OfLog {
+            name: name.clone(),
+            waiting: now.waiting,
+            dropped: now.dropped.saturating_sub(then.dropped),
+            stands: then.waiting > 0 && now.waiting > 0 && then.settled == now.settled,
+        }
+    };
+    after.logs.iter().map(of).collect()
+}
+
+impl Standing {
+    fn between(before: &Picture, after: &Picture, seconds: f64) -> Self {
+        let mut found = Self { all: after.deliveries.len() as u64, ..Self::default() };
+        let mut routes = std::collections::BTreeMap::<&str, u64>::new();
+        for (id, now) in &after.deliveries {
+            let Some(then) = before.deliveries.get(id) else { continue };
+            if (now.sent.saturating_sub(then.sent) as f64) < MIN_RATE * seconds {
+                found.count += 1;
+                found.bytes += now.waiting;
+                *routes.entry(&now.route).or_default() += 1;
+            }
+        }
+        let most = routes.into_iter().max_by_key(|(_, count)| *count);
+        found.route = most.map(|(route, _)| route.to_owned()).unwrap_or_default();
+        found
+    }
+}

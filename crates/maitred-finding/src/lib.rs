@@ -1,0 +1,106 @@
+//! What stands in the way of a server now: two pictures of it some seconds apart give no cause, or one with a sentence that says why.
+//!
+//! ```text
+//! picture.rs    what is known of a server in one moment, of one process or of several together
+//! interval.rs   what has happened between two pictures: differences, and time that threads and requests have spent
+//! rules.rs      the causes in their order, each with its thresholds
+//! ```
+//! Promises: a quiet server and one that is ordinarily busy have no cause. A sentence has the numbers that it follows from. Pure: no
+//! I/O and no clock, what happened when is in the pictures.
+//!
+//! Leaves out: taking pictures (`finding/` of maitred-control), and what grows over hours.
+
+mod interval;
+mod picture;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use interval::Interval;
+pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route};
+
+/// What stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The application answers with errors.
+    Errors,
+    /// A log is not written as fast as lines come.
+    Log,
+    /// Files of bodies are not written as fast as bytes come.
+    Spool,
+    /// The process takes more and more memory.
+    Memory,
+    /// Clients do not take what they have asked for.
+    SlowReaders,
+    /// The threads compute all the time.
+    Interpreter,
+    /// Requests wait for a database.
+    Database,
+    /// Requests of one route take long.
+    SlowRoute,
+    /// All threads of a pool are taken.
+    Threads,
+    /// Another server answers slowly. Nothing says so yet: it is for when requests are passed on.
+    Upstream,
+}
+
+impl Cause {
+    /// All of them, in the order in which they are looked for.
+    pub const ALL: [Self; 10] = [
+        Self::Errors,
+        Self::Log,
+        Self::Spool,
+        Self::Memory,
+        Self::SlowReaders,
+        Self::Interpreter,
+        Self::Database,
+        Self::SlowRoute,
+        Self::Threads,
+        Self::Upstream,
+    ];
+
+    /// In a word, for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Errors => "errors",
+            Self::Log => "log",
+            Self::Spool => "spool",
+            Self::Memory => "memory",
+            Self::SlowReaders => "slow-readers",
+            Self::Interpreter => "interpreter",
+            Self::Database => "database",
+            Self::SlowRoute => "slow-route",
+            Self::Threads => "threads",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
+/// A cause with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What stands in the way.
+    pub cause: Cause,
+    /// One sentence: who, how much, since when.
+    pub sentence: String,
+    /// What to look at next.
+    pub next: String,
+    /// The route it is about, if it is about one.
+    pub route: Option<String>,
+    /// The pool, likewise.
+    pub pool: Option<String>,
+}
+
+/// The shortest time between two pictures from which something follows, in nanoseconds. A shorter one has too few requests, and a
+/// writer that has stood still for less may only wait for other lines.
+pub const MIN_INTERVAL: u64 = 800_000_000;
+
+/// What has stood in the way between these pictures, the earlier one first. None if nothing has, or if less than [`MIN_INTERVAL`] lies between.
+#[must_use]
+pub fn find(before: &Picture, after: &Picture) -> Option<Finding> {
+    if after.at.saturating_sub(before.at) < MIN_INTERVAL {
+        return None;
+    }
+    rules::first(&Interval::between(before, after))
+}

@@ -1,0 +1,166 @@
+//! What is known of a server in one moment. Counts are since the start, and all times are in nanoseconds.
+
+use std::collections::BTreeMap;
+
+/// One process, or all processes of a server together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    /// When it was taken: of a clock that both pictures have in common.
+    pub at: u64,
+    /// What each route has done, by its name.
+    pub routes: BTreeMap<String, Route>,
+    /// The pools, by name.
+    pub pools: BTreeMap<String, Pool>,
+    /// The processor time of the threads that run the application, with what they have waited for a processor.
+    pub wanted: u64,
+    /// The first part of it.
+    pub ran: u64,
+    /// Requests answered with 504 in the place of their handler.
+    pub timeouts: u64,
+    /// How many threads can run the application's code at once: one for each process whose language has one lock for all threads, else
+    /// the processors.
+    pub parallel: u64,
+    /// The processors of the machine that the server may use.
+    pub processors: u64,
+    /// The logs, by `error` and `access`.
+    pub logs: BTreeMap<String, Log>,
+    /// What waits to be written to files of bodies.
+    pub spool: Queue,
+    /// Responses on their way, by an id that stays.
+    pub deliveries: BTreeMap<String, Delivery>,
+    /// What it takes.
+    pub memory: Memory,
+}
+
+/// What the application has done for one route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Route {
+    /// The pool that runs most of it.
+    pub pool: String,
+    /// Requests that have ended.
+    pub requests: u64,
+    /// Those with a status of 500 or above, given by the application.
+    pub errors: u64,
+    /// How long those that have ended were in the application.
+    pub run: u64,
+    /// How long they waited, for a thread and for the interpreter.
+    pub waited: u64,
+    /// How long they waited for databases.
+    pub database: u64,
+    /// Requests in the application now.
+    pub inside: u64,
+    /// How long they are there, all together.
+    pub inside_for: u64,
+}
+
+/// The threads of one pool, and what waits for them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// Threads that there are.
+    pub threads: u64,
+    /// The most there may be.
+    pub max_threads: u64,
+    /// Threads that have nothing to do.
+    pub idle: u64,
+    /// Threads in the application.
+    pub inside: u64,
+    /// Those of them that are in the same request for more than 30 s.
+    pub stuck: u64,
+    /// Its requests run on an event loop, so that they take no threads.
+    pub is_loop: bool,
+    /// Requests that wait for a thread, and how long they do, all together.
+    pub queued: u64,
+    /// The second.
+    pub queued_for: u64,
+}
+
+/// The lines of one log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// Lines that wait to be written.
+    pub waiting: u64,
+    /// Lines that were written, or lost by the target.
+    pub settled: u64,
+    /// Lines that were dropped.
+    pub dropped: u64,
+}
+
+/// Work for threads that write to a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// What waits, or is being done.
+    pub waiting: u64,
+    /// What has been done.
+    pub done: u64,
+}
+
+/// A response on its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Bytes that have left.
+    pub sent: u64,
+    /// Bytes that have not, in memory or in a file.
+    pub waiting: u64,
+    /// What it answers.
+    pub route: String,
+}
+
+/// Memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What the processes take.
+    pub resident: u64,
+    /// What the engine holds for connections: buffers, bodies, responses that wait, also in files: they were in memory before.
+    pub held: u64,
+    /// What they may take: of the control group, or the machine.
+    pub limit: Option<u64>,
+}
+
+impl Picture {
+    /// Adds the picture of another process of the same server, called `name`, taken at the same time.
+    pub fn merge(&mut self, name: &str, other: &Self) {
+        self.at = self.at.max(other.at);
+        for (route, theirs) in &other.routes {
+            let mine = self.routes.entry(route.clone()).or_default();
+            if mine.requests + mine.inside <= theirs.requests + theirs.inside {
+                mine.pool.clone_from(&theirs.pool);
+            }
+            mine.requests += theirs.requests;
+            mine.errors += theirs.errors;
+            mine.run += theirs.run;
+            mine.waited += theirs.waited;
+            mine.database += theirs.database;
+            mine.inside += theirs.inside;
+            mine.inside_for += theirs.inside_for;
+        }
+        for (pool, theirs) in &other.pools {
+            let mine = self.pools.entry(pool.clone()).or_default();
+            mine.threads += theirs.threads;
+            mine.max_threads += theirs.max_threads;
+            mine.idle += theirs.idle;
+            mine.inside += theirs.inside;
+            mine.stuck += theirs.stuck;
+            mine.is_loop |= theirs.is_loop;
+            mine.queued += theirs.queued;
+            mine.queued_for += theirs.queued_for;
+        }
+        self.wanted += other.wanted;
+        self.ran += other.ran;
+        self.timeouts += other.timeouts;
+        self.parallel += other.parallel;
+        self.processors = self.processors.max(other.processors);
+        for (log, theirs) in &other.logs {
+            let mine = self.logs.entry(log.clone()).or_default();
+            mine.waiting += theirs.waiting;
+            mine.settled += theirs.settled;
+            mine.dropped += theirs.dropped;
+        }
+        self.spool.waiting += other.spool.waiting;
+        self.spool.done += other.spool.done;
+        let named = other.deliveries.iter().map(|(id, one)| (format!("{name}/{id}"), one.clone()));
+        self.deliveries.extend(named);
+        self.memory.resident += other.memory.resident;
+        self.memory.held += other.memory.held;
+        self.memory.limit = self.memory.limit.into_iter().chain(other.memory.limit).min();
+    }
+}

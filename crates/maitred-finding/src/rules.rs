@@ -1,0 +1,319 @@
+//! The causes in their order, each with its thresholds.
+//!
+//! What loses something comes first, then what takes a resource that all share, then what takes threads: threads that are taken are
+//! often the consequence of what stands before. The reasons are in decision 0061.
+
+use super::interval::{Interval, OfPool, OfRoute};
+use super::{Cause, Finding};
+
+/// So many errors are a burst: fewer may be one client that repeats itself.
+pub(crate) const MIN_ERRORS: u64 = 10;
+/// One of so many requests of all, or of a route.
+const ERRORS_OF_ALL: u64 = 5;
+const ERRORS_OF_ROUTE: u64 = 2;
+
+/// Work for the disk that waits at both ends: a disk that keeps up has none for most of the time.
+pub(crate) const MIN_SPOOL: u64 = 8;
+
+/// Growth that is none of a warm start: what an application imports with its first requests takes less as a rule.
+pub(crate) const MIN_GROWTH: u64 = 64 * MIB;
+/// In seconds: whoever is told later than that has time to see it in the history.
+pub(crate) const TO_LIMIT: f64 = 3600.0;
+
+/// Readers that stand are ordinary: telephones lose their network. So many at once, of so many, with so much are not.
+pub(crate) const MIN_STANDING: u64 = 8;
+pub(crate) const MIN_STANDING_BYTES: u64 = 8 * MIB;
+const STANDING_OF_ALL: u64 = 4;
+
+/// Part of what can compute at once. Above it, waiting times grow faster than the load: with 85 % they are six times the time of a request (M/M/1).
+pub(crate) const COMPUTING: f64 = 0.85;
+/// Requests that are delayed at each moment.
+pub(crate) const DELAYED: f64 = 1.0;
+
+/// Part of the threads that are in the application: then hardly ever one is free.
+pub(crate) const FULL: f64 = 0.9;
+/// Requests that wait for a thread at each moment.
+pub(crate) const WAITING: f64 = 1.0;
+
+/// Threads that one route holds at each moment, and its part of what all routes of the pool hold.
+pub(crate) const HELD: f64 = 2.0;
+const HELD_PART: f64 = 0.7;
+/// Seconds of one request: beside others that are so many times as fast, and without others.
+pub(crate) const SLOW: f64 = 0.25;
+const TIMES_AS_SLOW: f64 = 10.0;
+pub(crate) const SLOW_ALONE: f64 = 1.0;
+/// Requests of other routes that it can be compared with.
+const MIN_OTHERS: u64 = 3;
+
+/// Part of the time of a route that is the database's.
+pub(crate) const DATABASE: f64 = 0.6;
+
+const MIB: u64 = 1024 * 1024;
+
+/// The first cause that holds.
+pub(crate) fn first(interval: &Interval) -> Option<Finding> {
+    errors(interval)
+        .or_else(|| log(interval))
+        .or_else(|| spool(interval))
+        .or_else(|| memory(interval))
+        .or_else(|| slow_readers(interval))
+        .or_else(|| interpreter(interval))
+        .or_else(|| interval.pools.iter().find_map(|pool| taken(interval, pool)))
+}
+
+fn errors(interval: &Interval) -> Option<Finding> {
+    let worst = interval.routes.iter().max_by_key(|route| route.errors)?;
+    // Requests that took too long are a matter of time.
+    let own = |errors: u64| errors.saturating_sub(interval.timeouts) >= MIN_ERRORS;
+    let is_of_all = own(interval.errors) && interval.errors * ERRORS_OF_ALL >= interval.requests;
+    let is_of_route = own(worst.errors) && worst.errors * ERRORS_OF_ROUTE >= worst.requests;
+    (is_of_all || is_of_route).then(|| Finding {
+        cause: Cause::Errors,
+        sentence: format!(
+            "The application fails: {} of {} requests in {} were answered with a status of 500 or above, {} of them of {}.",
+            interval.errors,
+            interval.requests,
+            time(interval.seconds),
+            worst.errors,
+            worst.name
+        ),
+        next: "'recent' has the last of them with their ids, and 'logs --request ID' what was said of one".to_owned(),
+        ..of_route(worst)
+    })
+}
+
+fn log(interval: &Interval) -> Option<Finding> {
+    let log = interval.logs.iter().find(|log| log.stands || log.dropped > 0)?;
+    let (name, seconds) = (&log.name, time(interval.seconds));
+    let stands = if log.stands { "was not written at all" } else { "is written too slowly" };
+    Some(Finding {
+        cause: Cause::Log,
+        sentence: format!(
+            "The {name} log {stands} for {seconds}: {} lines wait and {} were dropped; requests go on without it.",
+            log.waiting, log.dropped
+        ),
+        next: format!(
+            "look at the disk of the {name} log, or at what reads it if it is a pipe; 'logs --which error' says more"
+        ),
+        route: None,
+        pool: None,
+    })
+}
+
+fn spool(interval: &Interval) -> Option<Finding> {
+    let spool = interval.spool;
+    let stands = if spool.stands { "does not move" } else { "is behind" };
+    (spool.stands || spool.least >= MIN_SPOOL).then(|| Finding {
+        cause: Cause::Spool,
+        sentence: format!(
+            "The disk of the spool {stands}: {} parts of bodies have waited to be written for {} or longer, and their requests with them.",
+            spool.waiting,
+            time(interval.seconds)
+        ),
+        next: "look at the disk of the folder 'spool'; body-memory and body-budget keep more bodies in memory".to_owned(),
+        route: None,
+        pool: None,
+    })
+}
+
+fn memory(interval: &Interval) -> Option<Finding> {
+    let (grown, memory) = (interval.grown, interval.memory);
+    let rate = grown as f64 / interval.seconds;
+    let left = memory.limit?.saturating_sub(memory.resident) as f64 / rate;
+    if grown < MIN_GROWTH || left > TO_LIMIT {
+        return None;
+    }
+    let busiest =
+        interval.routes.iter().max_by_key(|route| route.requests).filter(|route| route.requests > 0);
+    let beside = busiest.map_or(String::new(), |route| {
+        format!(
+            "; meanwhile {} requests ended, {} of them of {}",
+            interval.requests, route.requests, route.name
+        )
+    });
+    Some(Finding {
+        cause: Cause::Memory,
+        sentence: format!(
+            "The application's memory has grown by {} in {}, to {}, so that {} are reached in {}{beside}.",
+            size(grown),
+            time(interval.seconds),
+            size(memory.resident),
+            size(memory.limit.unwrap_or_default()),
+            time(left)
+        ),
+        next: "look at what this route keeps; 'memory' shows each process, and worker-max-memory replaces a worker in time".to_owned(),
+        ..busiest.map_or_else(none, of_route)
+    })
+}
+
+fn slow_readers(interval: &Interval) -> Option<Finding> {
+    let standing = &interval.standing;
+    let is_many = standing.count >= MIN_STANDING && standing.count * STANDING_OF_ALL >= standing.all;
+    (is_many && standing.bytes >= MIN_STANDING_BYTES).then(|| Finding {
+        cause: Cause::SlowReaders,
+        sentence: format!(
+            "{} of {} clients have taken nothing of their responses for {}, which hold {} in memory and files; most asked for {}.",
+            standing.count,
+            standing.all,
+            time(interval.seconds),
+            size(standing.bytes),
+            standing.route
+        ),
+        next: "'deliveries' lists them; send-timeout and min-data-rate end them earlier".to_owned(),
+        route: Some(standing.route.clone()).filter(|route| !route.is_empty()),
+        pool: None,
+    })
+}
+
+fn interpreter(interval: &Interval) -> Option<Finding> {
+    let parallel = interval.parallel as f64;
+    let in_threads: f64 =
+        interval.pools.iter().filter(|pool| !pool.after.is_loop).map(|pool| pool.held).sum();
+    let delayed = interval.waiting + (in_threads - interval.computing).max(0.0);
+    if interval.parallel == 0 || interval.computing < COMPUTING * parallel || delayed < DELAYED {
+        return None;
+    }
+    let most = interval.routes.iter().max_by(|one, other| one.held.total_cmp(&other.held))?;
+    let gets = if interval.ran < 0.7 * interval.computing {
+        format!(", but get only {:.1} processors: other programs use them", interval.ran)
+    } else {
+        String::new()
+    };
+    let next = if interval.processors > interval.parallel {
+        format!(
+            "'stacks' shows what computes; {} processors are there, and each further worker (workers) uses one of them",
+            interval.processors
+        )
+    } else {
+        "'stacks' shows what computes; the application has all processors there are".to_owned()
+    };
+    Some(Finding {
+        cause: Cause::Interpreter,
+        sentence: format!(
+            "The application computes all the time: its threads want {:.2} processors where {} can run at once{gets}, and {delayed:.1} requests are delayed at each moment; most of the time is that of {}.",
+            interval.computing, interval.parallel, most.name
+        ),
+        next,
+        ..of_route(most)
+    })
+}
+
+/// What takes the threads of a pool, or the requests of an event loop: a database, a route, or all of them together.
+fn taken(interval: &Interval, pool: &OfPool) -> Option<Finding> {
+    let routes = || interval.routes.iter().filter(|route| route.pool == pool.name);
+    let most = routes().max_by(|one, other| one.held.total_cmp(&other.held))?;
+    let is_full = !pool.after.is_loop
+        && pool.after.max_threads > 0
+        && pool.held >= FULL * pool.after.max_threads as f64
+        && pool.waiting() >= WAITING;
+    let others = || routes().filter(|route| route.name != most.name);
+    let is_slow = (most.held >= HELD || is_full) && most.held >= HELD_PART * pool.held && {
+        let count: u64 = others().map(|route| route.requests).sum();
+        let mean =
+            others().map(|route| route.mean * route.requests as f64).sum::<f64>() / count.max(1) as f64;
+        let is_slower = count >= MIN_OTHERS && most.mean >= SLOW && most.mean >= TIMES_AS_SLOW * mean;
+        // Long polls and streams on an event loop last as long, and take nothing.
+        is_slower && !pool.after.is_loop || most.mean >= SLOW_ALONE
+    };
+    let of_database = routes().map(|route| route.held * route.database).sum::<f64>();
+    if (is_slow || is_full) && pool.held > 0.0 && of_database >= DATABASE * pool.held {
+        let waits = routes()
+            .max_by(|one, other| (one.held * one.database).total_cmp(&(other.held * other.database)))?;
+        return Some(database(pool, waits, is_full));
+    }
+    if is_slow && !pool.after.is_loop {
+        return Some(slow_route(interval, pool, most, is_full));
+    }
+    is_full.then(|| threads(interval, pool, most))
+}
+
+fn database(pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
+    let full = if is_full {
+        format!(", and all {} threads of the pool {} are taken", pool.after.max_threads, pool.name)
+    } else {
+        String::new()
+    };
+    Finding {
+        cause: Cause::Database,
+        sentence: format!(
+            "Requests wait for the database: it has {:.0} % of the time of {}, which takes {} a request{full}.",
+            route.database * 100.0,
+            route.name,
+            time(route.mean)
+        ),
+        next: format!("look at what {} asks the database for: 'stats --route' has the times", route.name),
+        ..of_route(route)
+    }
+}
+
+fn slow_route(interval: &Interval, pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
+    let does = if interval.computing >= 0.5 * route.held { "computes" } else { "waits for something" };
+    let waiting = if is_full {
+        format!(", so that {:.1} requests wait at each moment", pool.waiting())
+    } else {
+        String::new()
+    };
+    Finding {
+        cause: Cause::SlowRoute,
+        sentence: format!(
+            "{} takes {} a request and {does}; it holds {:.1} of the {} threads of the pool {} at each moment{waiting}.",
+            route.name,
+            time(route.mean),
+            route.held,
+            pool.after.max_threads,
+            pool.name
+        ),
+        next: "'active' shows these requests and 'stacks' where they are; a pool of its own keeps it from the others".to_owned(),
+        ..of_route(route)
+    }
+}
+
+fn threads(interval: &Interval, pool: &OfPool, route: &OfRoute) -> Finding {
+    let OfPool { name, after, .. } = pool;
+    let stuck = if after.stuck > 0 {
+        format!("; {} of them are in the same request for more than 30 s", after.stuck)
+    } else {
+        String::new()
+    };
+    Finding {
+        cause: Cause::Threads,
+        sentence: format!(
+            "All {} threads of the pool {name} are in the application and {:.1} requests wait for one at each moment; they want {:.1} processors, so they wait rather than compute, most of the time in {} ({} a request){stuck}.",
+            after.max_threads,
+            pool.waiting(),
+            interval.computing,
+            route.name,
+            time(route.mean)
+        ),
+        next: format!(
+            "'stacks' shows what they wait for; more threads help if that can do more at once: 'set pool.{name}.max-threads {}'",
+            after.max_threads * 2
+        ),
+        route: Some(route.name.clone()),
+        pool: Some(name.clone()),
+    }
+}
+
+/// The names of a route and its pool; what else there is to say follows.
+fn of_route(route: &OfRoute) -> Finding {
+    let (name, pool) = (route.name.clone(), route.pool.clone());
+    Finding { route: Some(name), pool: Some(pool).filter(|pool| !pool.is_empty()), ..none() }
+}
+
+fn none() -> Finding {
+    Finding { cause: Cause::Upstream, sentence: String::new(), next: String::new(), route: None, pool: None }
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 0.01 => format!("{:.1} ms", seconds * 1e3),
+        _ if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
+        _ if seconds < 120.0 => format!("{seconds:.1} s"),
+        _ => format!("{:.0} min", seconds / 60.0),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let mib = bytes as f64 / MIB as f64;
+    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+}

@@ -1,0 +1,365 @@
+//! Each cause, what is just below it, and what is ordinary.
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+
+/// A server with one pool of eight threads and one interpreter, before and after two seconds.
+struct Scene {
+    before: Picture,
+    after: Picture,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut before = Picture { at: 10 * SECOND, parallel: 1, processors: 4, ..Picture::default() };
+        before
+            .pools
+            .insert("default".into(), Pool { threads: 8, max_threads: 8, idle: 8, ..Pool::default() });
+        before.logs.insert("error".into(), Log { settled: 5, ..Log::default() });
+        before.logs.insert("access".into(), Log { settled: 900, ..Log::default() });
+        before.memory = Memory { resident: 100 * MIB, held: 0, limit: Some(1024 * MIB) };
+        let after = Picture { at: 12 * SECOND, ..before.clone() };
+        Self { before, after }
+    }
+
+    /// So many requests of a route have ended, each after so many seconds.
+    fn ended(mut self, route: &str, requests: u64, seconds: f64) -> Self {
+        let ended = self.route(route);
+        ended.requests += requests;
+        ended.run += (requests as f64 * seconds * 1e9) as u64;
+        self
+    }
+
+    /// So many threads were in a route all the time.
+    fn inside(mut self, route: &str, count: u64, seconds: f64) -> Self {
+        let spent = count * ((seconds * 1e9) as u64);
+        let inside = self.route(route);
+        (inside.inside, inside.inside_for) = (count, spent);
+        let before = self
+            .before
+            .routes
+            .entry(route.into())
+            .or_insert_with(|| Route { pool: "default".into(), ..Route::default() });
+        (before.inside, before.inside_for) = (count, spent.saturating_sub(count * 2 * SECOND));
+        self
+    }
+
+    fn route(&mut self, route: &str) -> &mut Route {
+        let route = self.after.routes.entry(route.into()).or_default();
+        route.pool = "default".into();
+        route
+    }
+
+    fn queued(mut self, queued: u64) -> Self {
+        for picture in [&mut self.before, &mut self.after] {
+            let pool = picture.pools.get_mut("default").expect("a pool");
+            pool.queued = queued;
+        }
+        self
+    }
+
+    fn computes(mut self, threads: f64) -> Self {
+        self.after.wanted = (threads * 2e9) as u64;
+        self.after.ran = self.after.wanted;
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Picture, &mut Picture)) -> Self {
+        change(&mut self.before, &mut self.after);
+        self
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        self.found().map(|finding| finding.cause)
+    }
+
+    fn found(&self) -> Option<Finding> {
+        find(&self.before, &self.after)
+    }
+}
+
+fn delivery(waiting: u64, sent: u64) -> Delivery {
+    Delivery { sent, waiting, route: "GET /big".into() }
+}
+
+#[test]
+fn quiet_and_ordinary_load_have_no_cause() {
+    let ordinary: [(&str, Scene); 9] = [
+        ("nothing", Scene::new()),
+        ("quiet", Scene::new().ended("GET /", 10, 0.002)),
+        ("busy", Scene::new().ended("GET /", 1200, 0.004).computes(0.8).queued(1)),
+        ("computes alone, and nobody is delayed", Scene::new().ended("GET /", 2000, 0.001).computes(1.0)),
+        ("half of the threads wait", Scene::new().ended("GET /", 40, 0.2).computes(0.1)),
+        ("all threads work, and nothing waits", Scene::new().ended("GET /", 80, 0.19).computes(0.3)),
+        ("one long request", Scene::new().ended("GET /", 100, 0.002).inside("GET /report", 1, 20.0)),
+        (
+            "a few errors",
+            Scene::new().ended("GET /", 500, 0.002).with(|_, after| {
+                after.routes.get_mut("GET /").expect("a route").errors = 9;
+            }),
+        ),
+        (
+            "the log lingers",
+            Scene::new().ended("GET /", 100, 0.002).with(|before, after| {
+                before.logs.get_mut("access").expect("a log").waiting = 3;
+                *after.logs.get_mut("access").expect("a log") = Log { waiting: 4, settled: 901, dropped: 0 };
+            }),
+        ),
+    ];
+    for (name, scene) in ordinary {
+        assert_eq!(scene.found(), None, "{name}");
+    }
+}
+
+#[test]
+fn nothing_follows_from_two_pictures_of_one_moment() {
+    let full = || Scene::new().ended("GET /", 20, 1.0).inside("GET /", 8, 4.0).queued(20);
+    assert_eq!(full().cause(), Some(Cause::SlowRoute));
+    assert_eq!(full().with(|before, after| after.at = before.at + MIN_INTERVAL - 1).found(), None);
+    assert_eq!(full().with(|before, after| after.at = before.at - 1).found(), None);
+}
+
+#[test]
+fn errors_are_a_burst_by_number_and_part() {
+    let with = |requests: u64, errors: u64| {
+        Scene::new().ended("GET /ok", 100, 0.001).ended("GET /broken", requests, 0.001).with(|_, after| {
+            after.routes.get_mut("GET /broken").expect("a route").errors = errors;
+        })
+    };
+    let found = with(20, 10).found().expect("half of a route");
+    assert_eq!(
+        (found.cause, found.route.as_deref(), found.pool.as_deref()),
+        (Cause::Errors, Some("GET /broken"), Some("default"))
+    );
+    assert_eq!(
+        found.sentence,
+        "The application fails: 10 of 120 requests in 2.0 s were answered with a status of 500 or above, 10 of them of GET /broken."
+    );
+    assert_eq!(with(9, rules::MIN_ERRORS - 1).cause(), None, "too few");
+    assert_eq!(with(21, 10).cause(), None, "less than half of the route");
+    assert_eq!(with(75, 35).cause(), Some(Cause::Errors), "a fifth of all");
+    assert_eq!(with(75, 34).cause(), None);
+    assert_eq!(with(20, 19).with(|_, after| after.timeouts = 9).cause(), Some(Cause::Errors));
+    assert_eq!(with(20, 19).with(|_, after| after.timeouts = 10).cause(), None, "most were only too slow");
+}
+
+#[test]
+fn a_log_that_stands_or_loses_lines_is_a_cause() {
+    let with = |then: (u64, u64), now: (u64, u64), dropped: u64| {
+        Scene::new().with(|before, after| {
+            before.logs.insert("access".into(), Log { waiting: then.0, settled: then.1, dropped: 2 });
+            after.logs.insert("access".into(), Log { waiting: now.0, settled: now.1, dropped: 2 + dropped });
+        })
+    };
+    let found = with((10, 900), (40, 900), 0).found().expect("it stands");
+    assert_eq!(
+        found.sentence,
+        "The access log was not written at all for 2.0 s: 40 lines wait and 0 were dropped; requests go on without it."
+    );
+    assert_eq!(with((10, 900), (40, 901), 0).cause(), None, "a line was written");
+    assert_eq!(with((0, 900), (40, 900), 0).cause(), None, "they have just come");
+    assert_eq!(with((10, 900), (40, 950), 1).cause(), Some(Cause::Log), "one is lost");
+}
+
+#[test]
+fn a_spool_that_stands_or_is_behind_is_a_cause() {
+    let with = |then: (u64, u64), now: (u64, u64)| {
+        Scene::new().with(|before, after| {
+            before.spool = Queue { waiting: then.0, done: then.1 };
+            after.spool = Queue { waiting: now.0, done: now.1 };
+        })
+    };
+    assert_eq!(with((1, 7), (1, 7)).cause(), Some(Cause::Spool));
+    assert_eq!(with((1, 7), (1, 8)).cause(), None, "it moves");
+    assert_eq!(with((rules::MIN_SPOOL, 7), (20, 30)).cause(), Some(Cause::Spool));
+    assert_eq!(with((rules::MIN_SPOOL - 1, 7), (20, 30)).cause(), None, "it had caught up");
+}
+
+#[test]
+fn memory_that_grows_is_a_cause_where_its_limit_is_near() {
+    let with = |grown: u64, held: u64, limit: Option<u64>| {
+        Scene::new().ended("POST /keep", 20, 0.01).with(|_, after| {
+            after.memory = Memory { resident: 100 * MIB + grown, held, limit };
+        })
+    };
+    let found = with(80 * MIB, 0, Some(1024 * MIB)).found().expect("it grows");
+    assert_eq!(
+        found.sentence,
+        "The application's memory has grown by 80 MiB in 2.0 s, to 180 MiB, so that 1.0 GiB are reached in 21.1 s; \
+         meanwhile 20 requests ended, 20 of them of POST /keep."
+    );
+    assert_eq!(with(rules::MIN_GROWTH, 0, Some(1024 * MIB)).cause(), Some(Cause::Memory));
+    assert_eq!(with(rules::MIN_GROWTH - 1, 0, Some(1024 * MIB)).cause(), None, "a little");
+    assert_eq!(with(80 * MIB, 20 * MIB, Some(1024 * MIB)).cause(), None, "bodies are the engine's");
+    assert_eq!(with(80 * MIB, 0, None).cause(), None, "nothing says what there is");
+    let near = 100 * MIB + 80 * MIB + (40.0 * rules::TO_LIMIT) as u64 * MIB;
+    assert_eq!(with(80 * MIB, 0, Some(near)).cause(), Some(Cause::Memory));
+    assert_eq!(with(80 * MIB, 0, Some(near + 100 * MIB)).cause(), None, "in more than an hour");
+}
+
+#[test]
+fn many_readers_that_stand_are_a_cause() {
+    let with = |standing: u64, bytes: u64, others: u64, rate: u64| {
+        Scene::new().with(|before, after| {
+            for number in 0..standing + others {
+                let sent = if number < standing { rate * 2 } else { 90_000 };
+                before.deliveries.insert(number.to_string(), delivery(bytes, 500));
+                after.deliveries.insert(number.to_string(), delivery(bytes, 500 + sent));
+            }
+        })
+    };
+    let found = with(8, 2 * MIB, 0, 0).found().expect("they stand");
+    assert_eq!((found.cause, found.route.as_deref()), (Cause::SlowReaders, Some("GET /big")));
+    assert_eq!(with(8, 2 * MIB, 0, 1023).cause(), Some(Cause::SlowReaders), "hardly moves");
+    assert_eq!(with(8, 2 * MIB, 0, 1024).cause(), None, "slow, but it moves");
+    assert_eq!(with(rules::MIN_STANDING - 1, 2 * MIB, 0, 0).cause(), None, "a few");
+    assert_eq!(with(8, rules::MIN_STANDING_BYTES / 8, 0, 0).cause(), Some(Cause::SlowReaders));
+    assert_eq!(with(8, rules::MIN_STANDING_BYTES / 8 - 1, 0, 0).cause(), None, "they hold little");
+    assert_eq!(with(8, 2 * MIB, 24, 0).cause(), Some(Cause::SlowReaders), "a quarter");
+    assert_eq!(with(8, 2 * MIB, 25, 0).cause(), None, "the others are more");
+}
+
+#[test]
+fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
+    let with = |computes: f64, inside: u64| {
+        Scene::new().ended("GET /", 50, 0.002).inside("GET /loop", inside, 2.0).computes(computes)
+    };
+    let found = with(0.97, 4).found().expect("it computes");
+    assert_eq!((found.cause, found.route.as_deref()), (Cause::Interpreter, Some("GET /loop")));
+    assert!(found.next.contains("4 processors are there"), "{}", found.next);
+    assert_eq!(with(rules::COMPUTING, 4).cause(), Some(Cause::Interpreter));
+    assert_ne!(with(rules::COMPUTING - 0.01, 4).cause(), Some(Cause::Interpreter), "it has time left");
+    assert_eq!(with(0.97, 1).cause(), None, "nobody is delayed");
+    assert_eq!(with(0.97, 1).queued(1).cause(), Some(Cause::Interpreter), "somebody waits for a thread");
+    let several = with(0.97, 3).with(|_, after| after.parallel = 2);
+    assert_eq!(several.cause(), Some(Cause::SlowRoute), "of two workers one is busy");
+    let starved = with(0.97, 4).with(|_, after| after.ran = after.wanted / 2);
+    assert!(
+        starved
+            .found()
+            .expect("it computes")
+            .sentence
+            .contains("but get only 0.5 processors: other programs use them")
+    );
+}
+
+#[test]
+fn a_pool_without_a_free_thread_is_a_cause_where_requests_wait() {
+    // Two routes of the same kind: none of them is the slow one.
+    let with = |each: u64, queued: u64| {
+        Scene::new().ended("GET /a", each, 0.2).ended("GET /b", each, 0.2).queued(queued)
+    };
+    let found = with(40, 12).found().expect("all are taken");
+    assert_eq!((found.cause, found.pool.as_deref()), (Cause::Threads, Some("default")));
+    assert!(
+        found
+            .sentence
+            .starts_with("All 8 threads of the pool default are in the application and 12.0 requests wait"),
+        "{}",
+        found.sentence
+    );
+    assert!(found.next.ends_with("'set pool.default.max-threads 16'"));
+    assert_eq!(with(36, 12).cause(), Some(Cause::Threads), "nine tenths");
+    assert_eq!(with(35, 12).cause(), None, "some are free at times");
+    assert_eq!(with(40, rules::WAITING as u64).cause(), Some(Cause::Threads));
+    assert_eq!(with(40, 0).cause(), None, "nothing waits");
+    let waited =
+        with(40, 0).with(|_, after| after.routes.get_mut("GET /a").expect("a route").waited = 3 * SECOND);
+    assert_eq!(waited.cause(), Some(Cause::Threads), "those that have ended have waited");
+}
+
+#[test]
+fn a_route_is_slow_beside_others_or_by_itself() {
+    let beside = |requests: u64, seconds: f64, others: u64| {
+        Scene::new().ended("GET /slow", requests, seconds).ended("GET /", others, 0.002)
+    };
+    let found = beside(8, 0.5, 100).found().expect("slow");
+    assert_eq!((found.cause, found.route.as_deref()), (Cause::SlowRoute, Some("GET /slow")));
+    assert_eq!(
+        found.sentence,
+        "GET /slow takes 500 ms a request and waits for something; it holds 2.0 of the 8 threads of the pool default at each moment."
+    );
+    assert_eq!(beside(7, 0.5, 100).cause(), None, "less than two threads");
+    assert_eq!(beside(16, rules::SLOW, 100).cause(), Some(Cause::SlowRoute));
+    assert_eq!(beside(17, rules::SLOW - 0.01, 100).cause(), None, "not that slow");
+    assert_eq!(beside(16, rules::SLOW, 2).cause(), None, "nothing to compare it with");
+    assert_eq!(beside(4, rules::SLOW_ALONE, 0).cause(), Some(Cause::SlowRoute), "alone");
+    assert_eq!(beside(5, rules::SLOW_ALONE - 0.05, 0).cause(), None);
+    assert_eq!(
+        Scene::new().inside("GET /hangs", 3, 40.0).cause(),
+        Some(Cause::SlowRoute),
+        "none of them has ended"
+    );
+    let full = beside(30, 0.53, 100).queued(9).found().expect("full");
+    assert!(full.sentence.ends_with("so that 9.0 requests wait at each moment."), "{}", full.sentence);
+    let of_loop =
+        beside(8, 5.0, 100).with(|_, after| after.pools.get_mut("default").expect("a pool").is_loop = true);
+    assert_eq!(of_loop.cause(), None, "a long poll takes no thread");
+}
+
+#[test]
+fn a_database_has_the_time_of_a_slow_route() {
+    let with = |part: f64, is_loop: bool| {
+        Scene::new().ended("GET /orders", 8, 1.0).ended("GET /", 100, 0.002).with(|_, after| {
+            let route = after.routes.get_mut("GET /orders").expect("a route");
+            route.database = (route.run as f64 * part) as u64;
+            after.pools.get_mut("default").expect("a pool").is_loop = is_loop;
+        })
+    };
+    let found = with(0.9, false).found().expect("slow");
+    assert_eq!(
+        found.sentence,
+        "Requests wait for the database: it has 90 % of the time of GET /orders, which takes 1.0 s a request."
+    );
+    assert_eq!(with(0.9, true).cause(), Some(Cause::Database), "on a loop, too: it is no long poll");
+    // Other routes have a part of the time as well.
+    assert_eq!(with(rules::DATABASE + 0.02, false).cause(), Some(Cause::Database));
+    assert_eq!(
+        with(rules::DATABASE - 0.01, false).cause(),
+        Some(Cause::SlowRoute),
+        "the application has most of it"
+    );
+    let full = Scene::new().ended("GET /a", 40, 0.2).ended("GET /b", 40, 0.2).queued(5).with(|_, after| {
+        for route in after.routes.values_mut() {
+            route.database = route.run;
+        }
+    });
+    assert!(
+        full.found().expect("full").sentence.ends_with("and all 8 threads of the pool default are taken.")
+    );
+}
+
+#[test]
+fn several_processes_are_one_server() {
+    let one = Scene::new().ended("GET /a", 20, 0.2).ended("GET /b", 20, 0.2).queued(3);
+    let (mut before, mut after) = (one.before.clone(), one.after.clone());
+    before.merge("2", &one.before);
+    after.merge("2", &one.after);
+    assert_eq!(
+        (after.parallel, after.pools["default"].max_threads, after.routes["GET /a"].requests),
+        (2, 16, 40)
+    );
+    assert_eq!(find(&before, &after), None, "half of the threads");
+    after.routes.get_mut("GET /a").expect("a route").run += 16 * SECOND;
+    assert_eq!(find(&before, &after).map(|finding| finding.cause), Some(Cause::Threads));
+    let mut merged = Picture::default();
+    merged
+        .merge("1", &Picture { deliveries: [("7".to_owned(), delivery(1, 1))].into(), ..Picture::default() });
+    assert_eq!(merged.deliveries.keys().collect::<Vec<_>>(), ["1/7"]);
+}
+
+#[test]
+fn a_process_that_has_ended_takes_its_counts_with_it() {
+    let scene = Scene::new().ended("GET /", 100, 0.1).inside("GET /x", 8, 30.0);
+    assert_eq!(find(&scene.after, &Picture { at: 20 * SECOND, ..scene.before }), None);
+}
+
+#[test]
+fn causes_have_names_of_their_own() {
+    let mut names = Cause::ALL.map(Cause::name).to_vec();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Cause::ALL.len());
+}

@@ -1,0 +1,192 @@
+"""``finding`` of a server with a trouble: it names the right cause within seconds, and none while all is well."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from conftest import Serve, Server
+from crews import Crew, Start, crew, until
+from test_control import asked, ctl
+
+__all__ = ["crew"]
+
+APP = """
+import os, time
+kept = []
+
+def app(environ, start_response):
+    path = environ["PATH_INFO"]
+    if path == "/broken":
+        raise RuntimeError("as asked for")
+    fields = [("Content-Type", "text/plain")]
+    if path == "/database":
+        # As maitred.instrument would count it.
+        fields.append(("Server-Timing", "db;dur=480"))
+    start_response("200 OK", fields)
+    if path in ("/slow", "/database"):
+        time.sleep(0.5)
+    if path in ("/a", "/b", "/c"):
+        time.sleep(0.1)
+    if path == "/loop":
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+    if path == "/keep":
+        kept.append(b"x" * (5 << 20))
+    if path == "/large":
+        return [b"x" * (24 << 20)]
+    return [b"first %d" % os.getpid()]
+"""
+
+#: Within so many seconds the cause is named; more than one look may be needed.
+LIMIT = 5.0
+
+
+@contextmanager
+def load(server: Server | Crew, *paths: str, clients: int = 1, pause: float = 0.0, most: int = 1_000_000) -> Iterator[None]:
+    """For each path so many clients, which ask again and again, at most so often."""
+    stop = threading.Event()
+
+    def ask(path: str) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        try:
+            for _ in range(most):
+                connection.request("GET", path)
+                connection.getresponse().read()
+                if stop.wait(pause):
+                    break
+        except OSError:
+            pass  # The server ends before it answers.
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask, args=(path,), daemon=True) for path in paths for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+
+
+def found(folder: Path) -> dict[str, Any]:
+    """What is found, when something is; what is found last, when the time is over."""
+    end = time.monotonic() + LIMIT
+    while True:
+        finding: dict[str, Any] = asked(folder, "finding")
+        if finding["cause"] != "none" or time.monotonic() > end:
+            return finding
+
+
+def begun(serve: Serve, *arguments: str) -> Server:
+    # Frames of a traceback, and requests that are cut, are none of the checker's business.
+    return serve("--control", "ctl.sock", *arguments, source=APP, checked=False)
+
+
+def test_nothing_is_found_while_all_is_well(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    quiet = asked(tmp_path, "finding")
+    assert (quiet["cause"], quiet["route"], quiet["requests"]) == ("none", None, 0)
+    assert quiet["sentence"].startswith("Nothing stands in the way: 0 requests have ended in ")
+    with load(server, "/", "/quick", clients=2, pause=0.02), load(server, "/a", pause=0.1):
+        busy = [asked(tmp_path, "finding") for _ in range(3)]
+    assert [finding["cause"] for finding in busy] == ["none"] * 3, busy
+    assert busy[-1]["requests"] > 20 and busy[-1]["compared_seconds"] > 0.7
+    shown = ctl(tmp_path, "finding", "--pool", "default")
+    assert shown.returncode == 0 and "Nothing stands in the way" in shown.stdout and "the same for every pool" in shown.stdout
+
+
+def test_a_slow_route_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    with load(server, "/slow", clients=4), load(server, "/", clients=2, pause=0.02):
+        finding = found(tmp_path)
+        assert (finding["cause"], finding["route"], finding["pool"]) == ("slow-route", "GET /slow", "default"), finding
+        shown = ctl(tmp_path, "finding")
+    assert shown.returncode == 0 and "GET /slow takes 5" in shown.stdout and "waits for something" in shown.stdout
+
+
+def test_threads_that_are_all_taken_are_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve, "--max-threads", "3")
+    with load(server, "/a", "/b", "/c", clients=4):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["pool"]) == ("threads", "default"), finding
+    assert finding["sentence"].startswith("All 3 threads of the pool default are in the application")
+
+
+def test_an_interpreter_that_is_busy_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    with load(server, "/loop", clients=4):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["route"]) == ("interpreter", "GET /loop"), finding
+
+
+def test_a_slow_database_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    with load(server, "/database", clients=4), load(server, "/", pause=0.02):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["route"]) == ("database", "GET /database"), finding
+    assert "it has 9" in finding["sentence"]
+
+
+def test_a_log_that_nobody_reads_is_named(serve: Serve, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "access")
+    # Somebody has it open, or the server would not start, and never reads.
+    reader = os.open(tmp_path / "access", os.O_RDWR)
+    try:
+        server = begun(serve, "--access-log", "access")
+        with load(server, f"/{'x' * 2000}", clients=2):
+            finding = found(tmp_path)
+    finally:
+        os.close(reader)
+    assert finding["cause"] == "log", finding
+    assert finding["sentence"].startswith("The access log was not written at all for ")
+
+
+def test_readers_that_stop_are_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    readers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
+    try:
+        for reader in readers:
+            reader.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        until("all responses wait", lambda: asked(tmp_path, "deliveries")["total"] == len(readers))
+        finding = found(tmp_path)
+    finally:
+        for reader in readers:
+            reader.close()
+    assert (finding["cause"], finding["route"]) == ("slow-readers", "GET /large"), finding
+
+
+def test_memory_that_grows_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    with load(server, "/keep", pause=0.05, most=100):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["route"]) == ("memory", "GET /keep"), finding
+
+
+def test_a_burst_of_errors_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    with load(server, "/broken", "/", clients=2, pause=0.01):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["route"]) == ("errors", "GET /broken"), finding
+
+
+def test_several_workers_are_one_server(crew: Start) -> None:
+    server = crew(source=APP)
+    server.serving(2)
+    with load(server, "/broken", "/", clients=4, pause=0.01):
+        finding = found(server.folder)
+        alone = server.ask("finding", worker=2)
+    assert (finding["cause"], finding["route"], finding["parallel"]) == ("errors", "GET /broken", 2), finding
+    assert alone["parallel"] == 1
+    unknown = ctl(server.folder, "finding", "--pool", "shop")
+    assert (unknown.returncode, unknown.stderr) == (1, "maitred: there is no pool 'shop'; 'pools' lists them\n")
