@@ -37,4 +37,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "nothing",
         worst: "the token is sent as it is: beyond this machine it needs a tunnel or a proxy with TLS",
     },
+    Definition {
+        name: "history",
+        placeholder: "FILE",
+        kind: Kind::Path(|config| &mut config.history),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A file that keeps the history of the figures (`maitred ctl history`) over a restart. It is written every ten minutes and at the \
+                  end: a new one beside it, then moved.",
+        cost: "7 MB on the disk at most; the history itself takes that in memory, with the file or without it",
+        worst: "after a crash up to ten minutes are missing; a server that another one shares the file with takes its history away",
+    },
 ];

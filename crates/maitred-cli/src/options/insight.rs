@@ -28,17 +28,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "a server with more than 1,000 routes shows the others as one",
     },
     Definition {
-        name: "history",
-        placeholder: "FILE",
-        kind: Kind::Path(|config| &mut config.history),
-        default: &[],
-        reach: Reach::Everywhere,
-        summary: "A file that keeps the history of the figures (`maitred ctl history`) over a restart. It is written every ten minutes and at the \
-                  end: a new one beside it, then moved.",
-        cost: "7 MB on the disk at most; the history itself takes that in memory, with the file or without it",
-        worst: "after a crash up to ten minutes are missing; a server that another one shares the file with takes its history away",
-    },
-    Definition {
         name: "server-timing",
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.server_timing),

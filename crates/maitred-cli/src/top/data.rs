@@ -76,8 +76,9 @@ pub(super) struct Running {
 /// Everything on the screen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// Version, application, process.
-    pub(super) server: String,
+    pub(super) version: String,
+    pub(super) pid: Option<u64>,
+    pub(super) application: Option<String>,
     pub(super) listeners: String,
     pub(super) uptime: f64,
     pub(super) workers: u64,
@@ -191,11 +192,10 @@ fn of_status(answers: &Answers) -> View {
         }
     };
     let listeners = list(&status["listeners"]).map(listener).collect::<Vec<_>>().join(", ");
-    let application =
-        status["application"].as_str().map(|name| format!("  {}", clean(name))).unwrap_or_default();
-    let pid = &status["pid"];
     let mut view = View {
-        server: format!("maitred {}{application}  pid {pid}", text(&status["version"])),
+        version: text(&status["version"]),
+        pid: status["pid"].as_u64(),
+        application: status["application"].as_str().map(clean),
         listeners,
         uptime: number(&status["uptime_seconds"]),
         workers: list(&status["workers"]).count() as u64,

@@ -22,14 +22,17 @@ fn or_none(value: Option<f64>, shown: fn(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), shown)
 }
 
-/// Who it is.
+/// Who it is. The application is last: its name may be cut off.
 pub(super) fn title(view: &View) -> String {
-    let workers = match view.workers {
-        0 => String::new(),
-        1 => "  1 worker".to_owned(),
-        several => format!("  {several} workers"),
-    };
-    format!("{}{workers}  up {}", view.server, time(view.uptime))
+    let mut parts = vec![format!("maitred {}", view.version), format!("up {}", time(view.uptime))];
+    parts.extend(match view.workers {
+        0 => None,
+        1 => Some("1 worker".to_owned()),
+        several => Some(format!("{several} workers")),
+    });
+    parts.extend(view.pid.map(|pid| format!("pid {pid}")));
+    parts.extend(view.application.clone());
+    parts.join("  ")
 }
 
 pub(super) fn requests(view: &View) -> String {
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn each_line_says_what_it_is_of() {
         let view = Memory::default().view(&answers());
-        assert_eq!(title(&view), "maitred 0.1.0  WSGI shop:app  pid 4711  2 workers  up 2.0 h");
+        assert_eq!(title(&view), "maitred 0.1.0  up 2.0 h  2 workers  pid 4711  WSGI shop:app");
         assert_eq!(requests(&view), "requests/s 40   1xx 0  2xx 38  3xx 0  4xx 0  5xx 2");
         assert_eq!(times(&view), "p50 100 ms  p90 200 ms  p99 900 ms   out 2.0 MiB/s");
         let expected = "cpu 60 % (kernel 10 %)  memory 80 MiB  connections 12 (HTTP/2 3, WebSocket 1)";
