@@ -136,3 +136,18 @@ impl Watcher {
         self.reload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_that_began_at_different_times_look_at_the_same_moment() {
+        let interval = Duration::from_secs(10);
+        let looks = [1_u64, 4_999, 9_999, 10_000].map(|millis| {
+            let now = Duration::from_secs(70) + Duration::from_millis(millis);
+            now + until_next(now, interval)
+        });
+        assert_eq!(looks, [80, 80, 80, 90].map(Duration::from_secs));
+    }
+}

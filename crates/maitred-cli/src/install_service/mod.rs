@@ -87,16 +87,8 @@ pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u
     // Before the current folder becomes that of the service.
     let folder = absolute(Path::new(given.value("unit-dir").unwrap_or(UNITS)))?;
     let rotation = given.value("logrotate").map(|folder| absolute(Path::new(folder))).transpose()?;
-    let problems = checks::problems(&service, &loaded, host);
-    if !problems.is_empty() && !given.has("print") && !given.has("unchecked") {
-        problems.iter().for_each(|problem| say(&problem.to_string()));
+    if !is_sound(&given, &service, &loaded, host) {
         return Ok(EXIT_USAGE);
-    }
-    let warnings = problems.iter().map(ToString::to_string);
-    let warnings: Vec<String> = warnings.chain(checks::linked_homes(&service)).collect();
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    if let Some(hint) = hint(&service) {
-        say(&hint);
     }
     let mut units = vec![(format!("{}.service", service.name), service.service_unit())];
     units.extend(service.socket_unit().map(|text| (format!("{}.socket", service.name), text)));
@@ -115,23 +107,41 @@ pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u
     if let Some((path, _)) = units.iter().find(|(path, _)| path.exists()).filter(|_| !given.has("force")) {
         return Err(problem(format!("{} is there already", path.display()), "give --force to replace it"));
     }
-    for (path, text) in &units {
+    write_all(&units)?;
+    print(&next_steps(&service));
+    if let Some(text) = stanza.filter(|_| !is_written) {
+        let place = format!("{ROTATION}/{}", service.name);
+        print(&format!(
+            "\nNobody rotates its log files. For logrotate, in {place} (--logrotate {ROTATION} writes it), or give the server \
+             --log-rotate daily:\n\n{text}"
+        ));
+    }
+    Ok(EXIT_SUCCESS)
+}
+
+/// Tells what would keep the service from starting; whether units may be written.
+fn is_sound(given: &Given, service: &Service, loaded: &Loaded, host: &dyn Host) -> bool {
+    let problems = checks::problems(service, loaded, host);
+    if !problems.is_empty() && !given.has("print") && !given.has("unchecked") {
+        problems.iter().for_each(|problem| say(&problem.to_string()));
+        return false;
+    }
+    let warnings = problems.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.chain(checks::linked_homes(service)).collect();
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    hint(service).iter().for_each(|hint| say(hint));
+    true
+}
+
+fn write_all(units: &[(PathBuf, String)]) -> Result<(), Problem> {
+    for (path, text) in units {
         write(path, text).map_err(|error| {
             let what = format!("{} cannot be written: {error}", path.display());
             problem(what, "run it as root, or give --print")
         })?;
         say(&format!("wrote {}", path.display()));
     }
-    print(&next_steps(&service));
-    match stanza.filter(|_| !is_written) {
-        Some(text) => print(&format!(
-            "\nNobody rotates its log files. For logrotate, in {ROTATION}/{} (--logrotate {ROTATION} writes it), or give the server \
-             --log-rotate daily:\n\n{text}",
-            service.name
-        )),
-        None => EXIT_SUCCESS,
-    };
-    Ok(EXIT_SUCCESS)
+    Ok(())
 }
 
 /// For a site with a database of SQLite where the service may not write.
