@@ -119,6 +119,8 @@ def get(number: int, *fields: str) -> bytes:
 #: How long the door stays shut with all six there, and what two clocks may differ by, in seconds.
 SHUT_FOR = 0.1
 CLOCKS = 0.005
+# Two lines of a log say when they began by the system's clock, which is looked at once for each and may be slewed between.
+BETWEEN_LINES = 0.001
 
 
 def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(serve: Serve, tmp_path: Path) -> None:
@@ -161,8 +163,8 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
     done = {line["id"]: line["start"] + line["total"] - line["write"] for line in order}
     first = ran[0]
     # Of the one in the buffer the wait ends when the first of its connection is done, of the others when a thread is free.
-    assert begun[waited[-1]["id"]] >= done[first["id"]] - 2e-6
-    assert all(begun[line["id"]] >= min(done[line["id"]] for line in ran) - 1e-4 for line in waited)
+    assert begun[waited[-1]["id"]] >= done[first["id"]] - BETWEEN_LINES
+    assert all(begun[line["id"]] >= min(done[line["id"]] for line in ran) - BETWEEN_LINES for line in waited)
 
     trace = dict(re.findall(r" trace (\S+) GET /wait/\d: .*; (queue .*)", server.said))
     for line in order:
@@ -182,7 +184,7 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
     causes = [all_of_them[request["waited_for"] - 1]["id"] for request in waits]
     assert len(set(causes)) == len(waited), "an end frees a thread for one request"
     for line, cause in zip(waited, causes, strict=True):
-        assert line["start"] + line["accept"] < done[cause] <= begun[line["id"]] + 5e-6
+        assert line["start"] + line["accept"] < done[cause] <= begun[line["id"]] + BETWEEN_LINES
     last = max(line["start"] + line["total"] for line in lines)
     people = subprocess.run(
         [*command[:4], "a.log"], cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True, text=True
