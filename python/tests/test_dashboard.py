@@ -292,7 +292,8 @@ def test_what_is_changed_from_the_page(site: Site, chromium: Browser) -> None:
         expect(page.get_by_role("button", name="Turn the dispatch trace off")).to_be_visible()
         assert site.server.fetch("/slow").status == 200
         site.sent["/slow"] += 1
-        expect(page.get_by_role("row").filter(has_text="GET /slow").locator(".spans")).to_be_visible()
+        traces = page.get_by_role("table", name="How the last requests got their threads")
+        expect(traces.get_by_role("row").filter(has_text="GET /slow").locator(".spans")).to_be_visible()
         own.open("configuration?filter=client-rate")
         page.get_by_role("button", name="Change client-rate").click()
         page.get_by_label("New value").fill("many")

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use maitred_io::clock;
 use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
@@ -129,6 +130,8 @@ impl Connection {
         let site = &context.group.site;
         site.handshakes.note(&handshake);
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
+        // The handshake's own work is a part of its time.
+        context.now = clock::monotonic().max(context.now);
         let speaks_http2 = site.http2.is_some() && handshake.alpn.as_deref() == Some(b"h2");
         if let Some(ends) = &mut self.ends {
             (ends.awaits_handshake, ends.secure) = (false, true);
