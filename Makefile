@@ -26,7 +26,7 @@ help: ## this list
 
 build: $(STAMPS)/engine-$(PROFILE) binary ## .venv/bin/maitred (Python package) and target/release/maitred
 
-run: build ## the demo site on http://127.0.0.1:8000
+run: build ## the demo site on http://127.0.0.1:8000, its dashboard on http://127.0.0.1:8001/dashboard/
 	exec $(DEMO)
 
 test: ## all suites with their times, or some of them: make test SUITES="rust python"

@@ -2,9 +2,9 @@
 
 Run it from the repository with ``make run``, or::
 
-    maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static
+    maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static --admin 127.0.0.1:8001
 
-`live.py` is an ASGI application beside it, which shows what the threads do. The guest book is an SQLite file in the folder for temporary files; the environment variable
+`live.py` is an ASGI application beside it, which shows what the threads do; `load.py` is what its button begins. The guest book is an SQLite file in the folder for temporary files; the environment variable
 DEMO_DATABASE names another one.
 """
 

@@ -1,4 +1,4 @@
-"""The ASGI half of the demo, mounted at /live: what the threads of its own server are doing.
+"""The ASGI half of the demo, mounted at /live: what the threads of its own server are doing, and a gentle load that a button begins.
 
 It asks the server's control socket, as `maitred ctl threads` does (docs/operations/control.md). It runs on an event loop beside
 the threads of the WSGI half, so it answers while all of those hang. Who sees the page sees which pages are asked for, and no
@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from load import Load
 from pages import LIVE, page
 
 Message = MutableMapping[str, Any]
@@ -25,13 +26,17 @@ ROLES = ("worker", "extra", "event loop", "driver")
 #: The longest time the control may take, in seconds.
 PATIENCE = 2.0
 
+LOAD = Load()
+
 
 async def app(scope: Message, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
         return
     path = scope["path"].removeprefix(scope.get("root_path", ""))
-    if path == "/state":
+    if path == "/load":
+        await change_load(scope, receive, send)
+    elif path == "/state":
         try:
             body = json.dumps(await asyncio.wait_for(state(), PATIENCE)).encode()
             await answer(send, 200, "application/json", body)
@@ -48,6 +53,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
         kind = (await receive())["type"].removeprefix("lifespan.")
         await send({"type": f"lifespan.{kind}.complete"})
         if kind == "shutdown":
+            LOAD.end()
             return
 
 
@@ -57,9 +63,25 @@ async def answer(send: Send, status: int, kind: str, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def change_load(scope: Message, receive: Receive, send: Send) -> None:
+    """POST begins the load, or ends it."""
+    origin = dict(scope["headers"]).get(b"sec-fetch-site", b"same-origin")
+    if scope["method"] != "POST" or origin != b"same-origin":
+        await answer(send, 405, "text/plain; charset=utf-8", b"a button of the page Live does this\n")
+        return
+    try:
+        LOAD.change(scope.get("server"), scope["scheme"])
+    except ValueError as error:
+        await answer(send, 409, "text/plain; charset=utf-8", f"{error}\n".encode())
+        return
+    await answer(send, 200, "application/json", json.dumps({"load": LOAD.seconds_left()}).encode())
+
+
 async def state() -> dict[str, Any]:
     """What the page shows."""
     threads, queued = (await asked("/threads"))["threads"], (await asked("/queued"))["total"]
+    places = (await asked("/status"))["control"]
+    dashboard = next((f"{place}/dashboard/" for place in places if place.startswith("http://")), None)
     shown = [
         {
             "name": thread["name"],
@@ -70,7 +92,7 @@ async def state() -> dict[str, Any]:
         for thread in threads
         if thread["role"] in ROLES
     ]
-    return {"threads": shown, "queued": queued}
+    return {"threads": shown, "queued": queued, "dashboard": dashboard, "load": LOAD.seconds_left()}
 
 
 async def asked(path: str) -> dict[str, Any]:

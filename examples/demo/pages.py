@@ -40,6 +40,7 @@ INDEX = """<p class="lead">Good evening. Your table is ready: a WSGI application
 static files straight from the engine.</p>
 <ul class="cards">
 <li><a href="/live/"><strong>Live</strong> three requests hang, and you watch the others stay quick</a></li>
+<li><a href="/live/#load"><strong>Dashboard</strong> start a gentle load and see what the server makes of it</a></li>
 <li><a href="/guestbook"><strong>Guest book</strong> a form, a redirect after POST; SQLite, whose time the browser's tools show (Timing)</a></li>
 <li><a href="/stream"><strong>Stream</strong> a generator: every block leaves at once</a></li>
 <li><a href="/slow?seconds=3"><strong>Slow page</strong> sleeps for three seconds and holds up nobody</a></li>
@@ -52,6 +53,10 @@ static files straight from the engine.</p>
 LIVE = """<p class="lead">Let three requests hang. The rest of the site does not notice.</p>
 <p><button type="button" id="hang" disabled>Hang 3 requests for 5 seconds</button></p>
 <ul class="hung" id="hung" aria-live="polite"></ul>
+<h2>Look at the server itself</h2>
+<p id="dashboard" hidden>The <a id="open-dashboard" target="_blank" rel="noopener">dashboard</a> shows where the time of each request goes. A gentle load of about 20 requests a second
+gives it something to show.</p>
+<p><button type="button" id="load" disabled>Start a gentle load</button> <output id="load-said"></output></p>
 <h2>How long the others take</h2>
 <dl class="figures">
 <div><dt>a page, by a thread</dt><dd><output id="wsgi">–</output></dd></div>

@@ -20,7 +20,7 @@ DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("demo")
-    arguments = [str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}", "--server-timing"]
+    arguments = [str(DEMO / "app.py"), "--mount", f"/live={DEMO / 'live.py'}", "--static", f"/static={DEMO / 'static'}", "--server-timing", "--admin", "127.0.0.1:0"]
     server = Server(arguments, folder, {"DEMO_DATABASE": str(folder / "guests.sqlite3")})
     try:
         yield server
@@ -58,9 +58,25 @@ def test_the_live_page_shows_a_request_that_hangs_and_nobody_s_address(demo: Ser
             state = json.loads(reply.body)
             requests = [thread["request"] for thread in state["threads"]]
         assert state["queued"] == 0
-        assert "127.0.0.1" not in reply.body.decode()
+        assert "127.0.0.1" not in json.dumps(state["threads"])
         assert demo.fetch("/guestbook").status == 200
         assert hanging.result().status == 200
+
+
+def test_a_gentle_load_begins_and_ends_and_the_dashboard_is_named(demo: Server) -> None:
+    page = re.search(r"(http://127\.0\.0\.1:\d+/dashboard/)  dashboard\n", demo.said)
+    state = json.loads(demo.fetch("/live/state").body)
+    assert page and (state["dashboard"], state["load"]) == (page[1], None)
+    assert demo.fetch("/live/load").status == 405
+    begun = demo.fetch("/live/load", "POST", b"")
+    assert begun.status == 200 and 100 < json.loads(begun.body)["load"] <= 120
+    requests: list[str | None] = []
+    while "GET /slow" not in requests:
+        state = json.loads(demo.fetch("/live/state").body)
+        assert state["load"], "it is over, and nobody has seen it"
+        requests = [thread["request"] for thread in state["threads"]]
+    assert json.loads(demo.fetch("/live/load", "POST", b"").body) == {"load": None}
+    assert json.loads(demo.fetch("/live/state").body)["load"] is None
 
 
 def test_without_its_asgi_half_the_demo_says_how_to_start_it(serve) -> None:

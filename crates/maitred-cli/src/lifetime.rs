@@ -14,6 +14,7 @@
 //! After the requests the application ends: with what is left of drain-timeout, but not less than
 //! [`MIN_TIME_TO_END`].
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use maitred_server::listening::Address;
@@ -213,13 +214,14 @@ fn threads(pool: &PoolConfig) -> String {
     }
 }
 
-/// The lines that say what is served and where, in the order of the listeners.
+/// The lines that say what is served and where, in the order of the listeners, and at which address people look at it.
 pub(crate) fn start_up_lines(
     config: &Config,
     checked: &Checked,
     application: Option<&str>,
     served: &[String],
     addresses: &[Address],
+    admin: Option<SocketAddr>,
 ) -> Vec<String> {
     let target = checked.sites.first().and_then(|site| site.target.as_ref());
     let what = match (application, target) {
@@ -251,6 +253,7 @@ pub(crate) fn start_up_lines(
         lines.push(format!("{scheme}{address}  {spoken}{live}{direct}{proxy}{passed}"));
     }
     lines.extend(checked.tls.as_ref().and_then(|tls| tls.development_line()));
+    lines.extend(admin.map(|address| format!("http://{address}/dashboard/  dashboard")));
     lines
 }
 
@@ -437,7 +440,7 @@ mod tests {
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &[], &addresses),
+            start_up_lines(&config, &checked, Some("WSGI app:app on 1 to 10 threads"), &[], &addresses, None),
             [
                 &format!("maitred {version} serving WSGI app:app on 1 to 10 threads"),
                 "http://127.0.0.1:8000  HTTP/1.1, HTTP/2",
@@ -447,8 +450,12 @@ mod tests {
         checked.sites[0].target = Some(Target::Folder("public/".into()));
         config.site.mounts = vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into() }];
         assert_eq!(
-            start_up_lines(&config, &checked, None, &[], &[]),
-            [&format!("maitred {version} serving the folder public/"), "/a  files of b"]
+            start_up_lines(&config, &checked, None, &[], &[], Some(SocketAddr::from(([127, 0, 0, 1], 9)))),
+            [
+                &format!("maitred {version} serving the folder public/"),
+                "/a  files of b",
+                "http://127.0.0.1:9/dashboard/  dashboard"
+            ]
         );
     }
 }

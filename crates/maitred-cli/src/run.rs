@@ -313,7 +313,14 @@ fn serve_loaded(
     };
     service.write_pid_file(log);
     if config.log_level >= LogLevel::Info && worker.is_none() {
-        let lines = lifetime::start_up_lines(config, checked, what.as_deref(), &served, &server.addresses());
+        let lines = lifetime::start_up_lines(
+            config,
+            checked,
+            what.as_deref(),
+            &served,
+            &server.addresses(),
+            doors.admin(),
+        );
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
     if what.is_some() && worker.is_none() {

@@ -1,4 +1,4 @@
-// Lets requests hang, measures others meanwhile, and shows what the server's threads do.
+// Lets requests hang, measures others meanwhile, shows what the server's threads do, and begins a gentle load.
 
 const HUNG = 3;
 const SECONDS = 5;
@@ -43,10 +43,19 @@ function show(text) {
   if (text === null) {
     return;
   }
-  const { threads, queued } = JSON.parse(text);
+  const { threads, queued, dashboard, load } = JSON.parse(text);
+  showLoad(load);
+  shown("dashboard").hidden = dashboard === null;
+  shown("open-dashboard").href = dashboard ?? "";
   const busy = threads.filter((thread) => thread.request && thread.role !== "event loop").length;
   shown("queued").textContent = `${busy} in a request, ${queued} ${queued === 1 ? "request waits" : "requests wait"} for a thread`;
   shown("threads").replaceChildren(...threads.map(row));
+}
+
+function showLoad(left) {
+  shown("load").textContent = left === null ? "Start a gentle load" : "End the load";
+  shown("load-said").textContent = left === null ? "" : `for ${left} s more`;
+  shown("load").disabled = false;
 }
 
 // One request at a time: a browser has six connections to a site by HTTP/1.1.
@@ -78,6 +87,17 @@ shown("hang").addEventListener("click", async () => {
   shown("hung").replaceChildren();
   await Promise.all(Array.from({ length: HUNG }, (_, number) => hang(number + 1)));
   shown("hang").disabled = false;
+});
+
+shown("load").addEventListener("click", async () => {
+  shown("load").disabled = true;
+  const response = await fetch("/live/load", { method: "POST" });
+  if (response.ok) {
+    showLoad((await response.json()).load);
+  } else {
+    shown("load-said").textContent = await response.text();
+    shown("load").disabled = false;
+  }
 });
 
 shown("hang").disabled = false;

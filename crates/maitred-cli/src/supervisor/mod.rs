@@ -517,7 +517,8 @@ impl Supervisor {
             several => format!("{several} workers"),
         };
         let addresses = self.listeners.addresses();
-        let lines = lifetime::start_up_lines(&self.config, &self.checked, what, served, &addresses);
+        let admin = self.control.as_ref().and_then(|control| control.doors().admin());
+        let lines = lifetime::start_up_lines(&self.config, &self.checked, what, served, &addresses, admin);
         let page = self.traceback_line(&addresses);
         for (position, line) in lines.into_iter().chain(page).chain(self.acts.clone()).enumerate() {
             match position {

@@ -181,6 +181,7 @@ mod tests {
             body_bytes: 0,
             times: Times { arrived: 1, done: 1 + total, ..Times::default() },
             end: End::Complete,
+            database: None,
         };
         let wanted = recent.wants(&outcome, clock::monotonic());
         if wanted {
