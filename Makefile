@@ -12,13 +12,13 @@ PROFILE ?= release
 VENV   := .venv
 TOOLS  := .build/tools
 STAMPS := $(VENV)/stamps
-DEMO   := $(VENV)/bin/maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static --server-timing
+DEMO   := $(VENV)/bin/maitred examples/demo/app.py --mount /live=examples/demo/live.py --static /static=examples/demo/static --server-timing --admin 127.0.0.1:8001
 
 # What the extension module is built from: a change of any of these builds it again.
 ENGINE_SOURCES = Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f \
                  \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*')
 
-.PHONY: help build run test test-all versions wheel wheel-test container-test dist dist-test setup packages binary deny fuzz bench bench-smoke docs clean
+.PHONY: help build run test test-all versions wheel wheel-test container-test dist dist-test setup packages binary deny fuzz bench bench-smoke pictures docs clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -104,6 +104,9 @@ deny: ## licences, advisories, banned and duplicate crates (cargo-deny); OFFLINE
 
 fuzz: ## every fuzz target for SECONDS (60) each, on a nightly toolchain
 	@sh scripts/fuzz $(TOOLS) $(SECONDS)
+
+pictures: build ## takes the pictures of the dashboard in docs/pictures again: a minute and a half of load
+	MAITRED_TEST_PICTURES=1 $(VENV)/bin/python -m pytest -q python/tests/test_pictures.py
 
 bench-smoke: ## all benches in short: that they work, not how fast (make test has four of them)
 	@$(PYTHON) scripts/test benches

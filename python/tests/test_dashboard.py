@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import urllib.error
@@ -75,19 +76,20 @@ SIZES = {"wide": (1280, 800), "narrow": (390, 844), "phone": (360, 740)}
 class Site:
     """A server with its admin listener, and how many requests it has had."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        (folder / "app.py").write_text(WSGI)
+    def __init__(self, folder: Path, *arguments: str, source: str = WSGI) -> None:
+        (folder / "app.py").write_text(source)
         (folder / "live.py").write_text(ASGI)
         (folder / "static").mkdir(exist_ok=True)
         (folder / "static" / "a.css").write_text("a {}")
-        options = ["--control", "ctl.sock", "--mount", "/live=live.py", "--static", "/static=static", *arguments]
+        mounted = ["--mount", "/live=live.py"] if source == WSGI else []
+        options = ["--control", "ctl.sock", *mounted, "--static", "/static=static", *arguments]
         self.folder = folder
         self.server = Server(["app.py", *options], folder, {})
         if "--workers" in arguments:
             self.server.wait_for("info all workers are ready")
         command = [MAITRED, "ctl", "--socket", "ctl.sock", "--json", "status"]
         done = subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE, check=True)
-        self.admin = next(place for place in json.loads(done.stdout)["control"] if "127.0.0.1" in place)
+        self.admin = next(place for place in json.loads(done.stdout)["control"] if place.startswith("http://"))
         self.sent: Counter[str] = Counter()
         self.waiting: list[threading.Thread] = []
 
@@ -261,6 +263,48 @@ def test_the_page_counts_what_was_sent(site: Site, chromium: Browser) -> None:
         assert own.complaints == []
 
 
+def counts_shown(page: Page, place: str) -> dict[str, int]:
+    """The requests of each route, from its table, which is open at `place`."""
+    page.goto(place)
+    expect(page.locator("main tbody tr").first).to_be_visible()
+    rows = page.locator("main tbody tr").evaluate_all(
+        "rows => rows.map(row => [row.querySelector('th').innerText.trim(), row.querySelector('[data-title=Requests]').innerText])"
+    )
+    return {name: int(count.replace(",", "")) for name, count in rows}
+
+
+def test_page_snapshot_and_load_have_the_same_numbers(site: Site, chromium: Browser, tmp_path: Path) -> None:
+    def taken(name: str) -> tuple[str, dict[str, Any]]:
+        """A snapshot as a file, and what is in it."""
+        command = [MAITRED, "ctl", "--socket", "ctl.sock", "snapshot", str(tmp_path / name)]
+        subprocess.run(command, cwd=site.folder, env=environment_for({}), timeout=PATIENCE, check=True, capture_output=True)
+        text = (tmp_path / name).read_text()
+        block = text.partition('<script type="application/json" id="snapshot">')[2].partition("</script>")[0]
+        return f"file://{tmp_path / name}", json.loads(block)["answers"]["stats"]
+
+    loading = threading.Thread(target=site.load, args=(8,))
+    loading.start()
+    under_load = taken("busy.html")
+    loading.join(PATIENCE)
+    at_the_end = taken("end.html")
+    with contextlib.closing(chromium.new_context(offline=True)) as context:
+        page = context.new_page()
+        complaints: list[str] = []
+        page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: complaints.append(request.url) if not request.url.startswith(("file:", "blob:", "data:")) else None)
+        for address, stats in (under_load, at_the_end):
+            page.goto(f"{address}#/overview")
+            expect(page.locator("[data-figure=requests] .below")).to_have_text(f"{stats['requests']:,} since the start")
+            expect(page.locator("[data-figure=errors] .below")).to_have_text(f"{stats['errors']:,} since the start")
+            assert counts_shown(page, f"{address}#/routes") == {route["name"]: route["requests"] for route in stats["routes"]}
+        assert complaints == []
+    with view(chromium, site.admin) as own:
+        assert counts_shown(own.page, f"{site.admin}/dashboard/#/routes") == {route["name"]: route["requests"] for route in at_the_end[1]["routes"]}
+    assert at_the_end[1]["requests"] == sum(site.sent.values())
+    assert next(route["requests"] for route in at_the_end[1]["routes"] if route["name"] == "GET /user/*/orders") == site.sent["/user/7/orders"]
+
+
 def test_markup_is_text_and_stacks_are_shown(site: Site, chromium: Browser) -> None:
     with view(chromium, site.admin) as own:
         page = own.open("requests")
@@ -351,6 +395,56 @@ def test_who_has_no_token_sees_nothing_and_other_origins_change_nothing(chromium
             page.get_by_role("button", name="Sign out").click()
             expect(page.get_by_label("Token")).to_be_visible()
             assert site.ask("/dashboard/session", Cookie=cookie)[0] == 401
+    finally:
+        site.server.kill()
+
+
+EVERYWHERE = ["/", "/stats", "/metrics", "/dashboard/", "/dashboard/main.js", "/dashboard/session", "/dashboard/feed?of=stats", "/dashboard/snapshot"]
+
+
+def test_other_hosts_proxies_and_sites_get_nothing(site: Site, chromium: Browser) -> None:
+    for path in EVERYWHERE:
+        # What a name sends that was made to lead here (DNS rebinding), and a proxy.
+        assert site.ask(path, Host="evil.example")[0] == 403, path
+        assert site.ask(path, X_Forwarded_For="192.0.2.1")[0] == 403, path
+        assert site.ask(path, Origin="http://evil.example")[0] == 403, path
+    level = site.ask("/settings")[1]
+    body = b'{"level": "debug"}'
+    for fields in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}, {"Cookie": "a=1"}):
+        assert site.ask("/log-level", "POST", body, **fields)[0] == 403, fields
+    with contextlib.closing(chromium.new_context()) as context:
+        page = context.new_page()
+        # A page of the site that is served here is another origin, too.
+        page.goto(f"http://127.0.0.1:{site.server.port}/static/a.css")
+        sent = page.evaluate("address => fetch(address, {method: 'POST', mode: 'no-cors', body: 'level=debug'}).then(() => 'sent')", f"{site.admin}/log-level")
+        read = page.evaluate("address => fetch(address).then(() => 'read', () => 'refused')", f"{site.admin}/stats")
+        assert (sent, read) == ("sent", "refused")
+    assert site.ask("/settings")[1] == level
+
+
+def test_another_machine_needs_the_token(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outward:
+        with contextlib.suppress(OSError):
+            outward.connect(("192.0.2.1", 9))
+        address = outward.getsockname()[0]
+    if address.startswith(("127.", "0.")):
+        pytest.skip("this machine has no other address")
+    (tmp_path / "app.py").write_text(WSGI)
+    command = [MAITRED, "app.py", "--listen", "127.0.0.1:0", "--admin", f"{address}:0"]
+    refused = subprocess.run(command, cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert refused.returncode == 2 and "--admin-token-file" in refused.stderr
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    site = Site(tmp_path, "--admin", f"{address}:0", "--admin-token-file", str(token))
+    try:
+        for path in EVERYWHERE:
+            if not path.startswith("/dashboard/m") and path != "/dashboard/":
+                assert site.ask(path)[0] == 401, path
+                assert site.ask(path, Authorization="Bearer wrong")[0] == 401, path
+        assert site.ask("/log-level", "POST", b'{"level": "debug"}')[0] == 401
+        assert site.ask("/stats", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert site.ask("/stats", Authorization=f"Bearer {TOKEN}", X_Forwarded_For="192.0.2.1")[0] == 200
     finally:
         site.server.kill()
 

@@ -100,9 +100,16 @@ fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     let found = found.map(|finding| (finding.cause.name(), finding));
     let (cause, finding) = found.unwrap_or_else(|| {
         let sentence = format!(
-            "Nothing stands in the way: {} requests have ended in {:.1} s, {:.1} have waited at each moment, and the application wants {:.2} of {} \
-             processors that it can use.",
-            interval.requests, interval.seconds, interval.waiting, interval.computing, interval.parallel
+            "Nothing stands in the way: {} requests have ended in {:.1} s, {:.1} have waited at each moment, and the application wants {:.2} of the {} \
+             that it can use.",
+            interval.requests,
+            interval.seconds,
+            interval.waiting,
+            interval.computing,
+            match interval.parallel {
+                1 => "processor".to_owned(),
+                several => format!("{several} processors"),
+            }
         );
         let cause = maitred_finding::Cause::Upstream;
         ("none", Finding { cause, sentence, next: String::new(), route: None, pool: None })
