@@ -54,6 +54,9 @@ class Tmux:
 
     def __init__(self) -> None:
         self.name = f"maitred-{uuid.uuid4().hex}"
+        self.begin()
+
+    def begin(self) -> None:
         self.run("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "exec sh")
 
     def run(self, *arguments: str) -> str:
@@ -113,6 +116,15 @@ def test_it_is_usable_at_80_by_24(busy: Server, tmux: Tmux, leave: str) -> None:
     tmux.type(leave)
     tmux.shows("the shell", has_left)
     until("it is as it was", lambda: Path("after").exists() and Path("after").read_text() == Path("before").read_text())
+
+
+def test_it_ends_with_its_terminal_also_where_sighup_is_ignored(busy: Server, tmux: Tmux, tmp_path: Path) -> None:
+    tmux.type(f"trap '' HUP; {TOP}; echo $? > code", "Enter")
+    tmux.shows("the server", lambda screen: screen[0].startswith("maitred "))
+    tmux.run("kill-server")
+    until("it has ended", lambda: Path("code").exists() and Path("code").read_text() != "")
+    assert Path("code").read_text() == "1\n"
+    tmux.begin()
 
 
 def test_a_server_that_ends_is_told_and_its_successor_is_shown(busy: Server, tmux: Tmux, serve: Serve) -> None:

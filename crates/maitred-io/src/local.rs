@@ -237,14 +237,35 @@ pub fn group() -> u32 {
 pub fn wait_readable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<Vec<bool>> {
     let mut wanted: Vec<PollFd<'_>> =
         descriptors.iter().map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN)).collect();
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    };
-    match poll(&mut wanted, Some(&limit)) {
+    match poll(&mut wanted, Some(&timespec(limit))) {
         Ok(_) => Ok(wanted.iter().map(|found| !found.revents().is_empty()).collect()),
         Err(rustix::io::Errno::INTR) => Ok(vec![false; descriptors.len()]),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until somebody has typed at `terminal`, at most for `limit`: whether there is something to read.
+///
+/// # Errors
+/// The terminal has hung up: whoever reads on gets nothing, for ever. Or the system refuses.
+pub fn wait_typed(terminal: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    let mut wanted = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
+    match poll(&mut wanted, Some(&timespec(limit))) {
+        Ok(_) => {}
+        Err(rustix::io::Errno::INTR) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    let found = wanted[0].revents();
+    if found.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "the terminal has hung up"));
+    }
+    Ok(found.contains(PollFlags::IN))
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 
@@ -253,6 +274,17 @@ mod tests {
     use super::*;
 
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn one_that_has_hung_up_is_no_terminal_to_read_from() {
+        let (own, mut peer) = UnixStream::pair().expect("a pair");
+        assert!(!wait_typed(own.as_fd(), Duration::ZERO).expect("it is there"));
+        io::Write::write_all(&mut peer, b"q").expect("typed");
+        assert!(wait_typed(own.as_fd(), Duration::ZERO).expect("it is there"));
+        drop(peer);
+        let hung_up = wait_typed(own.as_fd(), Duration::from_secs(3600)).expect_err("nobody is there");
+        assert_eq!(hung_up.kind(), ErrorKind::UnexpectedEof);
+    }
 
     #[test]
     fn the_file_is_the_owners_alone_and_goes_with_the_socket() {

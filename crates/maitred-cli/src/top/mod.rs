@@ -17,8 +17,10 @@ mod sentence;
 mod shown;
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use maitred_control::local;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -198,7 +200,11 @@ impl Screen {
                     self.look();
                     break;
                 }
-                if !event::poll(if self.shown.is_paused { KEYS } else { left.min(KEYS) })? {
+                let wait = if self.shown.is_paused { KEYS } else { left.min(KEYS) };
+                // A terminal that has hung up would keep the library reading nothing, where SIGHUP is ignored.
+                local::wait_typed(std::io::stdin().as_fd(), Duration::ZERO)?;
+                if !event::poll(Duration::ZERO)? {
+                    local::wait_typed(std::io::stdin().as_fd(), wait)?;
                     continue;
                 }
                 match event::read()? {
