@@ -116,7 +116,7 @@ class Server:
         lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
-        by_h2.learn([int(port) for port in re.findall(f"http://{listener}", lines)], self.ports)
+        by_h2.learn([int(port) for port in re.findall(rf"http://{listener}\b.*HTTP/2", lines)], self.ports)
         secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if tls else [], self.ports)
 
     def command(self, arguments: list[str]) -> list[str | Path]:
