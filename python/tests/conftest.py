@@ -110,14 +110,19 @@ class Server:
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        listener = r"127\.0\.0\.1:([1-9]\d*)"
+        self._is_secured = bool(tls)
         pairs = zip(arguments, arguments[1:])
         count = sum(name == "--listen" and "unix:" not in value for name, value in pairs)
-        lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
+        self.learn(count)
+
+    def learn(self, count: int = 1, start: int = 0) -> None:
+        """Where it listens, in so many lines that it says from position ``start`` on."""
+        listener = r"127\.0\.0\.1:([1-9]\d*)"
+        lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count), start)[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
         by_h2.learn([int(port) for port in re.findall(rf"http://{listener}\b.*HTTP/2", lines)], self.ports)
-        secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if tls else [], self.ports)
+        secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if self._is_secured else [], self.ports)
 
     def command(self, arguments: list[str]) -> list[str | Path]:
         return [MAITRED, *arguments]
